@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-# Acceleration at full throttle and full brake, m/s2, and drag for each m/s, 1/s.
+# Acceleration at full throttle and full brake, m/s2; drag, 1/s times the speed.
 FULL_THROTTLE, FULL_BRAKE, DRAG = 4.0, 8.0, 0.08
 WHEELBASE_M = 2.9
 # Angle of the front tyre at full lock.
@@ -28,9 +28,9 @@ FULL_LOCK_DEG = 70.0
 @dataclass(frozen=True, slots=True)
 class Pedals:
     """
-    A command.
+    Positions of the pedals, the steering wheel and the gear lever.
 
-    ``steer`` -1..1, the share of full lock, + turns x towards y; ``throttle``, ``brake`` 0..1.
+    ``steer`` -1..1, share of full lock, + turns x towards y; ``throttle``, ``brake`` 0..1.
     """
 
     steer: float = 0.0
@@ -65,10 +65,10 @@ class Bicycle:
         """
         Change the speed by the pedals, then move along an arc.
 
-        :param pedals: in effect during the step; what is out of range is clamped.
+        :param pedals: pedals during the step; values out of range are clamped.
         :param elapsed_s: simulated time, s.
-        :param slope: of the ground along the heading, rad: it shortens the horizontal distance
-            and does not change the speed.
+        :param slope: slope of the ground along the heading, rad: it shortens the horizontal
+            distance and does not change the speed.
         """
         thrust = FULL_THROTTLE * min(max(pedals.throttle, 0.0), 1.0)
         self.speed += elapsed_s * (

@@ -24,14 +24,14 @@ from typing import Literal, TypeVar
 from state_sensor_ros.errors import FramingError, TransportError
 
 JOIN_S = 5.0
-# A process without free file descriptors cannot accept, and its listener stays readable: this
-# pause keeps the accepting thread from spinning.
+# Pause of the accepting thread: without free file descriptors a listener stays readable, and the
+# thread would spin.
 ACCEPT_PAUSE_S = 0.005
 BACKLOG = 64
 CHUNK_BYTES = 2**16
-# Connections that have a thread each; further ones are closed.
+# Most connections, which have a thread each; further ones are closed.
 MAX_SESSIONS = 256
-# After a longer delay by a slow reader, the frames behind schedule are not sent in a burst.
+# After a longer delay by a slow reader, late frames are not sent in a burst.
 MAX_LAG_S = 1.0
 
 Self = TypeVar('Self', bound='ThreadedServer')
@@ -108,7 +108,7 @@ class ThreadedServer(ABC):
 
     @abstractmethod
     def _accept(self, listener: socket.socket) -> None:
-        """Accept the connections that wait on a listener; there may be none any more."""
+        """Accept the connections that wait on a listener, if they still do."""
 
     @abstractmethod
     def _play(self) -> None:
@@ -152,7 +152,7 @@ class ThreadedServer(ABC):
 
     def _begin(self, work: Callable[..., None], *args: object) -> threading.Thread:
         thread = threading.Thread(target=work, args=args, name=work.__name__, daemon=True)
-        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+        self._threads = [*(other for other in self._threads if other.is_alive()), thread]
         thread.start()
         return thread
 
@@ -189,7 +189,7 @@ class ThreadedServer(ABC):
                 raise RuntimeError('too many connections')
             self._begin(self._run_session, session, serve)
         except RuntimeError:
-            # Nor is there a thread for it: the others go on, and the ports stay open.
+            # There is no thread for it: the other connections go on, and the ports stay open.
             self._sessions.discard(session)
             close_connection(session)
 
@@ -198,7 +198,7 @@ class ThreadedServer(ABC):
         try:
             serve(session)
         except (FramingError, OSError, RecursionError):
-            return  # not a message, lost, or too deeply nested JSON: this connection ends
+            return  # no valid message, a lost connection, or too deeply nested JSON
         finally:
             self._sessions.discard(session)
             close_connection(session)
@@ -211,7 +211,7 @@ def listen(bind: str, port: int) -> socket.socket:
     :param bind: address.
     :param port: 0 picks a free one.
     :returns: the socket.
-    :raises TransportError: when the port cannot be opened.
+    :raises TransportError: if the port cannot be opened.
     """
     listener = reserve(bind, port)
     try:
@@ -229,7 +229,7 @@ def reserve(bind: str, port: int) -> socket.socket:
     :param bind: address.
     :param port: 0 picks a free one.
     :returns: the socket, non-blocking.
-    :raises TransportError: when the port cannot be bound.
+    :raises TransportError: if the port cannot be bound.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
@@ -258,8 +258,8 @@ def accept_connection(listener: socket.socket) -> socket.socket | None:
     """
     Accept one connection.
 
-    :param listener: from :func:`listen`.
-    :returns: a blocking socket; None when no connection waits or no file descriptor is free.
+    :param listener: socket from :func:`listen`.
+    :returns: a blocking socket; None if no connection waits or no file descriptor is free.
     """
     try:
         connection, _ = listener.accept()

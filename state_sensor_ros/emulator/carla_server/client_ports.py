@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Three consecutive ports, each bound all the time, that open for one client."""
+"""Three consecutive ports that stay bound, and each accept one client while they are open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import time
 from state_sensor_ros.emulator.threaded_server import BACKLOG, close_connection, listen, reserve
 from state_sensor_ros.errors import TransportError
 
-# Three consecutive ports are nearly always free; after this many tries there is another cause.
+# Three consecutive ports are nearly always free: so many failures have another cause.
 MAX_TRIES = 50
 # Between two tries to bind a port that was open a moment ago.
 RESERVE_PAUSE_S = 0.05
@@ -25,12 +25,12 @@ RESERVE_PAUSE_S = 0.05
 
 class ClientPort:
     """
-    A port that is bound all the time, and open to one client.
+    A port that stays bound, and accepts one client while it is open.
 
     A port that is bound and does not listen refuses connections. Only the accepting thread opens
-    and closes: :meth:`apply`.
+    and closes it, by :meth:`apply`.
 
-    :param listener: listening.
+    :param listener: listening socket.
     :ivar client: its connection, None before it connects and after it is lost.
     :ivar holder: the connection for which the port accepts no other one, lost or not.
     """
@@ -85,7 +85,7 @@ def three_ports(bind: str, port: int) -> list[ClientPort]:
 
     :param bind: address of all ports.
     :param port: the one in the middle, 0 picks one.
-    :raises TransportError: when the three ports cannot be opened.
+    :raises TransportError: if the three ports cannot be opened.
     """
     return [ClientPort(listener) for listener in _three_listeners(bind, port)]
 

@@ -20,10 +20,10 @@ from state_sensor_ros.errors import FramingError
 MAP_NAME = 'Town01'
 # Number of each kind of image on the wire.
 IMAGE_TYPES = {'None': 0, 'SceneFinal': 1, 'Depth': 2, 'SemanticSegmentation': 3}
-# A larger frame would not be a stand-in's: 32 million pixels are 128 MB.
+# 32 million pixels are 128 MB, more than a stand-in has to send.
 MAX_PIXELS = 2 ** 25
 MAX_LIDAR_POINTS = 10_000_000
-# Keys of the real server without an effect here, with what is the case instead.
+# Keys of the real server that have no effect here, with the value that applies.
 _WITHOUT_EFFECT = {'PlayerVehicle': '', 'DisableTwoWheeledVehicles': 'false'}
 
 
@@ -77,32 +77,32 @@ def parse_settings(text: str, defaults: EpisodeSettings) -> EpisodeSettings:
     """
     Parse the settings file that a client sends with the request of an episode.
 
-    :param text: in the format of CarlaSettings.ini; unknown keys are ignored.
+    :param text: text in the format of CarlaSettings.ini; unknown keys are ignored.
     :param defaults: values of missing keys.
     :returns: the settings, without the sensors that are refused.
-    :raises FramingError: where the text does not have that format.
+    :raises FramingError: if the text does not have that format.
     """
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(text)
         server, level = _section(parser, 'CARLA/Server'), _section(parser, 'CARLA/LevelSettings')
         names = _section(parser, 'CARLA/Sensor').get('Sensors', '').split(',')
-        found = [_sensor(parser, name.strip()) for name in names if name.strip()]
+        sensors = [_sensor(parser, name.strip()) for name in names if name.strip()]
         settings = EpisodeSettings(
             server.getboolean('SynchronousMode', defaults.is_synchronous),
             server.getboolean('SendNonPlayerAgentsInfo', False),
             _count(level, 'NumberOfVehicles', defaults.n_vehicles),
             _count(level, 'NumberOfPedestrians', defaults.n_pedestrians),
             level.getint('SeedVehicles', defaults.seed),
-            tuple(each for each in found if not isinstance(each, str)))
+            tuple(sensor for sensor in sensors if not isinstance(sensor, str)))
     except (configparser.Error, ValueError) as error:
         raise FramingError('RequestNewEpisode', str(error).replace('\n', ' '),
                            'a CarlaSettings.ini') from error
     unserved = [f'{key}: found {level[key]}; expected {usual or "none"}: it has no effect here'
                 for key, usual in _WITHOUT_EFFECT.items()
                 if level.get(key, usual).lower() not in (usual, 'none')]
-    return replace(settings, refused=(*(each for each in found if isinstance(each, str)),
-                                      *unserved))
+    refused = [sensor for sensor in sensors if isinstance(sensor, str)]
+    return replace(settings, refused=(*refused, *unserved))
 
 
 def _section(parser: configparser.ConfigParser, name: str) -> configparser.SectionProxy:

@@ -39,7 +39,7 @@ from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
 from state_sensor_ros.schemas.carla_schema import Measurements, SceneDescription
 
-# The settings of a client are a few kilobytes; longer messages are refused.
+# Longer messages are refused; the settings of a client have a few kilobytes.
 MAX_MESSAGE_BYTES = 2**20
 ROUNDING = 1e-9
 
@@ -61,8 +61,8 @@ def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa:
 
     :param connection: a blocking socket.
     :param message_class: the expected class, of the schema.
-    :returns: the message, or None when the peer has closed between two messages.
-    :raises FramingError: when the bytes are not such a message.
+    :returns: the message, or None if the peer has closed between two messages.
+    :raises FramingError: if the bytes are not such a message.
     """
     head = receive(connection, 4)
     if not head:
@@ -87,8 +87,8 @@ def scene_bytes(sensors: Sequence[EmulatedSensor], map_name: str) -> bytes:
     """
     Return the SceneDescription of an episode: map, start spots and sensors.
 
-    :param sensors: of the episode.
-    :param map_name: of the map.
+    :param sensors: sensors of the episode.
+    :param map_name: name of the map.
     :returns: the message, without its length.
     """
     scene = SceneDescription(map_name=map_name)

@@ -47,7 +47,7 @@ class EmulatedCamera:
     A camera above a flat road: a moving gradient, depth, or segmentation.
 
     :param number: id of the sensor.
-    :param settings: of the camera.
+    :param settings: settings of the camera.
     """
 
     type_number = 1
@@ -65,7 +65,7 @@ class EmulatedCamera:
                            + bytes((0, 0, ROAD, 255)) * settings.width
                            * (settings.height - n_sky))
         else:
-            # A period of the gradient more than a row: a frame begins its rows elsewhere.
+            # A row and one period more: the rows of each frame begin further on in it.
             self._gradient = bytes(value for x in range(settings.width + 256)
                                    for value in (x % 256, 128, 255 - x % 256, 255))
 
@@ -103,7 +103,7 @@ class EmulatedLidar:
     A lidar above a flat road, inside a round wall.
 
     :param number: id of the sensor.
-    :param settings: of the lidar.
+    :param settings: settings of the lidar.
     """
 
     type_number = 2
@@ -126,7 +126,7 @@ class EmulatedLidar:
         azimuth = np.radians(self._angle_deg + turned_deg * np.arange(n_each) / max(n_each, 1))
         elevation = np.radians(np.linspace(lidar.upper_deg, lidar.lower_deg, lidar.channels))
         self._angle_deg = (self._angle_deg + turned_deg) % 360.0
-        # Slant range to the wall, or to the ground where that is nearer.
+        # Slant range to the wall, or to the ground if that is nearer.
         up = np.sin(elevation)
         slant_m = WALL_M / np.maximum(np.cos(elevation), 1e-6)
         ground_m = lidar.height_m / np.maximum(-up, 1e-6)
@@ -147,10 +147,9 @@ EmulatedSensor: TypeAlias = EmulatedCamera | EmulatedLidar
 
 def make_sensors(settings: tuple[SensorSettings, ...]) -> list[EmulatedSensor]:
     """
-    Make the sensors of an episode.
+    Make the sensors of an episode, with ids from 1.
 
-    :param settings: of each.
-    :returns: with ids from 1.
+    :param settings: settings of each sensor.
     """
-    return [EmulatedCamera(number, each) if isinstance(each, CameraSettings)
-            else EmulatedLidar(number, each) for number, each in enumerate(settings, 1)]
+    return [EmulatedCamera(number, sensor) if isinstance(sensor, CameraSettings)
+            else EmulatedLidar(number, sensor) for number, sensor in enumerate(settings, 1)]

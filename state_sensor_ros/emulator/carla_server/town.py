@@ -36,7 +36,7 @@ GREEN_S, YELLOW_S, RED_S = 8.0, 2.0, 6.0
 GREEN, YELLOW, RED = range(3)
 
 CRUISE_SPEED = 9.0
-# The autopilot's steering for each metre beside the lane and each radian beside its direction.
+# The autopilot's steering, rad, per metre beside the lane and per radian beside its direction.
 STEER_PER_M, STEER_PER_RAD = 0.05, 0.8
 KMH = 1.0 / 3.6
 N_START_SPOTS = 8
@@ -61,8 +61,8 @@ class RingActor:
 
     :param angle: position on the ring, rad.
     :param speed: along the ring, m/s, negative backwards.
-    :param radius: of its lane, m.
-    :param half_sizes: of its box, m.
+    :param radius: radius of its lane, m.
+    :param half_sizes: half sizes of its box, m.
     :param bank_deg: roll angle, degrees.
     """
 
@@ -97,8 +97,8 @@ class DrivenCar:
     """
     The player's car on the hills.
 
-    :param body: in CARLA's axes; its rear axle is the origin of the car.
-    :param half_sizes: of its box, m.
+    :param body: bicycle in CARLA's axes; its rear axle is the origin of the car.
+    :param half_sizes: half sizes of its box, m.
     """
 
     id: int
@@ -125,7 +125,7 @@ class DrivenCar:
         Drive on the ground.
 
         :param elapsed_s: simulated time, s.
-        :param pedals: with + to the right.
+        :param pedals: pedals; steering to the right is positive.
         """
         self.body.advance(pedals, elapsed_s, self._slope())
 
@@ -203,7 +203,7 @@ class Town:
         Advance all actors.
 
         :param elapsed_s: simulated time, s.
-        :param control: of the player, None for the autopilot.
+        :param control: command to the player, None for the autopilot.
         """
         control = control or self.autopilot()
         before = self._velocity()
@@ -228,7 +228,7 @@ class Town:
 
     def light_state(self, i: int) -> int:
         """
-        Return the state of a light; each one is 5 s ahead of the one before.
+        Return the state of a light; each light is 5 s ahead of the one before.
 
         :param i: index of the light in ``lights``.
         :returns: GREEN, YELLOW or RED.

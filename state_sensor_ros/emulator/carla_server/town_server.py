@@ -56,8 +56,8 @@ from state_sensor_ros.schemas.carla_schema import (
 )
 
 DEFAULT_EPISODE = EpisodeSettings()
-# The real server opens its ports some milliseconds after EpisodeReady; long enough here that a
-# client which does not try again is always refused.
+# The real server opens its ports some milliseconds after EpisodeReady. This one waits so long that
+# a client that tries only once is always refused.
 LATE_PORT_S = 0.05
 LOG = logging.getLogger('state_sensor.simulate')
 
@@ -75,7 +75,7 @@ class CarlaOptions:
     :param n_frames: number of frames to send, None for no limit.
     :param episode: settings of the first episode, and defaults of those that clients request.
     :param episode_frames: begin a new episode after so many frames, None for never.
-    :param map_name: that clients are told.
+    :param map_name: name of the map that is sent to clients.
     """
 
     port: int = 0
@@ -93,7 +93,7 @@ class CarlaServer(ThreadedServer):
     A server of the CARLA 0.8 protocol.
 
     :param options: the options, None for the defaults.
-    :raises TransportError: when the three ports cannot be opened.
+    :raises TransportError: if the three ports cannot be opened.
     """
 
     def __init__(self, options: CarlaOptions | None = None) -> None:
@@ -159,7 +159,7 @@ class CarlaServer(ThreadedServer):
                 port.is_settled for port in self._ports))
 
     def _take(self, number: int, session: socket.socket) -> bool:
-        """Note the client of a port; return False where it has one, or was closed meanwhile."""
+        """Note the client of a port; return False if it has one, or was closed meanwhile."""
         port = self._ports[number]
         with self._changed:
             if not port.accepts:
@@ -192,7 +192,7 @@ class CarlaServer(ThreadedServer):
         """
         Exchange the messages that begin an episode; then open its ports.
 
-        :raises FramingError: where the client sends something else.
+        :raises FramingError: if the client sends something else.
         """
         self._is_requested = True
         self._set_open(is_open=False)
@@ -239,7 +239,7 @@ class CarlaServer(ThreadedServer):
             self._leave(1, session, is_over=not self._is_requested)
 
     def _next_data(self, port: ClientPort, session: socket.socket) -> bytes | None:
-        """Wait for a frame; return None where the connection is to end."""
+        """Wait for a frame; return None if the connection is to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._pending is not None or port.client is not session
                                    or self._closing.is_set())

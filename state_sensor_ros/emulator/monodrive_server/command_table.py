@@ -43,7 +43,7 @@ NO_EGO_FOR_CONTROL = 'no ego vehicle found'
 WITHOUT_EFFECT = ('WeatherConfig', 'EgoVehicleConfig_ID', 'AutopilotControl', 'MapCommand_ID',
                   'ActivateLicense', 'Status_ID', 'AttachSensorCommand_ID',
                   'DetachSensorCommand_ID', 'WaypointUpdate_ID')
-# Each listens on a port of its own.
+# Each sensor listens on a port of its own.
 MAX_SENSORS = 32
 MAX_STEP = 2**31 - 1
 
@@ -53,10 +53,10 @@ class CommandResult:
     """
     The result of a command.
 
-    :param message: for the reply.
+    :param message: member `message` of the reply.
     :param success: whether the command was executed.
-    :param frame: to be sent by the sensors after the reply, None for none.
-    :param ports: ports of the sensors that send it, None for all.
+    :param frame: frame that the sensors send after the reply, None for no frame.
+    :param ports: ports of the sensors that send the frame, None for all.
     """
 
     message: object = COMPLETE

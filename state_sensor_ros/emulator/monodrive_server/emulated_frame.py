@@ -9,8 +9,8 @@
 """
 A frame to be sent: its clock, and its JSON text for each sensor filter.
 
-The clock members come last in the text, so that text without them can be kept and sent again
-under another clock: {"frame": ... + ,"game_time":8.05,"sample_count":2,"time":1600000008}.
+The clock members come last in the text, so that the text before them can be kept and sent again
+with another clock: {"frame": ... + ,"game_time":8.05,"sample_count":2,"time":1600000008}.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_KEPT_TEXTS = 4
 @dataclass(frozen=True, slots=True)
 class FrameClock:
     """
-    The clock members of a frame; None where one is missing.
+    The clock members of a frame, None for a missing one.
 
     :param game_time: simulated time, s.
     :param time: Unix time, s.
@@ -43,7 +43,7 @@ class FrameClock:
 
 
 class _ClockMembers(msgspec.Struct):
-    """Decodes the clock members alone: msgspec skips the rest of the text."""
+    """Clock members for a decoder, with which msgspec skips the rest of the text."""
 
     game_time: float | None = None
     time: float | None = None
@@ -94,13 +94,13 @@ class EmulatedFrame:
 
     def _read_clock(self) -> FrameClock:
         if isinstance(self._source, dict):
-            found = _clock_members(self._source)
+            clock = _clock_members(self._source)
         else:
-            found = _CLOCK_DECODER.decode(self._source)
-        if found.game_time is None and (members := self.members) is not None:
-            found = _clock_members(
+            clock = _CLOCK_DECODER.decode(self._source)
+        if clock.game_time is None and (members := self.members) is not None:
+            clock = _clock_members(
                 next((actor for actor in actors(members) if 'game_time' in actor), {}))
-        return found.clock()
+        return clock.clock()
 
     def text(self, sensor_filter: SensorFilter | None) -> bytes:
         """

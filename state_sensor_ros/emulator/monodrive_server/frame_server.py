@@ -54,7 +54,7 @@ class MonodriveOptions:
     :param on_sample: send frames by sample and step commands instead of at the rate.
     :param reply_magic: `new` or `old`.
     :param with_success: whether replies have the member `success`.
-    :raises ConfigError: when a value is out of range.
+    :raises ConfigError: if a value is out of range.
     """
 
     port: int = 0
@@ -86,10 +86,10 @@ class MonodriveServer(ThreadedServer):
     Each frame is sent whole to one reader after the other, so the slowest reader limits the rate.
     Without a reader, the time stands still.
 
-    :param source: the source of frames, the frames of a trajectory as plain data, or None where
+    :param source: the source of frames, the frames of a trajectory as plain data, or None if
         clients place all frames.
     :param options: the options, None for the defaults.
-    :raises TransportError: when a port cannot be opened.
+    :raises TransportError: if a port cannot be opened.
     """
 
     def __init__(self, source: FrameSource | Sequence[dict[str, object]] | None = None,
@@ -148,9 +148,9 @@ class MonodriveServer(ThreadedServer):
             if self._options.with_success:
                 reply['success'] = result.success
             session.sendall(reply_bytes(reply, REPLY_MAGICS[self._options.reply_magic]))
-            # There may be a new listener, or the command has started the timer.
+            # The command may have opened a port or started the timer.
             self._wake()
-            # A client may read the reply before the frame: the frame must not block the reply.
+            # After the reply: the frame must not block a client that reads the reply first.
             if result.frame is not None:
                 self._send(result.frame, result.ports)
 

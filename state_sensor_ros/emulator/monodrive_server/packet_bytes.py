@@ -37,7 +37,7 @@ CONTROL_HEADER = struct.Struct('>II')
 REQUEST_MAGIC = 0x6D6F6E6F
 # Releases before 1.11 reply with the four bytes reversed.
 REPLY_MAGICS = {'new': 0x6D6F6E6F, 'old': 0x6F6E6F6D}
-# A trajectory of one hour is a few hundred megabytes of text; longer requests are refused.
+# Longer requests are refused; a trajectory of one hour has a few hundred megabytes of text.
 MAX_REQUEST_BYTES = 512 * 2**20
 LARGEST_COPY_BYTES = 2**16
 LARGEST_FLOAT32 = 3.4028234e38
@@ -69,7 +69,7 @@ def send_parts(connection: socket.socket, parts: Sequence[bytes]) -> None:
 
     :param connection: a blocking socket.
     :param parts: the parts in order.
-    :raises OSError: when the connection is lost.
+    :raises OSError: if the connection is lost.
     """
     if sum(map(len, parts)) <= LARGEST_COPY_BYTES:
         parts = (b''.join(parts),)
@@ -94,9 +94,9 @@ def read_request(connection: socket.socket, memory: RequestMemory) -> bytes | No
     Read one message of a control connection.
 
     :param connection: a blocking socket.
-    :param memory: for the requests of all connections.
-    :returns: the JSON text, or None when the peer has closed between two messages.
-    :raises FramingError: when the bytes are not a message; the stream cannot be used any more.
+    :param memory: memory for the requests of all connections.
+    :returns: the JSON text, or None if the peer has closed between two messages.
+    :raises FramingError: if the bytes are not a message; the stream cannot be used any more.
     """
     head = receive(connection, CONTROL_HEADER.size)
     if not head:

@@ -20,7 +20,7 @@ from state_sensor_ros.emulator.quaternions import quaternion_of_rotator
 
 def completed(members: dict[str, object]) -> dict[str, object]:
     """
-    Add what the sensor always sends to a frame that places actors.
+    Add the members that a sensor always sends to a frame that places actors.
 
     :param members: the members of a frame of any generation; not modified.
     :returns: the members with velocities of 0, empty lists for missing ones, and quaternions.

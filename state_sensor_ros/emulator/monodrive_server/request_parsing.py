@@ -50,7 +50,7 @@ def parse_envelope(body: bytes) -> tuple[object, object, object]:
 
     :param body: JSON text.
     :returns: its members type, reference and message.
-    :raises RejectedError: when it is not an object with a type.
+    :raises RejectedError: if it is not an object with a type.
     """
     try:
         request = json.loads(body)
@@ -68,7 +68,7 @@ def as_object(message: object) -> dict[str, object]:
 
     :param message: the body.
     :returns: the same.
-    :raises RejectedError: when it is not an object.
+    :raises RejectedError: if it is not an object.
     """
     if not isinstance(message, dict):
         raise RejectedError(f'message: found {json_type(message)}; expected an object')
@@ -83,7 +83,7 @@ def number(message: dict[str, object], key: str, default: float | None = None) -
     :param key: name of the member.
     :param default: value of a missing member, None for a required one.
     :returns: the number.
-    :raises RejectedError: when it is missing or not a number.
+    :raises RejectedError: if it is missing or not a number.
     """
     value = message.get(key, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -99,7 +99,7 @@ def integer(message: dict[str, object], key: str, default: int | None = None) ->
     :param key: name of the member.
     :param default: value of a missing member, None for a required one.
     :returns: the number.
-    :raises RejectedError: when it is missing or not a whole number.
+    :raises RejectedError: if it is missing or not a whole number.
     """
     value = number(message, key, default)
     if isinstance(value, float) and not value.is_integer():
@@ -127,7 +127,7 @@ def parse_sensor(message: object) -> tuple[int, SensorFilter, bool]:
 
     :param message: the configuration.
     :returns: port, filter and whether the sensor sends frames.
-    :raises RejectedError: when it is not the configuration of a State sensor.
+    :raises RejectedError: if it is not the configuration of a State sensor.
     """
     config = as_object(message)
     if config.get('type') != 'State':
@@ -146,7 +146,7 @@ def parse_state_frame(message: object) -> dict[str, object]:
 
     :param message: the body.
     :returns: the members of the frame.
-    :raises RejectedError: when it is none of these.
+    :raises RejectedError: if it is none of these.
     """
     if isinstance(message, list) and len(message) == 1:
         message = message[0]

@@ -31,7 +31,7 @@ class SensorPort:
 
     :param bind: address to listen on.
     :param port: 0 picks a free one.
-    :raises TransportError: when the port cannot be opened.
+    :raises TransportError: if the port cannot be opened.
     :ivar sensor_filter: the filter, None for frames as they are.
     :ivar is_streaming: whether the sensor sends frames.
     :ivar sample_count: number of the last sample.
@@ -114,7 +114,7 @@ class SensorSuite:
     :param bind: address of all ports.
     :param port: port of the first sensor, 0 picks a free one.
     :param header_size: 16 or 12 bytes before each payload.
-    :raises TransportError: when the port cannot be opened.
+    :raises TransportError: if the port cannot be opened.
     :ivar sensors: the sensors by port, the first one first.
     """
 
@@ -131,7 +131,7 @@ class SensorSuite:
         :param port: its port.
         :param sensor_filter: its filter.
         :param is_streaming: whether it sends frames.
-        :raises TransportError: when a new port cannot be opened.
+        :raises TransportError: if a new port cannot be opened.
         """
         sensor = self.sensors.get(port)
         if sensor is None:

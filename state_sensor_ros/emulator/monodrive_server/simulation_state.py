@@ -114,7 +114,7 @@ class SimulationState:
         """
         Go to the next frame at the configured rate.
 
-        :returns: the frame, None at the end or when a client advances the time now.
+        :returns: the frame, None at the end or if a client advances the time now.
         """
         with self._lock:
             if self._source is None or self._driver is not ClockDriver.TIMER:
@@ -145,7 +145,7 @@ class SimulationState:
         """
         Return the frame of a sample command, the next one if samples advance the time.
 
-        :returns: the frame, None where there is none.
+        :returns: the frame, None if there is none.
         """
         with self._lock:
             if self._source is not None and (
@@ -157,7 +157,7 @@ class SimulationState:
         """
         Drive the ego; the first command creates one that the scenario lacks.
 
-        :param pedals: + to the right; they count until the next call.
+        :param pedals: pedals until the next call; steering to the right is positive.
         """
         with self._lock:
             self.ego = Ego.PRESENT
@@ -186,7 +186,7 @@ class SimulationState:
         return None if self._source is None else self._show(self._source.step(amount))
 
     def _show(self, frame: TimedFrame | None) -> TimedFrame | None:
-        """Make a frame the current one; the sensor counts its samples, not the recording."""
+        """Make a frame the current one; the sensor counts its samples."""
         if frame is not None:
             self._current = frame = TimedFrame(frame.frame, frame.clock, is_verbatim=False)
         return frame

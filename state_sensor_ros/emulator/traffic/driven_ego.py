@@ -9,8 +9,8 @@
 """
 The ego that a client drives: a bicycle on the surface of the road, among the other vehicles.
 
-SI units, left-handed world axes, as in motion. The others follow it and change lanes around it as
-if it were one of them.
+SI units and left-handed world axes, as in motion. The other vehicles follow it and change lanes
+around it as if it were one of them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _CLOSE_M = 1e-9
 
 class DrivenEgo:
     """
-    Takes the ego over from its driver, where it is.
+    Takes the ego over from its driver at its place.
 
-    :param road: the ground; beside its lanes it goes on as it is.
+    :param road: the ground, which continues beside the lanes.
     :param fleet: the vehicles.
-    :param drivers: of all vehicles.
-    :param motion: of all vehicles at this instant.
-    :ivar row: of the ego.
-    :ivar pedals: in effect until they are replaced.
+    :param drivers: drivers of all vehicles.
+    :param motion: motion of all vehicles at this instant.
+    :ivar row: row of the ego.
+    :ivar pedals: pedals until they are replaced.
     """
 
     def __init__(self, road: Road, fleet: Fleet, drivers: Drivers, motion: Motion) -> None:
@@ -54,7 +54,7 @@ class DrivenEgo:
             float(x), float(y), math.atan2(forward[1], forward[0]),
             float(motion.velocity[row] @ forward), model.front_x + model.rear_x,
             float(motion.bicycle_steering[row]))
-        # Of the rear axle: distance along the loop and to the right of the reference line.
+        # The rear axle: distance along the loop, and to the right of the reference line.
         self._s = float(drivers.s[row])
         self._offset = float(road.lane_offset(drivers.lane[row:row + 1])[0])
         self._slope = math.asin(min(max(float(forward[2]), -1.0), 1.0))
@@ -65,7 +65,7 @@ class DrivenEgo:
         Move by the pedals, and take the place of the ego among the drivers.
 
         :param elapsed_s: simulated time, s.
-        :param drivers: already advanced by this time.
+        :param drivers: drivers, already advanced by this time.
         """
         before = self._s
         self._body.advance(self.pedals, elapsed_s, self._slope)
@@ -80,13 +80,13 @@ class DrivenEgo:
         """
         Replace the ego's motion.
 
-        :param motion: of all vehicles, with the ego as a driver would drive it.
-        :param kinematics: of the fleet.
+        :param motion: motion of all vehicles, with the ego as its driver would drive it.
+        :param kinematics: kinematics of the fleet.
         """
         row, body = self.row, self._body
         poses = [self._pose(distance) for distance in (-EPSILON_M, 0.0, EPSILON_M)]
         origins = np.array([origin for origin, _ in poses])
-        axes = np.array([each for _, each in poses])
+        axes = np.array([rows for _, rows in poses])
         by_m = 0.5 / EPSILON_M
         turn = 0.5 * np.cross(axes[1], (axes[2] - axes[0]) * by_m).sum(axis=0)
         for array, value in (
@@ -114,9 +114,8 @@ class DrivenEgo:
         # In the plane of the road, above the heading.
         heading[2] = -(up @ heading) / up[2]
         forward = heading / np.linalg.norm(heading)
-        # The point of the surface is below the axle up to the last step of Newton's method.
-        height = surface.point[2]
-        rear = np.array((body.x, body.y, height))
+        # x and y of the surface point differ from the axle by less than the last Newton step.
+        rear = np.array((body.x, body.y, surface.point[2]))
         return rear + self._rear_m * forward, np.stack([forward, np.cross(up, forward), up])
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
@@ -134,5 +133,5 @@ class DrivenEgo:
         return s, offset
 
     def _surface(self, s: float, offset: float) -> Surface:
-        found = self._road.surface(np.array([s]), np.array([offset]))
-        return Surface(found.point[0], found.along[0], found.right[0])
+        surface = self._road.surface(np.array([s]), np.array([offset]))
+        return Surface(surface.point[0], surface.along[0], surface.right[0])

@@ -57,7 +57,7 @@ DECISION_PERIOD_S = 0.25
 CLEARED_SHARE = 0.75
 # Limits the speed in curves, m/s2.
 LATERAL_ACCELERATION = 3.2
-# The gap where there is no leader or follower.
+# The gap without a leader or follower.
 FAR_M = 1e6
 START_SPACING_M = 55.0
 
@@ -175,12 +175,12 @@ class Drivers:
 
     def place(self, vehicle: int, s: float, speed: float, lane: int) -> None:
         """
-        Put a vehicle that another one drives where it is.
+        Place a vehicle that a client drives.
 
         :param vehicle: its index.
         :param s: distance of its rear axle along the loop, m.
         :param speed: ds/dt, m/s.
-        :param lane: that it is in.
+        :param lane: lane that it is in.
         """
         self.s[vehicle], self.speed[vehicle], self.acceleration[vehicle] = s, speed, 0.0
         self.lane[vehicle] = self.old_lane[vehicle] = lane
@@ -204,7 +204,7 @@ class Drivers:
 
     def _neighbours(self, order: LaneOrder, vehicle: IntArray,
                     lane: IntArray) -> tuple[IntArray, IntArray]:
-        """Return leader and follower of each vehicle in a lane; -1 where there is no other."""
+        """Return leader and follower of each vehicle in a lane; -1 for none."""
         key = lane * self._road.length_m + np.mod(self.s[vehicle], self._road.length_m)
         begin, end = order.first[lane], order.first[lane + 1]
         size = np.maximum(end - begin, 1)
@@ -218,7 +218,7 @@ class Drivers:
                 np.where(is_empty | (follower == vehicle), -1, follower))
 
     def _gap(self, behind: IntArray, ahead: IntArray) -> FloatArray:
-        """Return the gaps (m) between bumpers; FAR_M where an index is -1."""
+        """Return the gaps (m) between bumpers; FAR_M if an index is -1."""
         apart = np.mod(self.s[ahead] - self.s[behind], self._road.length_m)
         gap: FloatArray = apart + self._rear_m[ahead] - self._front_m[behind]
         return np.where((behind < 0) | (ahead < 0), FAR_M, gap)

@@ -9,7 +9,7 @@
 """
 The vehicles of a run: dimensions, names, tags and desired speeds.
 
-Dimensions, and the form of names and tags, are those of recordings of the real simulator.
+Dimensions and the format of names and tags follow recordings of the real simulator.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ class Fleet:
 def _tags(model: VehicleModel, is_ego: bool, rng: np.random.Generator) -> list[str]:
     """Return the tags of a vehicle; as in the real simulator, their order varies."""
     tags = ['vehicle', 'dynamic', 'truck' if model.family == 'truck' else 'car']
-    own = 'ego' if is_ego else 'traffic'
-    tags.insert(int(rng.integers(0, len(tags) + 1)), own)
+    tags.insert(int(rng.integers(0, len(tags) + 1)), 'ego' if is_ego else 'traffic')
     return tags
 
 
@@ -109,7 +108,7 @@ def make_fleet(n_vehicles: int, seed: int) -> Fleet:
     """
     Draw the vehicles of a run at random.
 
-    :param n_vehicles: at least 1.
+    :param n_vehicles: number of vehicles, at least 1.
     :param seed: the same seed returns the same fleet.
     :returns: the fleet; vehicle n_vehicles // 2 is the ego, a sedan.
     """

@@ -42,7 +42,7 @@ class Traffic:
     """
     Moving vehicles and static objects on a road.
 
-    :param n_vehicles: at least 1; one of them is the ego.
+    :param n_vehicles: number of vehicles, at least 1; one of them is the ego.
     :param n_objects: number of cones and signs.
     :param rate_hz: frames per second of simulated time.
     :param seed: the same seed gives the same traffic.
@@ -69,7 +69,7 @@ class Traffic:
         """
         Drive the ego from the next step on.
 
-        :param pedals: + to the right; they count until the next call.
+        :param pedals: pedals until the next call; steering to the right is positive.
         """
         if self.driven is None:
             self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion)
@@ -98,14 +98,14 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
 
     Frames share their constant parts: treat them as read-only.
 
-    :param n_vehicles: at least 1; exactly one has the tag `ego`.
+    :param n_vehicles: number of vehicles, at least 1; exactly one has the tag `ego`.
     :param n_objects: number of cones and signs.
     :param rate_hz: frames per second of simulated time, at most 1000.
     :param seed: the same seed gives the same frames.
     :param generation: `v0`, `v1` or `v2`.
     :param epoch_s: Unix time of game_time 0, s.
     :returns: frames as plain JSON objects, clock members last.
-    :raises ConfigError: when a value is out of range.
+    :raises ConfigError: if a value is out of range.
     """
     if n_vehicles < 1 or n_objects < 0:
         raise ConfigError('vehicles and objects', f'{n_vehicles} and {n_objects}',
@@ -121,8 +121,8 @@ class TrafficFrames(Iterator[dict[str, object]]):
     """
     The frames of traffic, without end; each is made when it is taken.
 
-    :param traffic: at the first frame.
-    :param generation: of the frames.
+    :param traffic: traffic at the first frame.
+    :param generation: generation of the frames.
     :param epoch_s: Unix time of game_time 0, s.
     """
 
@@ -135,7 +135,7 @@ class TrafficFrames(Iterator[dict[str, object]]):
         """
         Drive the ego between the last frame and the next one.
 
-        :param pedals: + to the right; they count until the next call.
+        :param pedals: pedals until the next call; steering to the right is positive.
         """
         self._traffic.drive(pedals)
 

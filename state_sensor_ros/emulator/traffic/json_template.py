@@ -98,12 +98,12 @@ def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
     """
     Collect the numbers of one instant.
 
-    :param road: for road and section ids.
-    :param fleet: for the boxes.
-    :param drivers: for lanes and pedals.
+    :param road: road, for road and section ids.
+    :param fleet: vehicles, for the boxes.
+    :param drivers: drivers, for lanes and pedals.
     :param motion: poses and velocities.
     :param spin: (N, 4) float64, wheel angles about y, rad.
-    :param driven: the ego that a client drives, None for none.
+    :param driven: ego that a client drives, None if there is none.
     :returns: the numbers.
     """
     orientation = quaternion_of_axes(motion.axes)

@@ -35,9 +35,9 @@ class StaticObject:
     """
     An object that does not move; left-handed world axes.
 
-    :param position: m.
+    :param position: position, m.
     :param yaw: rad, positive to the right.
-    :param center: of its box, m.
+    :param center: centre of its box, m.
     :param size: full edge lengths of its box, m.
     """
 
