@@ -7,8 +7,8 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Programs that give out ASAM OSI: traces, and ground truth over UDP (INTERFACE: doc/guide/osi.md).
+Programs that output ASAM OSI: traces, and ground truth over UDP (doc/guide/osi.md).
 
-The messages are those of ASAM's own package osi3, imported where they are read. It may import
-files/, files/osi/, simulators/ and the modules directly in the package.
+The messages are those of ASAM's own package osi3, imported in the functions that read them. This
+folder may import files/, files/osi/, simulators/ and the modules directly in the package.
 """

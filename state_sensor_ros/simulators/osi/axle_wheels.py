@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The wheels of vehicles of OSI, or at least where their rear axles are."""
+"""The wheels of vehicles of OSI, or at least the places of their rear axles."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class AxleWheels:
 
     def add(self, row: int, vehicle: MovingObject) -> None:
         """
-        Add the wheels of a car, or of another vehicle the ends of its rear axle.
+        Add the wheels of a car, or the ends of the rear axle of another vehicle.
 
-        :param row: of the actor.
-        :param vehicle: with attributes.
+        :param row: row of the actor.
+        :param vehicle: moving object with vehicle attributes.
         """
         attributes, size = vehicle.vehicle_attributes, vehicle.base.dimension
         # Places in OSI are counted from the centre of the box.

@@ -56,7 +56,7 @@ def text_of(value: str | bytes) -> str:
     """
     Return a text of a message.
 
-    :param value: bytes where it is not UTF-8.
+    :param value: text, or bytes if it is not UTF-8.
     """
     return value.decode(errors='replace') if isinstance(value, bytes) else value
 
@@ -65,20 +65,20 @@ def kind_of_name(name: str) -> MessageKind | None:
     """
     Return the kind of the messages of a trace, None if its name does not say it.
 
-    :param name: of the file.
+    :param name: name of the file.
     """
-    found = _KIND_IN_NAME.search(name)
-    return None if found is None else _KINDS_OF_NAMES[found[1]]
+    match = _KIND_IN_NAME.search(name)
+    return None if match is None else _KINDS_OF_NAMES[match[1]]
 
 
 def kind_of_messages(messages: Iterable[bytes]) -> tuple[MessageKind | None, bool]:
     """
-    Return as which kind messages make sense, None for neither, and whether that is certain.
+    Return the kind of messages, None for neither, and whether it is certain.
 
-    Protobuf's messages do not name their type, and skip members that a type does not have: the
-    kind of the first message that has objects with places counts.
+    Messages of Protobuf do not name their type, and parsing skips members that a type does not
+    have: the first message that has objects with positions as one of the kinds decides.
 
-    :param messages: serialised, the first ones of a trace or stream.
+    :param messages: first messages of a trace or stream, serialised.
     """
     guess = None
     for data in messages:
@@ -92,14 +92,14 @@ def kind_of_messages(messages: Iterable[bytes]) -> tuple[MessageKind | None, boo
 
 
 def _score(data: bytes, kind: MessageKind) -> int:
-    """Return -1 for what cannot be parsed; more than 1 for a message with objects."""
+    """Return -1 if the data cannot be parsed, more than 1 if the message has objects."""
     try:
         truth = parse_truth(data, kind).truth
     except DecodeError:
         return -1
-    n_placed = sum(each.HasField('base') and each.base.HasField('position')
+    n_placed = sum(thing.HasField('base') and thing.base.HasField('position')
                    for objects in (truth.moving_object, truth.stationary_object)
-                   for each in objects)
+                   for thing in objects)
     score: int = 2 * n_placed + truth.HasField('timestamp')
     return score
 
@@ -108,7 +108,7 @@ def parse_truth(data: bytes, kind: MessageKind) -> TimedTruth:
     """
     Parse a message.
 
-    :param data: serialised.
+    :param data: serialised message.
     :param kind: its type.
     :raises DecodeError: if it is not a message of that type.
     """

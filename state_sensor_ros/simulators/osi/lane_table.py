@@ -9,9 +9,9 @@
 """
 The lanes of OpenDRIVE that the lanes of OSI are made of.
 
-OSI has lanes of its own, with ids of its own. A source reference of the type net.asam.opendrive
-has the id of the road, the place where the lane section begins, and the id of the lane: in this
-order, or with names before them, as esmini writes them (``road_id:3``).
+Lanes of OSI have ids of their own. A source reference of the type net.asam.opendrive has, in this
+order, the id of the road, the distance at which the lane section begins, and the id of the lane,
+each with its name before it as esmini writes them (``road_id:3``), or without.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LaneTable:
         """
         Take the lanes of a message; one without lanes changes nothing.
 
-        :param truth: of the message.
+        :param truth: ground truth of the message.
         """
         if truth.logical_lane:
             self.logical = self._numbered(truth.logical_lane)

@@ -32,11 +32,12 @@ from state_sensor_ros.simulators.osi.ground_truth import (
 
 _LENGTH = struct.Struct('<I')
 _PROTOBUF = 'protobuf'
-# Messages of a file whose name does not say their type, until one has objects.
+# Most messages that are searched for objects if the name of the file does not say their type.
 _N_TRIED = 50
 # The first record of an MCAP file has its profile.
 _BEGIN_BYTES = 4096
 _FORMAT = 'a trace of ASAM OSI'
+_KINDS = ' or '.join(kind.value for kind in MessageKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class StoredTruth:
     """
     One message.
 
-    ``data`` serialised; ``position`` how much of the file lies before its end; ``bookmark`` its
-    place, None where it cannot be read again by it.
+    ``data`` serialised; ``position`` of its end in the file, in :attr:`MessageFile.unit`;
+    ``bookmark`` offset and length, None if it cannot be read again by them.
     """
 
     data: bytes
@@ -68,8 +69,8 @@ class MessageFile(Protocol):
         """
         Yield all messages, from the first one on.
 
-        :raises TruncatedError: where the file ends in a message.
-        :raises TrajectoryFormatError: where it is damaged.
+        :raises TruncatedError: if the file ends in a message.
+        :raises TrajectoryFormatError: if it is damaged.
         """
 
     def message_at(self, bookmark: tuple[int, int]) -> bytes:
@@ -84,7 +85,7 @@ class CutTraceError(TruncatedError):
 
     @property
     def warning(self) -> str:
-        """One line for where the whole messages are used."""
+        """One line for a command that uses the whole messages."""
         return one_line(f'{self.where}: found {self.found}; {self.summary}')
 
 
@@ -94,7 +95,7 @@ class PlainTrace:
 
     :param path: path of the file.
     :param limit: longest message, bytes.
-    :raises TrajectoryFormatError: where it cannot be read.
+    :raises TrajectoryFormatError: if it cannot be read.
     """
 
     unit = 'B'
@@ -119,7 +120,7 @@ class PlainTrace:
         if kind is None:
             raise TrajectoryFormatError(
                 f'{self._name}: message 1', 'bytes that cannot be parsed',
-                f'an {" or ".join(each.value for each in MessageKind)}')
+                f'an {_KINDS}')
         return kind
 
     def _first_messages(self) -> Iterator[bytes]:
@@ -182,9 +183,9 @@ class McapTrace:
     The messages of one channel of an MCAP file.
 
     :param path: path of the file.
-    :param topic: of the channel, empty for the only one with ground truth.
+    :param topic: topic of the channel, empty for the only one with ground truth.
     :param limits: on records and chunks.
-    :raises TrajectoryFormatError: where it cannot be read.
+    :raises TrajectoryFormatError: if it cannot be read.
     """
 
     unit = 'frame'
@@ -205,20 +206,19 @@ class McapTrace:
 
     def _chosen(self, topic: str) -> int:
         """Return the number of the channel."""
-        found = {stored.name: number for number, stored in self._reader.topics.items()
-                 if is_truth(stored.type_name, stored.serialization)
-                 and self._reader.counts[number]}
-        kinds = ' or '.join(kind.value for kind in MessageKind)
-        if not found:
-            raise TrajectoryFormatError(self._name, f'no messages of the type {kinds}',
+        channels = {stored.name: number for number, stored in self._reader.topics.items()
+                    if is_truth(stored.type_name, stored.serialization)
+                    and self._reader.counts[number]}
+        if not channels:
+            raise TrajectoryFormatError(self._name, f'no messages of the type {_KINDS}',
                                         'a channel of them')
-        if topic and topic not in found:
-            raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {kinds}',
-                                        f'one of {", ".join(sorted(found))}')
-        if not topic and len(found) > 1:
-            raise TrajectoryFormatError(self._name, f'the channels {", ".join(sorted(found))}',
+        if topic and topic not in channels:
+            raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {_KINDS}',
+                                        f'one of {", ".join(sorted(channels))}')
+        if not topic and len(channels) > 1:
+            raise TrajectoryFormatError(self._name, f'the channels {", ".join(sorted(channels))}',
                                         'one of them to be named by --topic')
-        return found[topic or next(iter(found))]
+        return channels[topic or next(iter(channels))]
 
     def messages(self) -> Iterator[StoredTruth]:
         """Yield all messages, in the order of their times."""
@@ -242,7 +242,7 @@ def is_mcap_trace(path: Path) -> bool:
     Return whether an MCAP file is a trace: not of ROS, and with a channel of ground truth.
 
     :param path: an existing file.
-    :raises OSError: where it cannot be read.
+    :raises OSError: if it cannot be read.
     """
     with path.open('rb') as file:
         begin = file.read(_BEGIN_BYTES)
@@ -271,6 +271,6 @@ def is_truth(type_name: str, encoding: str) -> bool:
     Return whether a channel has ground truth.
 
     :param type_name: name of its schema.
-    :param encoding: of its messages.
+    :param encoding: encoding of its messages.
     """
     return encoding == _PROTOBUF and type_name in {kind.value for kind in MessageKind}

@@ -10,7 +10,7 @@
 Messages of OSI from the parts that esmini sends over UDP.
 
 Each datagram is ``int32 counter, uint32 size, bytes`` (little-endian). The counter is 1, 2, 3 ...
-and negative in the last part of a message, -1 where it is the only one::
+and negative in the last part of a message, -1 if it is the only part::
 
     datagrams   1  2  -3    1  -3    1  2  -3
     messages    whole       lost     whole
@@ -25,11 +25,11 @@ _HEAD = struct.Struct('<iI')
 
 class MessageParts:
     """
-    Joins the parts of messages; what is incomplete is dropped.
+    Joins the parts of messages; incomplete messages are dropped.
 
     :param limit: longest message, bytes.
     :ivar n_lost: messages of which a part was missing, or out of order, or that were too long.
-    :ivar n_invalid: datagrams that are no parts of messages.
+    :ivar n_invalid: datagrams that are not parts of messages.
     """
 
     def __init__(self, limit: int) -> None:
@@ -37,14 +37,14 @@ class MessageParts:
         self._limit = limit
         self._parts: list[bytes] = []
         self._n_bytes = 0
-        # Whether the parts up to the next first one are of a message that is counted as lost.
+        # Whether the current message is counted as lost: its other parts are skipped.
         self._is_lost = False
 
     def add(self, datagram: bytes) -> bytes | None:
         """
         Add a part.
 
-        :param datagram: as received.
+        :param datagram: datagram as received.
         :returns: the message that it completes, if any.
         """
         counter, size = _HEAD.unpack_from(datagram) if len(datagram) >= _HEAD.size else (0, 0)
@@ -59,7 +59,7 @@ class MessageParts:
             self._drop(is_lost=not self._is_lost)
             self._is_lost = True
         if self._is_lost:
-            # The next message may begin without its first part: it is another one.
+            # After its last part, the next message counts by itself, even without its first part.
             self._is_lost = counter > 0
             return None
         self._parts.append(datagram[_HEAD.size:])

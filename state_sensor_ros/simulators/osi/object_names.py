@@ -9,9 +9,9 @@
 """
 Names and tags of the objects of OSI, whose ids are numbers.
 
-An object is named as its scenario names it: by a source reference of the type
-net.asam.openscenario, whose second identifier is the name (``entity_name:Ego`` as esmini writes
-it, in any place). Without one it is named by its type and id, such as ``truck_12``.
+An object has the name of its scenario, which is the second identifier of a source reference of
+the type net.asam.openscenario (with esmini ``entity_name:Ego``, at any place). Without one it is
+named by its type and id, such as ``truck_12``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAME_MARKS = 'entity_name:', 'object_name:'
 
 @dataclass(frozen=True, slots=True)
 class KnownObject:
-    """What of an object seldom changes; ``types`` are those that the tags follow from."""
+    """What seldom changes of an object; ``types`` are those that determine the tags."""
 
     name: str
     tags: tuple[str, ...]
@@ -47,7 +47,7 @@ class KnownObject:
 
 class ObjectNames:
     """
-    The objects of a message; those of the message before save looking at names again.
+    The objects of a message; names and tags are kept from the message before.
 
     :ivar taken: names in this message.
     """
@@ -66,30 +66,31 @@ class ObjectNames:
         """Return whether this message has an object of this id."""
         return id_ in self._now
 
-    def of_moving(self, each: MovingObject) -> KnownObject | None:
+    def of_moving(self, moving: MovingObject) -> KnownObject | None:
         """
         Return what is known of a moving object.
 
-        :param each: of this message.
+        :param moving: object of this message.
         :returns: None if another object of the message has its id or its name.
         """
-        types = each.type, each.vehicle_classification.type
-        known = self._last.get(each.id.value)
+        types = moving.type, moving.vehicle_classification.type
+        known = self._last.get(moving.id.value)
         if known is None or known.types != types:
             tags = moving_tags(*types)
-            known = KnownObject(_name_of(each, tags), tags, is_vehicle(types[0]), types)
-        return self._entered(each.id.value, known)
+            known = KnownObject(_name_of(moving, tags), tags, is_vehicle(types[0]), types)
+        return self._entered(moving.id.value, known)
 
-    def of_stationary(self, each: StationaryObject) -> KnownObject | None:
+    def of_stationary(self, still: StationaryObject) -> KnownObject | None:
         """
         Return what is known of a stationary object.
 
-        :param each: of this message.
-        :returns: as :meth:`of_moving`.
+        :param still: object of this message.
+        :returns: as for :meth:`of_moving`.
         """
-        types = each.classification.type, 0
+        types = still.classification.type, 0
         tags = stationary_tags(types[0])
-        return self._entered(each.id.value, KnownObject(_name_of(each, tags), tags, False, types))
+        known = KnownObject(_name_of(still, tags), tags, False, types)
+        return self._entered(still.id.value, known)
 
     def _entered(self, id_: int, known: KnownObject) -> KnownObject | None:
         if id_ in self._now:
@@ -103,9 +104,9 @@ class ObjectNames:
         return known
 
 
-def _name_of(each: MovingObject | StationaryObject, tags: tuple[str, ...]) -> str:
-    return _scenario_name(each.source_reference) \
-        or f'{tags[-1] if tags else "object"}_{each.id.value}'
+def _name_of(thing: MovingObject | StationaryObject, tags: tuple[str, ...]) -> str:
+    return _scenario_name(thing.source_reference) \
+        or f'{tags[-1] if tags else "object"}_{thing.id.value}'
 
 
 def _scenario_name(references: Iterable[ExternalReference]) -> str:

@@ -36,14 +36,14 @@ from state_sensor_ros.simulators.osi.reference_line import (
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-# A chord of it is at most 0.03 m beside an arc of 20 m.
+# Distance between points, m: a chord deviates from an arc of 20 m radius by 0.03 m at most.
 _STEP = 2.0
-# The whole text is in memory, ten times its size.
+# Largest file: while it is read, it takes ten times as much memory.
 _MAX_BYTES = 256 * 1024 * 1024
 _MAX_POINTS = 10_000_000
-# Lanes narrower than this all along have no band.
+# Lanes that are nowhere wider than this are left out, m.
 _NARROW = 0.05
-# Ends of sections belong to them.
+# A place so close before the beginning of a section or polynomial belongs to it, m.
 _SHORT = 1e-6
 _JUNCTION, _NO_JUNCTION, _NO_LANE = 'junction', '-1', 'none'
 _Curve = Callable[[Floats], Floats]
@@ -87,8 +87,9 @@ def _lines_of(road: Element) -> Iterator[MapLine]:
             raise ValueError(f'a length of {length:g} m')
         elevation = _cubic(road.findall('elevationProfile/elevation'), 's')
         offset = _cubic(road.findall('lanes/laneOffset'), 's')
-        sections = sorted(road.iterfind('lanes/laneSection'), key=lambda each: number(each, 's'))
-        begins = [number(each, 's') for each in sections]
+        sections = sorted(road.iterfind('lanes/laneSection'),
+                          key=lambda section: number(section, 's'))
+        begins = [number(section, 's') for section in sections]
         is_junction = road.get('junction', _NO_JUNCTION) != _NO_JUNCTION
         for section, (begin, end) in zip(sections, pairwise([*begins, length]), strict=True):
             if end - begin > _SHORT:
@@ -103,8 +104,8 @@ def _samples(pieces: Sequence[RoadPiece], begin: float, end: float) -> Floats:
     """Return the distances at which a section is drawn: its ends, those of geometries, steps."""
     n_steps = max(2, int(np.ceil((end - begin) / _STEP)))
     bounds = [piece.s for piece in pieces if begin < piece.s < end]
-    found: Floats = np.unique(np.concatenate((np.linspace(begin, end, n_steps + 1), bounds)))
-    return found
+    samples: Floats = np.unique(np.concatenate((np.linspace(begin, end, n_steps + 1), bounds)))
+    return samples
 
 
 def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[RoadPiece],
@@ -120,9 +121,9 @@ def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[Road
     heights, middle = elevation(s), offset(s)
     begin = number(section, 's')
     for side in (1, -1):
-        lanes = sorted((each for each in section.iterfind('*/lane')
-                        if int(number(each, 'id')) * side > 0),
-                       key=lambda each: abs(number(each, 'id')))
+        lanes = sorted((lane for lane in section.iterfind('*/lane')
+                        if int(number(lane, 'id')) * side > 0),
+                       key=lambda lane: abs(number(lane, 'id')))
         inner: Floats = np.zeros(len(s))
         for lane in lanes:
             outer = _outer_border(lane, s - begin, inner)
@@ -158,15 +159,15 @@ def _cubic(records: Sequence[Element], begin: str) -> _Curve:
 
     :param begin: name of the attribute with the beginning.
     """
-    rows = np.array(sorted([number(each, begin), *(number(each, name) for name in 'abcd')]
-                           for each in records)).reshape(-1, 5)
+    rows = np.array(sorted([number(record, begin), *(number(record, name) for name in 'abcd')]
+                           for record in records)).reshape(-1, 5)
 
     def values(s: Floats) -> Floats:
         if not len(rows):
             return np.zeros(len(s))
         i = np.clip(np.searchsorted(rows[:, 0], s + _SHORT, side='right') - 1, 0, None)
         ds = s - rows[i, 0]
-        found: Floats = rows[i, 1] + ds * (rows[i, 2] + ds * (rows[i, 3] + ds * rows[i, 4]))
-        return found
+        value: Floats = rows[i, 1] + ds * (rows[i, 2] + ds * (rows[i, 3] + ds * rows[i, 4]))
+        return value
 
     return values

@@ -26,10 +26,10 @@ class OsiDecoder(SingleFrameDecoder):
     """
     Decodes the messages of one trace or stream, in any order.
 
-    :param kind: of the messages; None if the first ones show it.
+    :param kind: kind of the messages, None to find it by the first ones.
     :param ego: name or id of the ego of a trace without a host, empty for none.
-    :param first: message whose lanes, stationary objects and host are used until another one has
-        them; empty for none.
+    :param first: message whose lanes, stationary objects and host are used until another message
+        has them; empty for none.
     """
 
     def __init__(self, kind: MessageKind | None, ego: str = '', first: bytes = b'') -> None:

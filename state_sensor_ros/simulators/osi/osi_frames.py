@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject, StationaryObject
 
 GENERATION = 'osi'
-# A message may declare millions of objects in few bytes.
+# Most objects of a message, which may declare millions in a few bytes.
 MAX_OBJECTS = 100_000
 _UNKNOWN = (math.nan,) * 3
 _AT_REST = (0.0,) * 9
@@ -58,7 +58,7 @@ _VELOCITY, _TURNING, _ACCELERATION = slice(9, 12), slice(12, 15), slice(15, 18)
 
 @dataclass(slots=True)
 class _Actors:
-    """What is read of the objects of a message, in their order."""
+    """The objects of a message, in their order."""
 
     names: list[str] = field(default_factory=list)
     tags: list[tuple[str, ...]] = field(default_factory=list)
@@ -76,9 +76,9 @@ class OsiFrames:
     """
     Makes the frames of one trace or stream, in their order.
 
-    What only the first message carries stays: stationary objects, lanes, the host.
+    Stationary objects, lanes and the host may be in the first message only, and are kept.
 
-    :param ego: name or id of the ego where there is no host, empty for none.
+    :param ego: name or id of the ego if there is no host, empty for none.
     """
 
     def __init__(self, ego: str = '') -> None:
@@ -91,9 +91,9 @@ class OsiFrames:
 
     def take_static(self, timed: TimedTruth) -> list[Fault]:
         """
-        Take of a message what later ones need not repeat.
+        Take from a message what later ones need not repeat.
 
-        :param timed: of the message.
+        :param timed: ground truth of the message.
         :returns: a fault for each object that is left out.
         :raises DecodeError: if it has too many objects.
         """
@@ -106,36 +106,36 @@ class OsiFrames:
         if truth.stationary_object:
             self._stationary = _Actors()
             names = ObjectNames()
-            for each in truth.stationary_object:
-                known = names.of_stationary(each)
+            for still in truth.stationary_object:
+                known = names.of_stationary(still)
                 if known is None:
-                    faults.append(_duplicate('stationary_object', each))
+                    faults.append(_duplicate('stationary_object', still))
                 else:
-                    self._stationary.add(known, (*_pose_of(each), *_AT_REST))
+                    self._stationary.add(known, (*_pose_of(still), *_AT_REST))
         return faults
 
     def decoded(self, timed: TimedTruth, needs: Needs = EVERYTHING) -> Decoded:
         """
         Make the frame of a message.
 
-        :param timed: of the message.
+        :param timed: ground truth of the message.
         :param needs: parts of the frame that are used.
         :raises DecodeError: if it has too many objects.
         """
         faults = self.take_static(timed)
         actors, wheels, lanes = _Actors(), AxleWheels(), _LaneStates(self._lanes)
         self._names.begin()
-        for each in timed.truth.moving_object:
-            known = self._names.of_moving(each)
+        for moving in timed.truth.moving_object:
+            known = self._names.of_moving(moving)
             if known is None:
-                faults.append(_duplicate('moving_object', each))
+                faults.append(_duplicate('moving_object', moving))
                 continue
             row = len(actors.names)
-            actors.add(known, (*_pose_of(each), *_motion_of(each)),
-                       is_ego=self._is_ego(each.id.value, known.name))
-            lanes.add(row, each)
-            if needs.wheels and each.HasField('vehicle_attributes'):
-                wheels.add(row, each)
+            actors.add(known, (*_pose_of(moving), *_motion_of(moving)),
+                       is_ego=self._is_ego(moving.id.value, known.name))
+            lanes.add(row, moving)
+            if needs.wheels and moving.HasField('vehicle_attributes'):
+                wheels.add(row, moving)
         faults += self._host_fault()
         self._add_stationary(actors, faults)
         frame = _frame_of(timed.game_time, actors, lanes.states())
@@ -148,7 +148,7 @@ class OsiFrames:
         return self._ego in (name, str(id_))
 
     def _host_fault(self) -> list[Fault]:
-        """Return a fault where the host is not there, one for each host."""
+        """Return a fault if no object is the host, once for each host."""
         host = self._host
         if host is None or host in self._names or host == self._missing_host:
             return []
@@ -176,7 +176,7 @@ class _LaneStates:
     """
     Collects the lanes of the actors of a message.
 
-    :param table: of the lanes so far.
+    :param table: table of the lanes so far.
     """
 
     def __init__(self, table: LaneTable) -> None:
@@ -185,22 +185,23 @@ class _LaneStates:
         self._ids: list[tuple[int, int, int]] = []
         self._s: list[float] = []
 
-    def add(self, row: int, each: MovingObject) -> None:
+    def add(self, row: int, moving: MovingObject) -> None:
         """Add the lane of an actor: by its logical lane, else by its physical one."""
-        found, s = None, math.nan
+        ids, s = None, math.nan
+        classification = moving.moving_object_classification
         if self._table.logical:
-            for own in each.moving_object_classification.logical_lane_assignment:
-                found = self._table.logical.get(own.assigned_lane_id.value)
-                if found is not None:
-                    s = own.s_position if own.HasField('s_position') else math.nan
+            for place in classification.logical_lane_assignment:
+                ids = self._table.logical.get(place.assigned_lane_id.value)
+                if ids is not None:
+                    s = place.s_position if place.HasField('s_position') else math.nan
                     break
-        if found is None and self._table.physical:
-            assigned = each.moving_object_classification.assigned_lane_id or each.assigned_lane_id
-            found = next((self._table.physical[lane.value] for lane in assigned
-                          if lane.value in self._table.physical), None)
-        if found is not None:
+        if ids is None and self._table.physical:
+            assigned = classification.assigned_lane_id or moving.assigned_lane_id
+            ids = next((self._table.physical[lane.value] for lane in assigned
+                        if lane.value in self._table.physical), None)
+        if ids is not None:
             self._rows.append(row)
-            self._ids.append(found)
+            self._ids.append(ids)
             self._s.append(s)
 
     def states(self) -> Lanes:
@@ -213,7 +214,7 @@ def _frame_of(game_time: float, actors: _Actors, lanes: Lanes) -> Frame:
     rows = np.array(actors.rows).reshape(-1, _N_COLUMNS)
     centres, sizes = rows[:, _CENTRE], rows[:, _SIZE]
     with np.errstate(invalid='ignore'):
-        # A negative length is none.
+        # A negative size is unknown.
         sizes[(sizes < 0.0).any(axis=1)] = math.nan
         origins = centres - np.nan_to_num(sizes[:, 2:], posinf=0.0) / 2.0 * _up(rows[:, _ANGLES])
         frame = build_frame(
@@ -241,9 +242,9 @@ def _up(roll_pitch_yaw: Floats) -> Floats:
     return np.column_stack((cr * sp * cy + sr * sy, cr * sp * sy - sr * cy, cr * cp))
 
 
-def _pose_of(each: MovingObject | StationaryObject) -> tuple[float, ...]:
-    """Return centre, angles and size; an angle that is not on the wire is 0."""
-    base = each.base
+def _pose_of(thing: MovingObject | StationaryObject) -> tuple[float, ...]:
+    """Return centre, angles and size; a missing angle is 0."""
+    base = thing.base
     place, angles, size = base.position, base.orientation, base.dimension
     return (*((place.x, place.y, place.z) if base.HasField('position') else _UNKNOWN),
             angles.roll, angles.pitch, angles.yaw,
@@ -251,9 +252,9 @@ def _pose_of(each: MovingObject | StationaryObject) -> tuple[float, ...]:
               else _UNKNOWN))
 
 
-def _motion_of(each: MovingObject) -> tuple[float, ...]:
-    """Return velocity, turning rate and acceleration, NaN where the message has none."""
-    base = each.base
+def _motion_of(moving: MovingObject) -> tuple[float, ...]:
+    """Return velocity, turning rate and acceleration, NaN for what the message does not have."""
+    base = moving.base
     velocity, rate, change = base.velocity, base.orientation_rate, base.acceleration
     return (*((velocity.x, velocity.y, velocity.z) if base.HasField('velocity') else _UNKNOWN),
             *((rate.roll, rate.pitch, rate.yaw) if base.HasField('orientation_rate')
@@ -267,6 +268,6 @@ def _check_count(truth: GroundTruth) -> None:
         raise DecodeError('message', counted(n_objects, 'object'), f'at most {MAX_OBJECTS}')
 
 
-def _duplicate(member: str, each: MovingObject | StationaryObject) -> Fault:
-    return Fault(DUPLICATE, DecodeError(f'{member} {each.id.value}',
+def _duplicate(member: str, thing: MovingObject | StationaryObject) -> Fault:
+    return Fault(DUPLICATE, DecodeError(f'{member} {thing.id.value}',
                                         'a second one of this id or name', 'one'))

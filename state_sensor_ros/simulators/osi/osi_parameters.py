@@ -27,4 +27,4 @@ class OsiParameters:
                           pattern=re.compile(r'\S+'), used_by=LIVE)
     port: int = parameter(DEFAULT_PORT, 'UDP port at which ground truth is received.',
                           low=1, high=65535, used_by=LIVE)
-    ego: str = parameter('', 'Name or id of the ego where the messages name no host.')
+    ego: str = parameter('', 'Name or id of the ego if the messages name no host.')

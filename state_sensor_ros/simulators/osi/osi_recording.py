@@ -38,8 +38,8 @@ class OsiRecording:
 
     :param name: path of the trace.
     :param file: its messages, closed with the recording.
-    :param ego: name or id of the ego where there is no host, empty for none.
-    :raises TrajectoryFormatError: where it cannot be read.
+    :param ego: name or id of the ego if there is no host, empty for none.
+    :raises TrajectoryFormatError: if it cannot be read.
     """
 
     simulator = 'osi'
@@ -56,7 +56,7 @@ class OsiRecording:
         self.decoder: PayloadDecoder = self.new_decoder()
 
     def new_decoder(self) -> PayloadDecoder:
-        """Make a decoder that knows what only the first message may have."""
+        """Make a decoder with what only the first message may have."""
         try:
             return OsiDecoder(self._file.kind, self._ego, self._first)
         except DecodeError as error:
@@ -95,7 +95,7 @@ def open_trace(path: str, options: ReadOptions) -> OsiRecording:
     """
     Open a trace.
 
-    :raises TrajectoryFormatError: where it cannot be read.
+    :raises TrajectoryFormatError: if it cannot be read.
     """
     where = Path(path)
     file: MessageFile

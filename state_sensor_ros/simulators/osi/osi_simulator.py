@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Programs that give out ASAM OSI as a simulator: its parameters, traces and live source."""
+"""Programs that output ASAM OSI, as a simulator: its parameters, traces and live source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRACE = Format(
     name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
     reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:new_trace',
     writes=frozenset(('resample', 'gaps', 'default_class', 'default_sizes', 'ego_tag')))
-# Bags have the suffix, too: content tells them apart.
+# Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
     recognised_by='state_sensor_ros.simulators.osi.message_files:is_mcap_trace', reader=_READER,
@@ -38,7 +38,7 @@ _MCAP = Format(
 
 
 class OsiSimulator(Simulator):
-    """esmini and other programs that give out ground truth of ASAM OSI."""
+    """esmini and other programs that output ground truth of ASAM OSI."""
 
     name: ClassVar[str] = 'osi'
     parameters: ClassVar[type] = OsiParameters

@@ -25,21 +25,21 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.osi.message_parts import MessageParts
 from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
 
-# Whether the stream is over is checked as often, s.
+# Time between two checks whether the stream is over, s.
 _WAIT_S = 1.0
-# A stream that is not to be continued is over after this silence: UDP has no end, s.
+# UDP has no end: a stream without reconnects is over after this silence, s.
 _END_S = 5.0
 
 
 class OsiSource(LiveSource):
     """
-    One packet a message.
+    Yield a packet for each message.
 
     :param settings: ``osi.bind``, ``osi.port`` and ``max_frame_bytes`` are used.
-    :param address: of the port, as in errors.
-    :param report: called where messages are lost.
-    :param reconnect: whether it waits for ever; otherwise it ends after 5 s without a message
-        after the first one.
+    :param address: address of the port, for errors.
+    :param report: called when messages are lost.
+    :param reconnect: whether it waits without limit; otherwise it ends after 5 s without a
+        message, once it has received one.
     """
 
     def __init__(self, settings: Settings, address: str, report: Report, *,
@@ -54,7 +54,7 @@ class OsiSource(LiveSource):
         """
         Open the port, and yield the messages.
 
-        :raises TransportError: where it cannot be opened.
+        :raises TransportError: if it cannot be opened.
         """
         own = self.settings.of(OsiParameters)
         self._port = port = DatagramPort(own.bind, own.port)
@@ -89,7 +89,7 @@ class OsiSource(LiveSource):
         if parts.n_invalid > health.n_protocol_errors:
             health.n_protocol_errors = parts.n_invalid
             self._report('osi_invalid', f'{self._address}: {counted(parts.n_invalid, "datagram")} '
-                         'that are no parts of messages as esmini sends them')
+                         'that are not parts of messages as esmini sends them')
 
     def disconnect(self) -> None:
         """Close the port."""

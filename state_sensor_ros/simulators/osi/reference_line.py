@@ -10,8 +10,8 @@
 The reference lines of roads in OpenDRIVE: places and headings by the distance along the road.
 
 A line, an arc and a spiral have a curvature that changes evenly with the distance; their places
-are integrals of the heading, by Gauss' formula with an error below 1e-9 m. Polynomials are given
-in axes of their own that begin at the start of the piece.
+are integrals of the heading, by Gaussian quadrature with an error below 1e-9 m. Polynomials are
+given in axes of their own, with the origin at the start of the piece.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class RoadPiece:
     """
     One geometry of a plan view.
 
-    ``s`` m, where it begins along the road; ``places`` returns for (K,) distances from there, m,
-    (K, 2) x and y, m, and (K,) headings, rad, all in the axes of its beginning.
+    ``s`` distance along the road at which it begins, m; ``places`` returns for (K,) distances from
+    there, m, (K, 2) x and y, m, and (K,) headings, rad, in the axes of its beginning.
     """
 
     s: float
@@ -56,8 +56,8 @@ def number(element: Element, name: str) -> float:
     """
     Return a number of an element.
 
-    :param element: of OpenDRIVE.
-    :param name: of the attribute.
+    :param element: element of OpenDRIVE.
+    :param name: name of the attribute.
     :raises ValueError: if there is none, or it is not finite.
     """
     text = element.get(name)
@@ -76,7 +76,7 @@ def read_pieces(road: Element) -> list[RoadPiece]:
     :param road: an element `<road>`.
     :raises ValueError: if one of them cannot be read.
     """
-    pieces = [_piece(each) for each in road.iterfind('planView/geometry')]
+    pieces = [_piece(geometry) for geometry in road.iterfind('planView/geometry')]
     if not pieces:
         raise ValueError('no geometry')
     return sorted(pieces, key=lambda piece: piece.s)
@@ -84,9 +84,9 @@ def read_pieces(road: Element) -> list[RoadPiece]:
 
 def places_at(pieces: Sequence[RoadPiece], s: Floats) -> tuple[Floats, Floats]:
     """
-    Return where a reference line is.
+    Return places and headings of a reference line.
 
-    :param pieces: of the road.
+    :param pieces: pieces of the road.
     :param s: (K,) float64, ascending, m along the road.
     :returns: (K, 2) x and y, m, and (K,) headings, rad, both in the axes of the map.
     """
@@ -94,12 +94,12 @@ def places_at(pieces: Sequence[RoadPiece], s: Floats) -> tuple[Floats, Floats]:
     begins = np.array([piece.s for piece in pieces])
     owners = np.clip(np.searchsorted(begins, s, side='right') - 1, 0, None)
     for i in np.unique(owners):
-        own, piece = owners == i, pieces[i]
-        local, turned = piece.places(s[own] - piece.s)
+        mask, piece = owners == i, pieces[i]
+        local, turned = piece.places(s[mask] - piece.s)
         cosine, sine = math.cos(piece.heading), math.sin(piece.heading)
-        xy[own, 0] = piece.x + cosine * local[:, 0] - sine * local[:, 1]
-        xy[own, 1] = piece.y + sine * local[:, 0] + cosine * local[:, 1]
-        headings[own] = piece.heading + turned
+        xy[mask, 0] = piece.x + cosine * local[:, 0] - sine * local[:, 1]
+        xy[mask, 1] = piece.y + sine * local[:, 0] + cosine * local[:, 1]
+        headings[mask] = piece.heading + turned
     return xy, headings
 
 
@@ -107,10 +107,10 @@ def _piece(geometry: Element) -> RoadPiece:
     length = number(geometry, 'length')
     if not 0.0 <= length <= MAX_LENGTH:
         raise ValueError(f'a geometry of {length:g} m')
-    shape = next((each for each in geometry if each.tag in _SHAPES), None)
+    shape = next((child for child in geometry if child.tag in _SHAPES), None)
     if shape is None:
-        found = ', '.join(each.tag for each in geometry) or 'nothing'
-        raise ValueError(f'a geometry of {found}')
+        tags = ', '.join(child.tag for child in geometry) or 'nothing'
+        raise ValueError(f'a geometry of {tags}')
     return RoadPiece(number(geometry, 's'), number(geometry, 'x'), number(geometry, 'y'),
                      number(geometry, 'hdg'), length, _SHAPES[shape.tag](shape, length))
 
@@ -123,22 +123,22 @@ def _curve(begin: float, end: float, length: float) -> Callable[[Floats], tuple[
         return begin * s + change / 2.0 * s * s
 
     def moved(first: Floats, last: Floats) -> Floats:
-        """Return the ways between places at most a step apart, (K, 2)."""
+        """Return the displacements between places at most a step apart, (K, 2)."""
         half = (last - first) / 2.0
         angles = headings((first + half)[:, None] + half[:, None] * _NODES)
-        found: Floats = np.stack((np.cos(angles) @ _WEIGHTS, np.sin(angles) @ _WEIGHTS), 1) \
+        ways: Floats = np.stack((np.cos(angles) @ _WEIGHTS, np.sin(angles) @ _WEIGHTS), 1) \
             * half[:, None]
-        return found
+        return ways
 
     n_steps = max(1, math.ceil(length / _STEP))
     bounds: Floats = np.linspace(0.0, length, n_steps + 1, dtype=np.float64)
-    ways: Floats = np.zeros((n_steps + 1, 2))
-    np.cumsum(moved(bounds[:-1], bounds[1:]), axis=0, out=ways[1:])
+    knots: Floats = np.zeros((n_steps + 1, 2))
+    np.cumsum(moved(bounds[:-1], bounds[1:]), axis=0, out=knots[1:])
 
     def places(s: Floats) -> tuple[Floats, Floats]:
         i = np.clip(np.searchsorted(bounds, s, side='right') - 1, 0, n_steps)
-        found: Floats = ways[i] + moved(bounds[i], s)
-        return found, headings(s)
+        xy: Floats = knots[i] + moved(bounds[i], s)
+        return xy, headings(s)
 
     return places
 
