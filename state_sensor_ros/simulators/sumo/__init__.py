@@ -7,8 +7,8 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Eclipse SUMO as one of the simulators: live, joined, and its FCD output.
+Eclipse SUMO: started, joined, and its FCD output.
 
-SUMO runs in a process of its own (sumo_process.py): its step holds the interpreter lock. It may
-import simulators/, files/, emulator/ and the modules directly in the package.
+SUMO runs in a process of its own (sumo_process.py), since a step holds the interpreter lock. This
+folder may import simulators/, files/, emulator/ and the modules directly in the package.
 """

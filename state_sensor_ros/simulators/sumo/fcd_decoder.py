@@ -26,7 +26,7 @@ from state_sensor_ros.simulators.sumo.sumo_frames import (
 )
 from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, PEDESTRIAN, usual_size
 
-# Attributes of an actor in the order of the columns; those that need not be there have a default.
+# Attributes of an actor in the order of the columns; optional ones have a default.
 _ATTRIBUTES = (('x', None), ('y', None), ('z', 0.0), ('angle', None), ('slope', 0.0),
                ('speed', math.nan), ('speedLat', 0.0), ('pos', math.nan))
 # Classes of SUMO's own types, for actors without a type of their own.
@@ -39,9 +39,9 @@ def decode_step(text: bytes, maker: StepFrames, types: Mapping[str, ActorType]) 
     Decode one step.
 
     :param text: a `<timestep>` element.
-    :param maker: frames of the recording, in their order.
+    :param maker: maker of the frames of the recording, in their order.
     :param types: types of actors by name, as the files beside the recording declare them.
-    :raises DecodeError: if it is not one.
+    :raises DecodeError: if the text is not such an element.
     """
     step = _Step(types)
     parser = expat.ParserCreate()
@@ -57,7 +57,7 @@ def decode_step(text: bytes, maker: StepFrames, types: Mapping[str, ActorType]) 
 
 
 class _Step:
-    """What the elements of one step say."""
+    """The actors of one step."""
 
     def __init__(self, types: Mapping[str, ActorType]) -> None:
         self.time = math.nan
@@ -97,7 +97,7 @@ class _Step:
         self.types.append(self._type(tag, attributes.get('type', '')))
 
     def _type(self, tag: str, name: str) -> ActorType:
-        # Distributions and routers append to the name of a type: car@3.
+        # Distributions and routers append a number to the name of a type: car@3.
         known = self._known.get(name) or self._known.get(name.partition('@')[0])
         if known:
             return known

@@ -38,23 +38,23 @@ from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, usual_si
 
 SUFFIXES = '.xml', '.xml.gz'
 _BEGIN = re.compile(rb'<timestep[\s/>]')
-# An empty step is closed at once. A `>` inside quotes is not expected in a head of one number.
+# An empty step is one tag. Its only attribute is a number, so no quoted `>` is expected.
 _STEP = re.compile(rb'<timestep\b[^>]*/>|<timestep\b.*?</timestep\s*>', re.DOTALL)
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
 _END = re.compile(rb'</fcd-export\s*>|<fcd-export\b[^>]*/>')
-# The comment before the root has SUMO's configuration.
+# The root element is searched here; before it is a comment with SUMO's configuration.
 _HEAD_BYTES = 65536
 _BLOCK_BYTES = 262144
-# A step of a hundred thousand vehicles takes 30 MB.
+# Longest step; one of a hundred thousand vehicles takes 30 MB.
 _MAX_STEP_BYTES = 67108864
 
 
 class FcdRecording(FrameFile):
     """
-    An FCD file; network and types come from files beside it.
+    An FCD file; network and types are read from files beside it.
 
     :param path: an existing file.
-    :param network: path of the network file, empty: the only one beside the recording, if any.
+    :param network: path of the network file; empty for the only one beside the recording, if any.
     :param ego: id of the ego, `first`, or empty.
     :raises TrajectoryFormatError: if it cannot be read.
     """
@@ -66,14 +66,14 @@ class FcdRecording(FrameFile):
         except OSError as error:
             raise TrajectoryFormatError(str(path), reason_of(error)) from error
         beside = [network] if network else [
-            str(each) for each in sorted(path.parent.glob('*.net.xml*'))
-            if each.name.endswith(SUFFIXES)]
+            str(file) for file in sorted(path.parent.glob('*.net.xml*'))
+            if file.name.endswith(SUFFIXES)]
         self.network: RoadNetwork = read_network(beside[0]) if len(beside) == 1 else NO_NETWORK
         self._types = dict(_types_beside(path))
         self._ego = ego
 
     def read(self) -> Iterator[FrameLike]:
-        """Yield the frames; of a file that was cut, all whole ones."""
+        """Yield the frames; those of whole steps if the file was cut."""
         self._file.seek(0)
         self.cut = None
         content, compressed = decompressed(self._file)
@@ -89,7 +89,7 @@ class FcdRecording(FrameFile):
 
     def _steps(self, content: BinaryIO,
                compressed: DecompressedFile | None) -> Iterator[bytes | TruncatedError]:
-        """Yield the text of each step, and at last an error if the end is missing."""
+        """Yield the text of each step, then an error if the end is missing."""
         text, is_over, n_frames = b'', False, 0
         while True:
             position = 0
@@ -100,12 +100,12 @@ class FcdRecording(FrameFile):
             text = text[position:]
             is_over = is_over or bool(_END.search(text))
             if not _BEGIN.search(text):
-                # Nothing of a step has begun, but for a tag that is cut.
+                # No step has begun, but a tag may be cut.
                 text = text[-len('</fcd-export >'):]
             if len(text) > _MAX_STEP_BYTES:
                 raise TrajectoryFormatError(
                     f'{self.name}: step {n_frames + 1}', f'more than {_MAX_STEP_BYTES} bytes',
-                    'a step of fewer')
+                    f'at most {_MAX_STEP_BYTES}')
             block = content.read(_BLOCK_BYTES)
             if not block:
                 break
@@ -130,15 +130,15 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
     """
     Open FCD output with the network and the ego of the parameters.
 
-    :param path: of the file.
-    :param options: of the command or the node.
-    :raises TrajectoryFormatError: if it is none, or cannot be read.
+    :param path: path of the file.
+    :param options: options of the command or the node.
+    :raises TrajectoryFormatError: if it is not FCD output, or cannot be read.
     """
     own = options.settings.of(SumoParameters)
     recording = FcdRecording(Path(path), own.net, own.ego)
     if not is_fcd(Path(path)):
         recording.close()
-        raise TrajectoryFormatError(path, 'no <fcd-export> at its begin', 'FCD output of SUMO')
+        raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning', 'FCD output of SUMO')
     return recording
 
 

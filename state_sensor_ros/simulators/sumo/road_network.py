@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # OpenDRIVE's type of a lane that only this class of SUMO may use.
 _KINDS = {'pedestrian': 'sidewalk', 'bicycle': 'biking', 'tram': 'tram', 'rail': 'rail'}
-# Kinds by the function of an edge; the shape of a walking area is its outline.
+# Kinds by the function of an edge; walking areas have no middle line, only an outline.
 _KINDS_BY_FUNCTION = {'internal': 'junction', 'crossing': 'crossing', 'walkingarea': ''}
 _GZIP_MAGIC = b'\x1f\x8b'
 
@@ -52,7 +52,7 @@ class StopLine:
 @dataclass(frozen=True, slots=True)
 class RoadNetwork:
     """
-    What of a network file belongs to the frames and their map.
+    The parts of a network file that belong to the frames and their map.
 
     ``road_names`` name of each edge by its number, its place in the file from 0; ``lane_ids``
     number of the edge and OpenDRIVE id of each lane, by the lane's name; ``stop_lines`` of all

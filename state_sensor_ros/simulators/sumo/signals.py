@@ -27,7 +27,7 @@ class Signals:
     """
     The lights of a network.
 
-    :param network: with its stop lines.
+    :param network: roads with their stop lines.
     :ivar n_left_out: lights of the last frame that show no colour.
     """
 
@@ -45,7 +45,7 @@ class Signals:
         """
         Return the lights of a frame.
 
-        :param states: letters of each traffic light by its id, None for those of the last frame.
+        :param states: letters of each traffic light by its id, None if they have not changed.
         """
         if states is None:
             return self._last

@@ -26,7 +26,7 @@ class StepReader:
     """
     Subscribes to each actor once, and reads all of them by one call a step.
 
-    :param sumo: started or connected.
+    :param sumo: SUMO, started or joined.
     :param constants: the module `traci.constants`.
     """
 

@@ -7,11 +7,11 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The ego that a stack drives: the bicycle of the stand-ins, which SUMO moves where it is.
+The ego that a stack drives: the bicycle of the stand-ins, to whose place SUMO moves the ego.
 
 SUMO's position is the middle of the front bumper; the rear axle is assumed half a wheelbase behind
 the middle of the vehicle. SUMO's own speed of a vehicle that is moved from outside differs from
-its movement, so the velocity is that of the bicycle.
+its movement, so the frame has the velocity of the bicycle.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.simulators import EgoCommand, Frame
 from state_sensor_ros.simulators.sumo.step_reader import Sumo
 
-# moveToXY: the nearest place of the network, or outside of it.
+# moveToXY: any place of the network or outside of it.
 _ANY_PLACE = 2
 _NO_CHECKS = 0
-# SUMO warns of each step that is faster than the vehicle's type, m/s.
+# SUMO warns of each step that is faster than the maximum speed of the vehicle, m/s.
 _MOST_SPEED = 200.0
 
 
@@ -37,7 +37,7 @@ class SumoEgo:
     """
     Takes the ego over at the first command.
 
-    :param sumo: started or joined.
+    :param sumo: SUMO, started or joined.
     """
 
     def __init__(self, sumo: Sumo) -> None:
@@ -48,10 +48,10 @@ class SumoEgo:
 
     def advance(self, command: EgoCommand | None, last: Frame | None, elapsed_s: float) -> None:
         """
-        Move the ego to where it will be after the next step.
+        Move the ego to its place after the next step.
 
-        :param command: in effect, None before the first one.
-        :param last: frame of the step before, None before the first.
+        :param command: command in effect, None before the first one.
+        :param last: frame of the step before, None before the first step.
         :param elapsed_s: simulated time of the step, s.
         """
         if command is None or last is None or last.ego is None:
@@ -72,7 +72,7 @@ class SumoEgo:
         """
         Return a frame with the velocity of the driven ego.
 
-        :param frame: of the step that :meth:`advance` was called before.
+        :param frame: frame of the step that followed :meth:`advance`.
         """
         body = self._body
         if body is None or frame.ego is None or frame.names[frame.ego] != self._name:

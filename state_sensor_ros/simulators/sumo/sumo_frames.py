@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-What SUMO says of the actors of one step, as a frame in SI units and REP-103 axes.
+The actors of one step of SUMO as a frame in SI units and REP-103 axes.
 
 SUMO's axes are x east, y north, z up, metres; angles are degrees clockwise from north, slopes
 degrees uphill. Its position is the middle of the front bumper; an actor's origin here is the
@@ -29,7 +29,7 @@ from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
 from state_sensor_ros.simulators.sumo.vehicle_classes import is_vehicle, tags_of
 
 GENERATION = 'sumo'
-# SUMO's "no value" (INVALID_DOUBLE_VALUE); none of its coordinates is less.
+# SUMO's "no value" (INVALID_DOUBLE_VALUE); its coordinates are greater.
 NO_VALUE = -1073741824.0
 # A drift within the lane is slower, a lane change of the usual 3 s faster (about 1 m/s).
 LANE_CHANGE_SPEED = 0.1
@@ -42,7 +42,7 @@ N_COLUMNS = 8
 @dataclass(frozen=True, slots=True)
 class ActorType:
     """
-    What does not change of an actor.
+    The constant properties of an actor.
 
     ``vclass`` SUMO's vehicle class; ``size_xyz`` length, width, height, m.
     """

@@ -25,8 +25,8 @@ import time
 from types import FrameType
 from typing import cast
 
-from state_sensor_ros.errors import ConfigError, importing
-from state_sensor_ros.simulators import EgoCommand
+from state_sensor_ros.errors import importing
+from state_sensor_ros.simulators import EgoCommand, TransportError
 from state_sensor_ros.simulators.sumo.road_network import read_network
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
 from state_sensor_ros.simulators.sumo.sumo_ego import SumoEgo
@@ -44,15 +44,14 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
 )
 from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 
-# A SUMO that was held up makes up for no more than this, s: a longer burst of frames would be
-# dropped by the node.
+# Longest delay that SUMO makes up for, s: the node would drop a longer burst of frames.
 _LONGEST_DELAY_S = 0.2
 _END_S = 1
 
 
 def main() -> None:
     """Serve the driver that started this process."""
-    # Ctrl-C in a terminal is for the driver, which closes the pipe.
+    # Ctrl-C in a terminal is handled by the driver, which closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     frames = Connection(os.dup(1), readable=False)
@@ -80,7 +79,7 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
     """
     Run SUMO until the scenario is over, again after each request to reset it.
 
-    :param run: what to start or to join.
+    :param run: parameters of the process.
     :param requests: requests of the driver.
     :param frames: connection to the driver.
     :raises EOFError, BrokenPipeError: if the driver has closed its end.
@@ -95,7 +94,7 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
 
 def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames: Connection, *,
                 is_reset: bool) -> bool:
-    """Run the scenario until it is over, or is to begin again: then return True."""
+    """Run the scenario until it is over; return True if it is to begin again."""
     with _opened(own) as sumo:
         from traci import constants
         # SUMO resolves the path of the network of a configuration.
@@ -113,7 +112,7 @@ def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames:
             # After a step SUMO's clock shows the next one.
             frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
             changed = reader.lights()
-            # The names of the roads were sent before, and a read-only mapping cannot be pickled.
+            # The names of the roads are in the network, and their mapping cannot be pickled.
             frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
             frames.send(Stepped(frame, None if changed == lights else changed, is_reset))
             lights, is_reset = changed, False
@@ -122,11 +121,11 @@ def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames:
 
 class Clock:
     """
-    Says when the next step is due.
+    Waits until the next step is due.
 
     :param rate: times real time, 0 as fast as possible.
     :param is_paused: whether steps are made only on request.
-    :ivar command: the newest one to the ego, None before the first.
+    :ivar command: newest command to the ego, None before the first one.
     """
 
     def __init__(self, rate: float, *, is_paused: bool = False) -> None:
@@ -143,7 +142,7 @@ class Clock:
 
     def wait(self, requests: Connection, step_s: float) -> bool:
         """
-        Return when the next step is due, or the scenario is to begin again; take requests.
+        Wait until the next step is due, or the scenario is to begin again; take requests.
 
         :param requests: requests of the driver.
         :param step_s: simulated time of a step.
@@ -203,7 +202,7 @@ def _opened(own: SumoParameters) -> Iterator[Sumo]:
     try:
         sumo = traci.connect(own.port, numRetries=0, host=own.host)
     except (OSError, traci.exceptions.FatalTraCIError) as error:
-        raise ConfigError('sumo.port', f'{own.host}:{own.port}', f'a SUMO ({error})') from error
+        raise TransportError('cannot connect', 'is SUMO running with --remote-port?') from error
     sumo.setOrder(own.order)
     try:
         yield sumo

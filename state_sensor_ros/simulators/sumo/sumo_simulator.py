@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What the package needs of SUMO: its parameters, live frames, recordings and map."""
+"""SUMO as a simulator of the package: its parameters, live frames, recordings and map."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from state_sensor_ros.simulators import (
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
 _FCD = 'state_sensor_ros.simulators.sumo.fcd_recording'
-# A SUMO that takes a day for a step has got milliseconds for seconds.
+# A longer step is a mistake of unit: milliseconds for seconds.
 _LONGEST_STEP_S = 60.0
 
 
@@ -84,9 +84,9 @@ class SumoSimulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Check that SUMO is installed, that files exist, and that commands have an ego.
+        Check that SUMO is installed, that its files exist, and that there is an ego for commands.
 
-        :raises StateSensorError: if it is not, for a file that does not exist, or without an ego.
+        :raises StateSensorError: if one of these is missing.
         """
         own = settings.of(SumoParameters)
         with importing('source sumo'):
@@ -100,7 +100,7 @@ class SumoSimulator(Simulator):
             if path and not Path(path).is_file():
                 raise ConfigError(name, path, 'an existing file')
         if settings.control_input and not own.ego:
-            raise ConfigError('sumo.ego', "''", '`first` or the id of a vehicle where '
+            raise ConfigError('sumo.ego', "''", '`first` or the id of a vehicle if '
                               'control_input is set')
 
     def open_source(self, settings: Settings, report: Report, *,

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Frames of a SUMO that this source starts, or joins, in a process of its own."""
+"""Frames of SUMO, which a process of its own starts or joins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
 )
 from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 
-# A SUMO that was joined and has not answered for this long waits for something, s.
+# A joined SUMO that has not answered for this long probably waits for other clients, s.
 _SILENCE_S = 2.0
 # Time for SUMO to close its files after the pipe for requests is closed, s.
 _END_S = 1.0
@@ -120,7 +120,7 @@ class SumoSource(LiveSource):
         return settings.rate if self._own.config or self._own.step_it else 0.0
 
     def _frames(self, pipe: Connection) -> Generator[Frame | Packet, None, str]:
-        """Yield the frames; return why the process failed, if it said so."""
+        """Yield the frames; return why the process failed, empty if it has not sent a reason."""
         network, signals, begin_s = None, None, math.nan
         while not self.is_closing:
             if not (self._own.config or self.health.n_packets or pipe.poll(_SILENCE_S)):
@@ -211,12 +211,12 @@ class SumoSource(LiveSource):
         """
         with self._lock:
             if self._requests is None:
-                raise TransportError(self._address, 'no process', 'a SUMO that runs')
+                raise TransportError(self._address, 'SUMO does not run')
             try:
                 self._requests.send(request)
             except OSError as error:
-                raise TransportError(self._address, reason_of(error),
-                                     'a SUMO that takes commands') from error
+                why = f'SUMO does not take commands: {reason_of(error)}'
+                raise TransportError(self._address, why) from error
 
     def _listen(self, output: IO[bytes]) -> None:
         """Report SUMO's warnings, and keep its last lines; ends with the process."""

@@ -47,7 +47,7 @@ def tags_of(vclass: str) -> tuple[str, ...]:
 
 def is_vehicle(vclass: str) -> bool:
     """
-    Return whether an actor of a class is a vehicle; people are not.
+    Return whether actors of a class are vehicles, not people.
 
     :param vclass: SUMO's vehicle class.
     """

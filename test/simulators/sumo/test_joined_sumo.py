@@ -133,7 +133,7 @@ def test_joined_sumo_that_waits_does_not_block_its_callers(joined):
         for _ in range(100_000):
             commands.send(BRAKE)
 
-    with pytest.raises(TransportError, match='expected a SUMO that takes commands'):
+    with pytest.raises(TransportError, match='SUMO does not take commands'):
         fill_the_pipe()
     change = threading.Thread(target=joined.source.reconfigure, args=(SLOW,), daemon=True)
     change.start()
