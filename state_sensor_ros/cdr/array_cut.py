@@ -7,14 +7,15 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Arrays with some of their elements, cut out of a serialised array whose layout stays.
+Arrays with some of their elements, cut out of a serialised array that does not change.
 
-An element can be moved where it begins at the same phase as before. All but the first one do if
-their lengths are multiples of 8. The first one begins behind the count: its padding may differ::
+The bytes of an element can be moved to a position with the same phase. All elements but the first
+one begin at the same phase if their lengths are multiples of 8. The first one follows the count:
+its padding may differ::
 
     head | count | a at phase 4 | b at 0 | c at 0          without a:    head | count | b at 4 | c
 
-The bytes of b up to its first slot are those of phase 4; the bytes behind are the same at both.
+The bytes of b up to its first slot are those of phase 4; the rest is the same at both phases.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class ArrayCut:
     """
     Leave out elements of an array.
 
-    :param instances: the head and the elements, at least one.
-    :param starts: where each instance begins, and where the last one ends, bytes.
+    :param instances: head and elements of the array, at least one element.
+    :param starts: offset of each instance, and the end of the last one, bytes.
     """
 
     def __init__(self, instances: Sequence[MessageInstance], starts: Sequence[int]) -> None:
@@ -50,10 +51,10 @@ class ArrayCut:
     @classmethod
     def of(cls, instances: Sequence[MessageInstance], starts: Sequence[int]) -> ArrayCut | None:
         """
-        Return a cut of an array, None where its elements cannot be moved.
+        Return a cut of an array, None if its elements cannot be moved.
 
-        :param instances: the head and the elements.
-        :param starts: as of the constructor.
+        :param instances: head and elements of the array.
+        :param starts: argument of the constructor.
         """
         if len(instances) < 2:
             return None
@@ -64,8 +65,8 @@ class ArrayCut:
         known: set[tuple[int, ...]] = set()
         for instance in instances[1:] if first != other else ():
             layouts = instance.layout_at(first), instance.layout_at(other)
-            offsets = tuple([id(each) for layout in layouts
-                             for each in layout.slot_offsets.values()])
+            offsets = tuple([id(of_table) for layout in layouts
+                             for of_table in layout.slot_offsets.values()])
             if offsets not in known and not _differ_in_front(*layouts):
                 return None
             known.add(offsets)
@@ -74,15 +75,15 @@ class ArrayCut:
     def message(self, data: Octets, kept: Bools | None, n_others: int = 0,
                 others: bytes = b'') -> bytes:
         """
-        Return a message with some of the elements, and others behind them.
+        Return a message with some of the elements, followed by other elements.
 
-        :param data: the bytes of the whole message.
-        :param kept: (K,) bool, which of its elements; None for all.
-        :param n_others: number of the others, 0 if no element is kept.
-        :param others: bytes of these, which follow another element.
+        :param data: bytes of the whole message.
+        :param kept: (K,) bool, whether each of its elements is kept; None for all.
+        :param n_others: number of other elements, 0 if no element is kept.
+        :param others: bytes of the other elements, valid after an element that is kept.
         """
         n_kept = len(self._starts) - 1 if kept is None else int(np.count_nonzero(kept))
-        # Arrays are buffers, which their types do not say for all versions of Python.
+        # Arrays are buffers, but typed as such only for newer versions of Python.
         head: list[Any] = [data[:self._starts[0] - COUNT.size], COUNT.pack(n_kept + n_others)]
         if not n_kept:
             return b''.join(head)
@@ -94,14 +95,14 @@ class ArrayCut:
             b'', data[self._starts[0]:self._starts[1]])
         rest = kept.copy()
         rest[first] = False
-        # Neighbours are copied at once.
+        # Consecutive elements are copied in one piece.
         edges = np.flatnonzero(np.diff(rest, prepend=False, append=False)).tolist()
         pieces: list[Any] = [data[self._starts[begin]:self._starts[end]]
                              for begin, end in zip(edges[::2], edges[1::2], strict=True)]
         return b''.join((*head, *front, *pieces, others))
 
     def _as_first(self, data: Octets, i: int) -> tuple[bytes, Octets]:
-        """Return the bytes of an element at the place of the first one."""
+        """Return the bytes of an element at the position of the first one, in two parts."""
         begin, end = self._starts[i], self._starts[i + 1]
         if self._phases[0] == self._phases[1]:
             return b'', data[begin:end]
@@ -110,12 +111,13 @@ class ArrayCut:
 
 
 def _first_slot(layout: Layout) -> int:
-    return min(int(np.frombuffer(each, np.int64)[0]) for each in layout.slot_offsets.values())
+    return min(int(np.frombuffer(offsets, np.int64)[0])
+               for offsets in layout.slot_offsets.values())
 
 
 def _differ_in_front(first: Layout, other: Layout) -> bool:
-    """Return whether two layouts of an instance differ only in the length before all slots."""
+    """Return whether two layouts of an instance differ only in the bytes before all slots."""
     shift = len(first.data) - len(other.data)
     return first.slot_offsets.keys() == other.slot_offsets.keys() and all(
-        (np.frombuffer(each, np.int64) - np.frombuffer(other.slot_offsets[table], np.int64)
-         == shift).all() for table, each in first.slot_offsets.items())
+        (np.frombuffer(offsets, np.int64) - np.frombuffer(other.slot_offsets[table], np.int64)
+         == shift).all() for table, offsets in first.slot_offsets.items())

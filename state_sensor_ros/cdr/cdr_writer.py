@@ -10,9 +10,8 @@
 Serialise messages as XCDR1, little-endian, with zeros as padding.
 
 Rules: OMG DDS-XTypes 1.3, 7.4.1, as classic CDR. A primitive of n bytes is aligned to n, counted
-from behind the 4-byte encapsulation header. Here positions are counted from a multiple of 8
-behind that header, so that the header itself is at 4 modulo 8 and alignment depends only on the
-*phase*, the position modulo 8.
+from the end of the 4-byte encapsulation header. Here that end is at a multiple of 8, so that the
+header is at 4 modulo 8 and alignment depends only on the *phase*, the position modulo 8.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Layout(NamedTuple):
     """
     A message, or an element of a sequence, serialised from a given phase on.
 
-    ``data`` bytes, beginning with the padding that the phase requires; ``end_phase`` phase behind
+    ``data`` bytes, beginning with the padding that the phase requires; ``end_phase`` phase after
     them; ``slot_offsets`` by table: offsets in ``data`` of the columns of each row, packed int64.
     """
 
@@ -80,7 +79,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RowSlots:
-    """Slots of one row of a table: columns and, for each, its offset; compared by identity."""
+    """Slots of one row of a table: columns and their offsets; compared by identity."""
 
     table: Table
     columns: list[int]
@@ -90,7 +89,7 @@ class _RowSlots:
 # Row, offset that the offsets of the slots are relative to, slots.
 _PlacedSlots: TypeAlias = tuple[int, int, _RowSlots]
 
-# Instances of a template whose texts have equal lengths have their slots at equal offsets.
+# Instances of a template with texts of equal lengths have equal offsets of their slots.
 KnownOffsets: TypeAlias = dict[tuple[_PlacedSlots, ...], Mapping[Table, bytes]]
 # Bounds the memory when the texts have ever new lengths.
 _MAX_KNOWN_OFFSETS = 256
@@ -119,8 +118,8 @@ class CdrWriter:
         """
         Append bytes, with padding before them.
 
-        :param alignment: of the first byte, 1, 2, 4 or 8 bytes.
-        :param packed: little-endian.
+        :param alignment: alignment of the first byte: 1, 2, 4 or 8 bytes.
+        :param packed: bytes to append, little-endian.
         """
         n_padding = -(self._phase + len(self.data)) % alignment
         if n_padding:
@@ -131,7 +130,7 @@ class CdrWriter:
         """
         Append a string.
 
-        :param text: as for :func:`packed_text`.
+        :param text: argument of :func:`packed_text`.
         """
         self.pack(COUNT.size, packed_text(text))
 
@@ -139,7 +138,7 @@ class CdrWriter:
         """
         Append a sequence of strings.
 
-        :param texts: each as for :func:`packed_text`.
+        :param texts: arguments of :func:`packed_text`.
         """
         self.pack(COUNT.size, COUNT.pack(len(texts)))
         for text in texts:
@@ -151,18 +150,17 @@ class CdrWriter:
 
         :param row: index of the row among those of the message, 0 outside of sequences.
         :param base: offset in ``data`` that the offsets of the slots are relative to, bytes.
-        :param slots: of one table.
+        :param slots: slots of the row.
         """
         self._slots.append((row, base, slots))
 
     def layout(self, type_name: str, known: KnownOffsets) -> Layout:
         """
-        Return all that was written.
+        Return the layout of what was written.
 
-        :param type_name: named in the error.
-        :param known: offsets of earlier messages of the same template; those of a new combination
-            are added.
-        :raises EncodeError: if the message holds a part of a row only.
+        :param type_name: type of the message, for the error.
+        :param known: offsets in earlier messages of the same template; new ones are added.
+        :raises EncodeError: if the message holds only a part of a row.
         """
         placed = tuple(self._slots)
         offsets = known.get(placed)
@@ -183,12 +181,12 @@ def _in_order(type_name: str, table: Table, slots: list[_PlacedSlots]) -> bytes:
     rows = [row for row, _, _ in slots]
     if rows == list(range(len(rows))) or not any(rows):
         whole = list(range(table.width))
-        if [own.columns for _, _, own in slots] == [whole] * len(slots):
-            return array('q', [base + offset for _, base, own in slots
-                               for offset in own.offsets]).tobytes()
+        if [of_row.columns for _, _, of_row in slots] == [whole] * len(slots):
+            return array('q', [base + offset for _, base, of_row in slots
+                               for offset in of_row.offsets]).tobytes()
     # A given field lies between the columns of a row, or they are in another order.
-    words = sorted((row * table.width + column, base + offset) for row, base, own in slots
-                   for column, offset in zip(own.columns, own.offsets, strict=True))
+    words = sorted((row * table.width + column, base + offset) for row, base, of_row in slots
+                   for column, offset in zip(of_row.columns, of_row.offsets, strict=True))
     numbers = [number for number, _ in words]
     if numbers != list(range(len(words))) or len(words) % table.width:
         raise EncodeError(type_name, f'words {numbers} of table {table.name}',
@@ -203,8 +201,8 @@ class WriteStep(Protocol):
         """
         Append to a message.
 
-        :param writer: with all that precedes.
-        :param values: of the givens, by key; in an :class:`EachElement`, those of the element.
+        :param writer: writer with the bytes so far.
+        :param values: given values by key; in an :class:`EachElement`, those of the element.
         :param row: index in the innermost sequence, 0 outside of sequences.
         """
 
@@ -220,8 +218,8 @@ class Chunk:
         """
         Append a constant or a slot.
 
-        :param alignment: of its first byte, 1, 2, 4 or 8 bytes; of a slot also its size.
-        :param part: the bytes of the constant, or the slot.
+        :param alignment: alignment of the first byte: 1, 2, 4 or 8 bytes; of a slot also its size.
+        :param part: bytes of the constant, or the slot.
         """
         self._parts.append((alignment, part))
 
@@ -229,9 +227,9 @@ class Chunk:
         """
         Append the fields.
 
-        :param writer: of the message.
-        :param values: that are given for the instance, by key.
-        :param row: of the instance in the tables of slots.
+        :param writer: writer of the message.
+        :param values: given values by key.
+        :param row: row of the tables, as for :meth:`WriteStep.write`.
         """
         phase = writer.phase
         if phase not in self._by_phase:
@@ -239,8 +237,8 @@ class Chunk:
         data, slots = self._by_phase[phase]
         base = len(writer.data)
         writer.data += data
-        for own in slots:
-            writer.add_slots(row, base, own)
+        for of_table in slots:
+            writer.add_slots(row, base, of_table)
 
     def _serialised(self, phase: int) -> tuple[bytes, list[_RowSlots]]:
         writer = CdrWriter(phase)
@@ -250,13 +248,13 @@ class Chunk:
                 writer.pack(alignment, part)
                 continue
             writer.pack(alignment, bytes(alignment))
-            own = next((own for own in slots if own.table is part.table
-                        and part.column not in own.columns), None)
-            if own is None:
-                own = _RowSlots(part.table, [], [])
-                slots.append(own)
-            own.columns.append(part.column)
-            own.offsets.append(len(writer.data) - alignment)
+            of_row = next((of_row for of_row in slots if of_row.table is part.table
+                           and part.column not in of_row.columns), None)
+            if of_row is None:
+                of_row = _RowSlots(part.table, [], [])
+                slots.append(of_row)
+            of_row.columns.append(part.column)
+            of_row.offsets.append(len(writer.data) - alignment)
         return bytes(writer.data), slots
 
 
@@ -264,8 +262,8 @@ class GivenField:
     """
     A number, a string or a sequence of strings that is given for each instance.
 
-    :param key: of its values.
-    :param pack: serialises one of them.
+    :param key: key of its values.
+    :param pack: serialises a value.
     """
 
     def __init__(self, key: str, pack: Callable[[CdrWriter, Any], None]) -> None:
@@ -275,19 +273,19 @@ class GivenField:
         """
         Append the value.
 
-        :param writer: of the message.
-        :param values: that are given for the instance, by key.
-        :param row: of the instance in the tables of slots.
+        :param writer: writer of the message.
+        :param values: given values by key.
+        :param row: row of the tables, as for :meth:`WriteStep.write`.
         """
         self._pack(writer, values[self._key])
 
 
 class EachElement:
     """
-    A sequence of elements of one type whose number is given for each instance.
+    A sequence of elements of one type; their number is given for each instance.
 
-    :param key: of the elements.
-    :param steps: of which each element is written.
+    :param key: key of the elements.
+    :param steps: write steps of an element.
     """
 
     def __init__(self, key: str, steps: Sequence[WriteStep]) -> None:
@@ -297,9 +295,9 @@ class EachElement:
         """
         Append the number of elements and the elements.
 
-        :param writer: of the message.
-        :param values: that are given for the instance, by key.
-        :param row: of the instance in the tables of slots.
+        :param writer: writer of the message.
+        :param values: given values by key.
+        :param row: row of the tables, as for :meth:`WriteStep.write`.
         """
         elements = cast(Sequence[Values], values[self._key])
         writer.pack(COUNT.size, COUNT.pack(len(elements)))
@@ -312,9 +310,9 @@ def packed_text(text: str) -> bytes:
     """
     Return the length, the UTF-8 bytes and the terminating zero of a string.
 
-    :param text: half of a surrogate pair becomes ``?``.
-    :returns: to be aligned to 4; the length counts bytes with the zero.
+    :param text: text; half of a surrogate pair becomes ``?``.
+    :returns: bytes to be aligned to 4; the length counts the zero, too.
     """
-    # A lone surrogate has no UTF-8 form: it becomes '?', so that the other actors are sent.
+    # A lone surrogate cannot be encoded: as '?' it does not keep the other actors from being sent.
     raw = text.encode('utf-8', 'replace')
     return b'%b%b\0' % (COUNT.pack(len(raw) + 1), raw)

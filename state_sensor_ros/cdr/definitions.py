@@ -10,7 +10,7 @@
 Fields of message types, from the installed definitions.
 
 The ``.msg`` files of a sourced ROS come first, because its subscribers were built with them; then
-the files of this package, then its field lists of packages that no type store has
+the files of this package, then its copies of definitions that no type store has
 (``resource/interfaces``), then the type store of rosbags.
 """
 
@@ -84,7 +84,7 @@ class Definitions:
 
 
 def load_definitions() -> Definitions:
-    """Return the definitions of the sourced ROS, else of files of this package and of rosbags."""
+    """Return the definitions of the sourced ROS, of this package and of rosbags, in this order."""
     return Definitions(_installed, _own, _foreign, _stored)
 
 
@@ -93,7 +93,8 @@ def installed_text(type_name: str) -> str | None:
     Return the text of a type's ``.msg`` file in the sourced ROS.
 
     :param type_name: ``package/msg/Name``.
-    :returns: of the first folder in ``AMENT_PREFIX_PATH`` that has it; None if there is none.
+    :returns: text in the first folder of ``AMENT_PREFIX_PATH`` that has the file, None if none
+        has it.
     """
     package, _, bare = type_name.partition('/msg/')
     for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
@@ -105,7 +106,7 @@ def installed_text(type_name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def foreign_texts() -> Mapping[str, str]:
-    """Return the field lists of other packages' types that come with this package, by type."""
+    """Return by type the definitions of other packages that come with this package."""
     folder = share_file('resource', 'interfaces')
     return {f'{path.parent.name}/msg/{path.stem}': path.read_text('utf-8')
             for path in sorted(folder.glob('*/*.msg'))}
@@ -113,9 +114,11 @@ def foreign_texts() -> Mapping[str, str]:
 
 def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
     """
-    Return the fields of a ``.msg`` file; constants and defaults are not serialised, so skipped.
+    Return the fields of a ``.msg`` file, without constants and defaults.
 
-    :param type_name: of the message, ``package/msg/Name``; bare names are of the same package.
+    :param text: text of the file.
+    :param type_name: type of the message, ``package/msg/Name``; a bare name in the text is a type
+        of the same package.
     :raises EncodeError: on a line that is neither a field nor a constant.
     """
     fields = []
@@ -172,7 +175,7 @@ def _stored(type_name: str) -> tuple[Field, ...] | None:
     known = get_typestore(Stores.ROS2_JAZZY).fielddefs.get(type_name)
     if known is None:
         return None
-    # Pairs of kind and type; of a container, kind and (kind and type of its elements, length).
+    # Pairs of kind and type; for a container, kind and (kind and type of its elements, length).
     descriptions: list[tuple[str, Any]] = list(known[1])
     fields = []
     for name, (kind, detail) in descriptions:

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Serialised messages one behind the other in one buffer, whose numbers numpy patches from tables.
+Serialised messages in one buffer, whose numbers numpy patches from tables.
 
-A frame with the same actors as the last one costs one numpy assignment for each table. Where
-actors change, only their instances are serialised and the bytes behind them are moved.
+A frame with the same actors as the last one costs one numpy assignment for each table. If actors
+change, only their instances are serialised, and the bytes after them are moved.
 
 Worked example: an array of ``float64 x, string name`` of three actors; head and elements are
 instances. Each element begins with the padding in front of its x::
@@ -31,7 +31,7 @@ now begins at 30 % 8 = 6: its bytes are kept and moved by -16, its start and its
     words   2, 4
 
 Had b been named ``bb``, c would have begun at phase 7: then c is serialised again, and so is each
-instance behind it up to the first one whose phase has not changed.
+instance after it up to the first one whose phase has not changed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from state_sensor_ros.frame import Rows
 WORD_DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
 _SHIFTS = {8: 3, 4: 2, 1: 0}
 _OFFSET_BYTES = 8
-# Of a table that is patched by groups of rows.
+# A table with fewer rows is patched word by word.
 _MIN_ROWS = 64
 
 
@@ -59,8 +59,8 @@ class _GrowingArray:
     """
     A numpy array that is spliced in place.
 
-    ``numbers`` the content; ``memory`` its array, a multiple of 8 items, replaced as it
-    grows.
+    ``numbers`` the content, a view of ``memory``: its length is a multiple of 8, and a larger
+    array replaces it when the content grows.
     """
 
     __slots__ = ('memory', 'numbers')
@@ -70,7 +70,7 @@ class _GrowingArray:
         self.numbers = self.memory[:0]
 
     def splice(self, begin: int, end: int, new: npt.NDArray[Any], shift: int) -> None:
-        """Replace the items from ``begin`` to ``end``, and add ``shift`` to those behind them."""
+        """Replace the items from ``begin`` to ``end``, and add ``shift`` to those after them."""
         size, new_end = len(self.numbers), begin + len(new)
         new_size = size + new_end - end
         if new_size > len(self.memory):
@@ -90,10 +90,10 @@ class _GrowingArray:
 
 class PatchBuffer:
     """
-    Message instances one behind the other.
+    Consecutive message instances.
 
-    :param is_array: False: each instance is a message. True: the first instance is a message
-        whose last field is an empty sequence, and the others are the elements of that sequence.
+    :param is_array: False: each instance is a message. True: the first instance is a message whose
+        last field is an empty sequence, and the others are the elements of that sequence.
     """
 
     def __init__(self, *, is_array: bool = False) -> None:
@@ -101,7 +101,7 @@ class PatchBuffer:
         self._instances: list[MessageInstance] = []
         self._layouts: list[Layout] = []
         self._bytes = _GrowingArray(np.uint8)
-        # Where each instance begins, and where the last one ends.
+        # Offset of each instance, and the end of the last one.
         self._starts = _GrowingArray(np.int64)
         self._starts.splice(0, 0, np.zeros(1, np.int64), 0)
         # By table: indices of its words in the buffer, row after row, ascending between rows.
@@ -117,7 +117,7 @@ class PatchBuffer:
         """
         Replace the content by ``instances``; only what differs from the last call is serialised.
 
-        :raises EncodeError: if an instance holds a part of a table's row only.
+        :raises EncodeError: if an instance holds only a part of a table's row.
         """
         n_old, n_new = len(self._instances), len(instances)
         head, tail = common_ends(self._instances, instances)
@@ -140,7 +140,7 @@ class PatchBuffer:
         """
         Write the numbers of a table into the messages.
 
-        :param table: one of :attr:`tables`.
+        :param table: a member of :attr:`tables`.
         :param numbers: (R, table.width), a row for each row that the instances hold, in their
             order; or (table.width,), one row for all.
         """
@@ -149,17 +149,18 @@ class PatchBuffer:
 
     def patcher(self, table: Table) -> tuple[Callable[[Rows, npt.NDArray[Any]], object], Rows]:
         """
-        Return what :meth:`patch` does, without its look-ups; valid until :meth:`update`.
+        Return the function that patches a table, to be called without look-ups.
 
-        :param table: one of :attr:`tables`.
-        :returns: a function and its first argument; the second one is ``numbers``.
+        :param table: a member of :attr:`tables`.
+        :returns: a function and its first argument, valid until :meth:`update`; its second
+            argument is ``numbers`` of :meth:`patch`.
         """
         words, targets = self._patches[table]
         n_words = _words_of_groups(targets)
         if n_words == table.width:
             return words.put, targets
-        # A view of the words from each place on: one copy for each group of words takes a tenth of
-        # the time of one for each word.
+        # Overlapping views, from each word on: a copy for each group of words takes a tenth of the
+        # time of a copy for each word.
         groups = np.lib.stride_tricks.as_strided(
             words, (len(words) - n_words + 1, n_words), words.strides * 2)
 
@@ -171,7 +172,7 @@ class PatchBuffer:
         return put, targets.reshape(-1, n_words)[:, 0].copy()
 
     def message_bounds(self) -> tuple[Rows, Rows]:
-        """Return where each of the n messages begins and ends: twice (n,) int64, bytes."""
+        """Return begin and end of each of the n messages: twice (n,) int64, bytes."""
         starts = self._starts.numbers
         ends = starts[-1:] if self._is_array else starts[1:]
         starts = starts[:len(ends)]
@@ -179,14 +180,14 @@ class PatchBuffer:
         return starts + (len(ENCAPSULATION) - starts) % ALIGNMENT, ends
 
     def array_cut(self) -> ArrayCut | None:
-        """Return what leaves out elements; None of an array whose elements cannot be moved."""
+        """Return a cut of the array, None if its elements cannot be moved."""
         return ArrayCut.of(self._instances, self._starts.numbers.tolist())
 
     def array_bytes(self, n_left_out: int) -> bytes:
         """
         Return the array, or the bytes of its elements without the first ones.
 
-        :param n_left_out: number of the first elements, 0 for the whole message.
+        :param n_left_out: number of elements to leave out, 0 for the whole message.
         """
         [begin], [end] = self.message_bounds()
         return self.tobytes(self._starts.numbers[1 + n_left_out] if n_left_out else begin, end)
@@ -196,7 +197,7 @@ class PatchBuffer:
         return self.section(begin, end).tobytes()
 
     def section(self, begin: int, end: int) -> npt.NDArray[np.uint8]:
-        """Return the bytes from ``begin`` to ``end`` themselves; valid until :meth:`update`."""
+        """Return a view of the bytes from ``begin`` to ``end``, valid until :meth:`update`."""
         return self._bytes.numbers[begin:end]
 
     def _phase_at(self, i: int) -> int:
@@ -215,7 +216,7 @@ class PatchBuffer:
         for table, targets in self._targets.items():
             new = _targets_of(table, layouts, starts)
             bits = _SHIFTS[table.word]
-            # Rows behind a byte begin at the next whole word at the earliest.
+            # Rows after a byte begin at the next whole word at the earliest.
             first, last = targets.numbers[::table.width].searchsorted(
                 (-(-begin >> bits), -(-end >> bits))).tolist()
             targets.splice(first * table.width, last * table.width, new, shift >> bits)
@@ -238,9 +239,9 @@ def _words_of_groups(targets: Rows) -> int:
     The rows of a sequence in an instance, such as the poses of a path, follow each other without a
     gap: they form a group.
 
-    :param targets: (R, width) int64.
+    :param targets: (R, width) int64, index of each word in the buffer.
     :returns: the greatest common divisor of the lengths of all groups, a multiple of the width;
-        the width where the first rows form no group.
+        the width if the first two rows are not in a group.
     """
     n_rows, width = targets.shape
     if n_rows < _MIN_ROWS or targets[1, 0] != targets[0, -1] + 1:
@@ -255,11 +256,13 @@ def _targets_of(table: Table, layouts: list[Layout], starts: Rows) -> Rows:
     """
     Return the indices of the table's words in the buffer.
 
-    :param starts: (len(layouts) + 1,) int64, where each layout begins and the last one ends.
+    :param table: table to look up.
+    :param layouts: consecutive layouts.
+    :param starts: (len(layouts) + 1,) int64, offset of each layout and the end of the last one.
     """
     packed = [layout.slot_offsets.get(table, b'') for layout in layouts]
     offsets = np.frombuffer(b''.join(packed), np.int64)
-    n_offsets = [len(own) // _OFFSET_BYTES for own in packed]
+    n_offsets = [len(of_layout) // _OFFSET_BYTES for of_layout in packed]
     begins = starts[:-1].repeat(n_offsets) if len(layouts) > 1 else starts[0]
     targets: Rows = (offsets + begins) >> _SHIFTS[table.word]
     return targets

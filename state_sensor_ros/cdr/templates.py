@@ -10,9 +10,9 @@
 Templates of messages, compiled from the installed definitions, and their instances.
 
 In a prototype each field is constant, or given for each actor (``Given``, ``Each``), or it changes
-with each frame (``Slot``: a column of a table). A template is a prototype compiled once
-into write steps. An instance is a template with its givens; its layout has the bytes, zero in the
-slots, and the offsets at which :mod:`state_sensor_ros.cdr.patch_buffer` patches numbers.
+with each frame (``Slot``: a column of a table). A template is a prototype that was compiled into
+write steps. An instance is a template with its given values; its layout has the bytes, zero in
+the slots, and the offsets at which :mod:`state_sensor_ros.cdr.patch_buffer` patches numbers.
 
 Worked example: a message ``float64 x, string name, float64 y``, serialised from phase 4 on::
 
@@ -26,7 +26,7 @@ Worked example: a message ``float64 x, string name, float64 y``, serialised from
     offset     0         4         12         16            20        28
     layout.slot_offsets[XY] is 4, 20; layout.end_phase is 0
 
-A text of another length moves y and, where padding differs, the phase of what follows.
+A text of another length moves y and, if the padding differs, the phase of what follows.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ __all__ = ['ALIGNMENT', 'ENCAPSULATION', 'MESSAGE_PHASE', 'Each', 'Given', 'Give
 
 
 class Given(NamedTuple):
-    """A number, a string or a sequence of strings that each instance has under ``key``."""
+    """A number, a string or a sequence of strings that each instance gives under ``key``."""
 
     key: str
 
 
 class Each(NamedTuple):
-    """A sequence: one ``element``, with a row of its tables, for each mapping under ``key``."""
+    """A sequence with an ``element``, and a row of its tables, for each mapping under ``key``."""
 
     key: str
     element: Prototype
@@ -77,9 +77,9 @@ class Each(NamedTuple):
 
 class GivenRows(NamedTuple):
     """
-    A sequence of messages of numbers, which each instance has as an array under ``key``.
+    A sequence of messages of numbers, which each instance gives as an array under ``key``.
 
-    ``fields`` of the message: the columns of the array.
+    ``fields`` the fields of the message, in the order of the array's columns.
     """
 
     key: str
@@ -99,7 +99,7 @@ class _Compiler:
         self._definitions = definitions
 
     def add_fields(self, type_name: str, prototype: Mapping[str, Prototype]) -> None:
-        """Add all fields of a message; those that ``prototype`` leaves out are zero or empty."""
+        """Add all fields of a message; those without a prototype are zero or empty."""
         fields = self._definitions[type_name]
         unknown = prototype.keys() - {field.name for field in fields}
         if unknown:
@@ -196,11 +196,11 @@ def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]
 
 class Template:
     """
-    A message, or an element of a sequence, whose givens and slots are still open.
+    A message, or an element of a sequence, without its given values and numbers.
 
-    :param definitions: of the message types.
-    :param type_name: ``package/msg/Name``.
-    :param prototype: by field; fields that are left out are zero or empty.
+    :param definitions: definitions of the message types.
+    :param type_name: type of the message, ``package/msg/Name``.
+    :param prototype: value of each field; fields that are left out are zero or empty.
     :param is_message: True puts the encapsulation header in front, at 4 modulo 8.
     :raises EncodeError: if ``prototype`` does not fit the definition.
     """
@@ -216,10 +216,11 @@ class Template:
 
     def lay_out(self, values: Values, phase: int) -> Layout:
         """
-        Serialise with ``values`` for the givens and zero in the slots.
+        Serialise with zero in the slots.
 
+        :param values: given values by key.
         :param phase: position of the first byte, modulo 8.
-        :raises EncodeError: if the message holds a part of a table's row only.
+        :raises EncodeError: if the message holds only a part of a table's row.
         """
         writer = CdrWriter(phase)
         if self.is_message:
@@ -231,13 +232,13 @@ class Template:
 
 class MessageInstance:
     """
-    A template with its givens, serialised once for each phase at which it occurs.
+    A template with its given values, serialised once for each phase at which it occurs.
 
-    Neither changes afterwards, so an instance is compared by identity: the same object has the
-    same bytes, and two objects with equal givens are only serialised twice.
+    Both are immutable, so instances are compared by identity: the same object has the same bytes,
+    and an equal one is only serialised again.
 
-    :param template: of a message or of an element of a sequence.
-    :param values: of the givens.
+    :param template: template of a message or of an element of a sequence.
+    :param values: given values by key.
     """
 
     __slots__ = ('_layouts', 'template', 'values')
