@@ -9,6 +9,6 @@
 """
 The stand-in simulators: synthetic traffic, a monoDrive server and a CARLA 0.8 server.
 
-Of the package it may import schemas/, `errors`, `rotations` and `share` only: each protocol is
+It may import schemas/, `errors`, `rotations` and `share` of the package only: each protocol is
 implemented twice, independently, so that an error in one of them shows as a difference.
 """

@@ -9,6 +9,6 @@
 """
 Programs that output ASAM OSI: traces, and ground truth over UDP (doc/guide/osi.md).
 
-The messages are those of ASAM's own package osi3, imported in the functions that read them. This
-folder may import files/, files/osi/, simulators/ and the modules directly in the package.
+The messages are those of ASAM's own package osi3, imported in the functions that read them. It
+may import files/, files/osi/, simulators/ and the modules directly in the package.
 """
