@@ -10,17 +10,17 @@
 
 from contextlib import ExitStack
 import json
-import socket
 import subprocess
 import sys
 import time
 
-from processes import BenchError, HERE, line_of, Listener, reading, running, write_line
+from processes import HERE, line_of, Listener, reading, running
 from row import percentile, Row, show
 
+from state_sensor_ros.connections.listening import free_port
 from state_sensor_ros.msg import VehicleControl
 
-COMMANDS_HZ, MEASURED_S, WARM_UP_S = 50.0, 10.0, 4.0
+COMMANDS_HZ, N_COMMANDS = 50.0, 300
 
 
 def measured(actors, rate):
@@ -29,34 +29,22 @@ def measured(actors, rate):
         listener = stack.enter_context(Listener())
         server = stack.enter_context(running(
             [sys.executable, '-m', 'state_sensor_ros', 'simulate', '--port', '0',
-             '--control-port', free_port(), '--vehicles', actors, '--objects', '0',
+             '--control-port', free_port('127.0.0.1'), '--vehicles', actors, '--objects', '0',
              '--cycle', '20', '--rate', rate], stdout=subprocess.PIPE))
         control_port, port = (line_of(server, name).rpartition(':')[2].strip()
                               for name in ('control', 'listening'))
         stack.enter_context(reading('rviz', 'state_sensor'))
         node = stack.enter_context(running(
-            [sys.executable, HERE / 'command_stopwatch.py', f'port:={port}',
+            [sys.executable, HERE / 'command_stopwatch.py', N_COMMANDS, f'port:={port}',
              f'control_port:={control_port}', 'desired_tags:=[vehicle]',
              'control_input:=vehicle_control', 'debug_drawing:=true'], stdout=subprocess.PIPE))
         publisher = listener.node.create_publisher(VehicleControl, '/state_sensor/command', 1)
-        next_s = time.monotonic()
-        until_s = next_s + WARM_UP_S + MEASURED_S
-        while time.monotonic() < until_s:
+        while node.poll() is None:
             publisher.publish(VehicleControl(throttle=0.2))
-            next_s += 1.0 / COMMANDS_HZ
-            time.sleep(max(next_s - time.monotonic(), 0.0))
-            if node.poll() is not None:
-                raise BenchError(f'the node ended with {node.returncode}')
-        write_line(node, 'end')
+            time.sleep(1.0 / COMMANDS_HZ)
         found = json.loads(line_of(node, '{'))
         server.kill()
     return found['frames'], found['commands']
-
-
-def free_port():
-    """Return the number of a port that is free now."""
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        return server.getsockname()[1]
 
 
 def command_rows():

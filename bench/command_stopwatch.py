@@ -9,21 +9,19 @@
 """
 Run the node as its program does, with a stopwatch around each frame and each command.
 
-A line on standard input ends it; then it prints as JSON, in ms: ``frames`` from the receipt of the
-last byte to the last publish, ``commands`` from their receipt to the bytes on the control port.
+It ends after the number of commands in its first argument, and prints as JSON, in ms: ``frames``
+from the receipt of the last byte to the last publish, ``commands`` from their receipt to the bytes
+on the control port.
 """
 
 import json
 import sys
-import threading
 import time
 
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from configured_node import configured_node
 
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.ros.command_topics import CommandTopics
-from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.simulators.monodrive.control_messages import CONTROL_EGO
 from state_sensor_ros.simulators.monodrive.control_session import ControlSession
 
@@ -53,35 +51,24 @@ class CommandStopwatch:
 
 
 def main():
-    """Run until a line arrives on standard input."""
-    watch = CommandStopwatch()
-    rclpy.init(args=[sys.argv[0], '--ros-args', *[
-        part for parameter in sys.argv[1:] for part in ('-p', parameter)]])
-    node = StateSensorNode()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    node.trigger_configure()
-    node.trigger_activate()
-    ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
-    until_s = time.monotonic() + WARM_UP_S
-    while time.monotonic() < until_s:
-        executor.spin_once(0.1)
-    frames_ns = []
-    counters = node._pipeline.counters
-    counters.take_latencies()
-    watch.latencies_ns.clear()
-    # The diagnostics take the latencies, too.
-    take, Counters.take_latencies = Counters.take_latencies, lambda counters: []
-    while not ended.is_set():
-        executor.spin_once(0.1)
-        frames_ns += take(counters)
-    print(json.dumps({'frames': [each / 1e6 for each in frames_ns],
-                      'commands': [each / 1e6 for each in watch.latencies_ns]}), flush=True)
-    node.trigger_shutdown()
-    executor.shutdown(0.0)
-    node.destroy_node()
-    rclpy.try_shutdown()
+    """Run until the number of commands in the first argument was measured."""
+    n_commands, watch = int(sys.argv[1]), CommandStopwatch()
+    with configured_node(sys.argv[2:]) as (node, executor):
+        node.trigger_activate()
+        until_s = time.monotonic() + WARM_UP_S
+        while time.monotonic() < until_s:
+            executor.spin_once(0.1)
+        frames_ns = []
+        counters = node._pipeline.counters
+        counters.take_latencies()
+        watch.latencies_ns.clear()
+        # The diagnostics take the latencies, too.
+        take, Counters.take_latencies = Counters.take_latencies, lambda counters: []
+        while len(watch.latencies_ns) < n_commands:
+            executor.spin_once(0.1)
+            frames_ns += take(counters)
+        print(json.dumps({'frames': [each / 1e6 for each in frames_ns],
+                          'commands': [each / 1e6 for each in watch.latencies_ns]}), flush=True)
 
 
 if __name__ == '__main__':

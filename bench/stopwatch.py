@@ -23,10 +23,7 @@ import sys
 import threading
 import time
 
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
-
-from state_sensor_ros.ros.node import StateSensorNode
+from configured_node import configured_node
 
 
 class Stopwatch:
@@ -67,29 +64,20 @@ def main():
     parser.add_argument('--n-readers', type=int, required=True)
     parser.add_argument('--parameters', nargs='*', default=[], help='NAME:=VALUE')
     args = parser.parse_args()
-    given = [part for parameter in args.parameters for part in ('-p', parameter)]
-    rclpy.init(args=[sys.argv[0], '--ros-args', *given])
-    node = StateSensorNode()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    node.trigger_configure()
-    watch = Stopwatch(node)
-    node.trigger_activate()
-    counters, limit = node._pipeline.counters, Limit()
-    topics = node._sink._open
-    while not watch.frames or sum(
-            topic.count_subscriptions() for topic in topics.values()) < args.n_readers:
-        executor.spin_once(0.1)
-    print('ready', flush=True)
-    limit.start()
-    while len(watch.frames) + counters.n_dropped < limit.n_frames:
-        executor.spin_once(0.1)
-    print(json.dumps({'frames': watch.frames, 'received_ns': watch.received_ns,
-                      'done_ns': watch.done_ns, 'n_dropped': counters.n_dropped}))
-    node.trigger_shutdown()
-    executor.shutdown(0.0)
-    node.destroy_node()
-    rclpy.try_shutdown()
+    with configured_node(args.parameters) as (node, executor):
+        watch = Stopwatch(node)
+        node.trigger_activate()
+        counters, limit = node._pipeline.counters, Limit()
+        topics = node._sink._open
+        while not watch.frames or sum(
+                topic.count_subscriptions() for topic in topics.values()) < args.n_readers:
+            executor.spin_once(0.1)
+        print('ready', flush=True)
+        limit.start()
+        while len(watch.frames) + counters.n_dropped < limit.n_frames:
+            executor.spin_once(0.1)
+        print(json.dumps({'frames': watch.frames, 'received_ns': watch.received_ns,
+                          'done_ns': watch.done_ns, 'n_dropped': counters.n_dropped}))
 
 
 if __name__ == '__main__':
