@@ -18,7 +18,6 @@ from pathlib import Path
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from domains import claim, is_empty, MAX_DOMAIN
 import rclpy
 from rclpy.signals import SignalHandlerOptions
 
+from state_sensor_ros.connections.listening import free_port
 from state_sensor_ros.errors import StateSensorError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,30 +111,8 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
     with ExitStack() as stack:
-        programs = []
-        if not with_sumo:
-            # It has no part in ROS: it starts while the domain is searched.
-            control = ('--control-port', str(free_port())) if is_driven else ()
-            programs.append(Program(stack, interruption, folder / 'simulator.log',
-                                    'state_sensor', 'simulate', '--port', '0', *control))
-        os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
-        source, where = SUMO, 'SUMO'
-        if not with_sumo:
-            port = programs[0].wait_for(r'listening on 127\.0\.0\.1:(\d+)')
-            source, where = ('-p', f'port:={port}'), f'simulator on 127.0.0.1:{port}'
-            if is_driven:
-                source += ('-p', f'control_port:={control[1]}', '-p', f'desired_tags:={TAGS}')
-        if is_driven:
-            source += ('-p', 'control_input:=twist')
-        programs.append(Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',
-                                '--ros-args', *source, '-p', 'debug_drawing:=true',
-                                # The frame that the configurations of viewers follow.
-                                '-p', 'ego_frame:=base_link'))
-        if is_driven:
-            name = 'sumo' if with_sumo else 'monodrive'
-            programs.append(Program(stack, interruption, folder / 'line_follower.log',
-                                    sys.executable, str(EXAMPLE),
-                                    str(LINES / f'{name}.json.gz')))
+        where, programs = start_programs(stack, interruption, folder, with_sumo=with_sumo,
+                                         is_driven=is_driven)
         print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
         recording = record(folder / 'bag', NODE, duration_s, lambda: check_all(*programs))
     show(recording)
@@ -156,10 +134,36 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
         raise DemoError(f'found no message on {", ".join(silent)}; see {folder / "driver.log"}')
 
 
-def free_port() -> int:
-    """Return the number of a port that is free now."""
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        return int(server.getsockname()[1])
+def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *,
+                   with_sumo: bool, is_driven: bool) -> tuple[str, list[Program]]:
+    """Start them in a domain of their own; return where the simulator is, in words, and them."""
+    programs: list[Program] = []
+
+    def start(log: str, *command: str) -> Program:
+        programs.append(Program(stack, interruption, folder / log, *command))
+        return programs[-1]
+
+    control_port = str(free_port('127.0.0.1'))
+    if not with_sumo:
+        # It has no part in ROS: it starts while the domain is searched.
+        simulator = start('simulator.log', 'state_sensor', 'simulate', '--port', '0',
+                          *(('--control-port', control_port) if is_driven else ()))
+    os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
+    where, source = 'SUMO', SUMO
+    if not with_sumo:
+        port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
+        where, source = f'simulator on 127.0.0.1:{port}', ('-p', f'port:={port}')
+        if is_driven:
+            source += ('-p', f'control_port:={control_port}', '-p', f'desired_tags:={TAGS}')
+    if is_driven:
+        source += ('-p', 'control_input:=twist')
+    start('driver.log', 'state_sensor_node', '--ros-args', *source, '-p', 'debug_drawing:=true',
+          # The frame that the configurations of viewers follow.
+          '-p', 'ego_frame:=base_link')
+    if is_driven:
+        name = 'sumo' if with_sumo else 'monodrive'
+        start('line_follower.log', sys.executable, str(EXAMPLE), str(LINES / f'{name}.json.gz'))
+    return where, programs
 
 
 def empty_domain(stack: ExitStack, interruption: Interruption) -> int:

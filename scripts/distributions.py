@@ -23,7 +23,8 @@ import tarfile
 import tempfile
 import zipfile
 
-ROOT = Path(__file__).parents[1]
+from release_check import ROOT, VERSION
+
 DIST = ROOT / 'dist'
 TOOLS = ROOT / '.venv-release'
 REQUIREMENTS = ROOT / 'requirements' / 'release.txt'
@@ -46,18 +47,17 @@ def main() -> int:
 
     :returns: exit code.
     """
-    version = re.search(r"'(.+)'", (ROOT / 'state_sensor_ros' / 'version.py').read_text())[1]
     tool = _tools()
     shutil.rmtree(DIST, ignore_errors=True)
     _run([tool, '-m', 'build', '--outdir', DIST, ROOT])
-    wheel = DIST / f'state_sensor_ros-{version}-py3-none-any.whl'
-    source = DIST / f'state_sensor_ros-{version}.tar.gz'
+    wheel = DIST / f'state_sensor_ros-{VERSION}-py3-none-any.whl'
+    source = DIST / f'state_sensor_ros-{VERSION}.tar.gz'
     _run([tool, '-m', 'twine', 'check', '--strict', wheel, source])
     _check_contents(wheel, source)
     pythons = _pythons()
     for minor, python in pythons.items():
         for distribution in (wheel, source):
-            _try(python, distribution, version)
+            _try(python, distribution)
             print(f'dist: {distribution.name} installed and tried with Python 3.{minor}',
                   flush=True)
     missing = [f'3.{minor}' for minor in MINORS if minor not in pythons]
@@ -112,15 +112,15 @@ def _pythons() -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _try(python: str, distribution: Path, version: str) -> None:
+def _try(python: str, distribution: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _run([python, '-m', 'venv', folder])
         bin_folder = Path(folder) / 'bin'
         _run([bin_folder / 'python3', '-m', 'pip', 'install', '-q', '--disable-pip-version-check',
               distribution])
         shown = _run([bin_folder / 'state_sensor', '--version'], folder)
-        _expect(shown == f'state_sensor {version}\n',
-                f'{distribution.name}: found {shown!r} for --version; expected {version}')
+        _expect(shown == f'state_sensor {VERSION}\n',
+                f'{distribution.name}: found {shown!r} for --version; expected {VERSION}')
         _run([bin_folder / 'python3', '-c', TRIAL], folder)
 
 
