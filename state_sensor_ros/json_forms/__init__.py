@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-JSON in every form that simulators send: text to values, and values checked and converted.
+JSON as simulators write it, also with deviations: text to values, values checked and converted.
 
 It may import the modules directly in the package; no other folder, files, sockets or rclpy.
 """

@@ -22,9 +22,10 @@ Json: TypeAlias = object
 
 # More digits than any 64-bit integer has; a longer one is read as a float, out of range.
 _MAX_INTEGER_DIGITS = 20
-# Of a text in an error.
+# Characters of a text in an error.
 MAX_SHOWN = 40
-# The longest word of JSON is -Infinity; the parser reports the beginning of one that was cut.
+# Length of the longest word of JSON, -Infinity; for a word that is cut off, the parser reports its
+# beginning.
 _MAX_WORD = 9
 # Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -35,10 +36,10 @@ class JsonError(DecodeError):
     """
     Text is not JSON; ``line`` and ``column``, 1-based, of the first fault.
 
-    ``is_at_end``: the text may be the beginning of valid JSON, cut off at its end.
+    ``is_at_end`` whether the text may be valid JSON that was cut off.
 
-    :param text: that is not JSON.
-    :param fault: as :mod:`json` raises it.
+    :param text: text that is not JSON.
+    :param fault: error of :mod:`json`.
     """
 
     def __init__(self, text: str, fault: json.JSONDecodeError) -> None:
@@ -63,19 +64,19 @@ def parse_payload(payload: bytes | bytearray | memoryview | msgspec.Raw) -> Json
     """
     Parse JSON, also with NaN, Infinity, numbers out of range or single quotes.
 
-    :param payload: UTF-8, with or without BOM.
-    :returns: objects as dict, arrays as list; numbers may be NaN or infinite.
-    :raises JsonError: when it is not JSON, with the place of the first fault.
-    :raises DecodeError: when it is not UTF-8, or nested deeper than Python's recursion limit.
+    :param payload: text in UTF-8, with or without BOM.
+    :returns: the value, objects as dict, arrays as list; numbers may be NaN or infinite.
+    :raises JsonError: if it is not JSON, with the position of the first fault.
+    :raises DecodeError: if it is not UTF-8, or nested deeper than Python's recursion limit.
     """
     return _parsed(payload, _PARSER)
 
 
 def repaired(payload: bytes) -> bytes:
     """
-    Rewrite text that :func:`parse_payload` accepts as strict JSON.
+    Return text that :func:`parse_payload` accepts as strict JSON.
 
-    :param payload: UTF-8, with or without BOM.
+    :param payload: text in UTF-8, with or without BOM.
     :returns: JSON with ``null`` for NaN, infinite numbers and those out of range.
     :raises DecodeError: as :func:`parse_payload` does.
     """
@@ -90,8 +91,8 @@ def check_utf8(payload: bytes | bytearray | memoryview | msgspec.Raw) -> str:
     """
     Return a payload as text, without its BOM.
 
-    :param payload: with or without BOM.
-    :raises DecodeError: when it is not UTF-8, with the offset of the first wrong byte.
+    :param payload: text in UTF-8, with or without BOM.
+    :raises DecodeError: if it is not UTF-8, with the offset of the first wrong byte.
     """
     try:
         return str(payload, 'utf-8-sig')
@@ -106,8 +107,8 @@ def _parsed(payload: bytes | bytearray | memoryview | msgspec.Raw,
     try:
         return _loads(text, parser)
     except DecodeError:
-        # Quotes are replaced only when no name can contain an apostrophe: with double quotes
-        # anywhere, a single one may be one (doc/protocol/sensor.md#payload).
+        # Next to double quotes, a single quote may be an apostrophe: then it is not replaced
+        # (doc/protocol/sensor.md#payload).
         if "'" not in text or '"' in text:
             raise
     return _loads(text.replace("'", '"'), parser)
@@ -152,7 +153,7 @@ def shortened(text: str, n_most: int = MAX_SHOWN) -> str:
     """
     Return at most ``n_most`` characters of a text, and an ellipsis if it is longer.
 
-    :param text: of any length.
+    :param text: text of any length.
     :param n_most: number of characters, without the ellipsis.
     """
     return text if len(text) <= n_most else text[:n_most] + '…'

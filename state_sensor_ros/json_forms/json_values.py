@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Values of parsed JSON, checked and converted, in every form of doc/protocol/frames.md#forms.
+Values of parsed JSON, checked and converted, in all forms of doc/protocol/frames.md#forms.
 
 ``value`` is parsed JSON, ``where`` its key path, for errors. Each ``to_…`` function raises
-DecodeError with key path, found and expected.
+DecodeError with the key path, the value found and what was expected.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def shown(value: Json) -> str:
     """
     Return a short text of a value of any size, for errors.
 
-    :param value: as :func:`parse_payload` returns it, or the mark of a missing member.
+    :param value: parsed JSON, or the mark of a missing member.
     """
     if value is _MISSING:
         return 'nothing'
@@ -64,8 +64,8 @@ def wrong(where: str, value: Json, expected: str) -> DecodeError:
     Return the error for a value of another type or range than expected.
 
     :param where: key path of the value.
-    :param value: what was found there, or the mark of a missing member.
-    :param expected: what was expected there, in words.
+    :param value: value found there, or the mark of a missing member.
+    :param expected: description of the values that are accepted.
     """
     return DecodeError(where, shown(value), expected)
 
@@ -75,8 +75,8 @@ def to_object(value: Json, where: str) -> Mapping[str, Json]:
     Return ``value`` if it is an object.
 
     :param value: parsed JSON.
-    :param where: its key path, named in the error.
-    :raises DecodeError: where it is none.
+    :param where: key path of ``value``.
+    :raises DecodeError: if it is not an object.
     """
     if not isinstance(value, dict):
         raise wrong(where, value, 'an object')
@@ -87,11 +87,11 @@ def member(owner: Mapping[str, Json], key: str, where: str, expected: str) -> Js
     """
     Return a required member of an object.
 
-    :param owner: the object.
+    :param owner: object.
     :param key: name of the member.
-    :param where: key path of the owner.
-    :param expected: what was expected there, in words, for the error.
-    :raises DecodeError: where the owner has no such member.
+    :param where: key path of the object.
+    :param expected: description of the values that are accepted, for the error.
+    :raises DecodeError: if the object has no such member.
     """
     value = owner.get(key, _MISSING)
     if value is _MISSING:
@@ -105,7 +105,7 @@ def to_list(value: Json, where: str) -> list[Json]:
 
     :param value: parsed JSON.
     :param where: its key path.
-    :raises DecodeError: where it is neither an array nor ``null``.
+    :raises DecodeError: if it is neither an array nor ``null``.
     """
     if value is None:
         return []
@@ -120,7 +120,7 @@ def to_number(value: Json, where: str) -> float:
 
     :param value: parsed JSON.
     :param where: its key path.
-    :raises DecodeError: where it is neither a number nor ``null``.
+    :raises DecodeError: if it is neither a number nor ``null``.
     """
     if value is None:
         return NAN
@@ -131,13 +131,13 @@ def to_number(value: Json, where: str) -> float:
 
 def to_integer(value: Json, where: str, low: int, high: int) -> int:
     """
-    Return an integer between ``low`` and ``high``, also one that is written as a float.
+    Return an integer between ``low`` and ``high``, which may be written as a float.
 
     :param value: parsed JSON.
     :param where: its key path.
-    :param low: the least allowed.
-    :param high: the greatest allowed.
-    :raises DecodeError: where it is no integer, or outside of the limits.
+    :param low: least value allowed.
+    :param high: greatest value allowed.
+    :raises DecodeError: if it is not an integer, or outside of the limits.
     """
     whole = (isinstance(value, int) and not isinstance(value, bool)) \
         or (isinstance(value, float) and value.is_integer())
@@ -152,7 +152,7 @@ def to_flag(value: Json, where: str) -> bool:
 
     :param value: parsed JSON.
     :param where: its key path.
-    :raises DecodeError: where it is another value; 0 and 1 are no flags.
+    :raises DecodeError: if it is another value, also 0 or 1.
     """
     if not isinstance(value, bool):
         raise wrong(where, value, 'true or false')
@@ -165,7 +165,7 @@ def to_text(value: Json, where: str) -> str:
 
     :param value: parsed JSON.
     :param where: its key path.
-    :raises DecodeError: where it is no string, or has half of a surrogate pair.
+    :raises DecodeError: if it is not a string, or has half of a surrogate pair.
     """
     if not isinstance(value, str):
         raise wrong(where, value, 'a string')
@@ -182,7 +182,7 @@ def to_triple(value: Json, where: str, *, complete: bool = False) -> Triple:
     :param value: parsed JSON.
     :param where: its key path.
     :param complete: whether a missing component is an error rather than NaN.
-    :raises DecodeError: where it has another form, or a component is no number.
+    :raises DecodeError: if it has another form, or a component is not a number.
     """
     if value is None:
         return NO_TRIPLE
@@ -199,12 +199,12 @@ def to_quadruple(value: Json, where: str) -> Quadruple:
     """
     Return a quaternion xyzw from ``{w, x, y, z}`` or ``[x, y, z, w]``; ``null`` is all NaN.
 
-    A rotator ``{pitch, yaw, roll}``, degrees, is accepted too, as by the simulator's own reader.
+    A rotator ``{pitch, yaw, roll}``, degrees, is accepted, too, as by the simulator's own reader.
 
     :param value: parsed JSON.
     :param where: its key path.
-    :returns: in the axes of the source.
-    :raises DecodeError: where it has another form, or a component is missing or no number.
+    :returns: quaternion in the axes of the source.
+    :raises DecodeError: if it has another form, or a component is missing or not a number.
     """
     if value is None:
         return NO_QUADRUPLE
@@ -238,11 +238,12 @@ def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
     """
     Arrange numbers as rows, with NaN for ``None``.
 
-    :param numbers: row after row.
+    :param numbers: numbers row by row.
+    :param n_columns: number of columns.
     :returns: (len / n_columns, n_columns) float64, must not be written to.
     """
     try:
-        # A third of the time of np.array of a list, which is needed only with None.
+        # Takes a third of the time of np.array, which is needed only for None.
         packed = _doubles(len(numbers)).pack(*numbers)
     except struct.error:
         return np.array(numbers, np.float64).reshape(-1, n_columns)
@@ -256,9 +257,9 @@ def _doubles(n_numbers: int) -> struct.Struct:
 
 def packed_with_nulls(packed: struct.Struct) -> Callable[..., None]:
     """
-    Return ``packed.pack_into`` that packs NaN for ``None``, in several times the time.
+    Return a slower ``packed.pack_into`` that packs NaN for ``None``.
 
-    :param packed: of float64 only.
+    :param packed: format with float64 only.
     """
     def pack_into(buffer: bytearray, offset: int, *numbers: Number) -> None:
         packed.pack_into(buffer, offset, *[NAN if number is None else number

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The way of a packet from a source to a sink: threads, stamps, tags, topics of actors, counters.
+The path of a packet from a source to a sink: threads, stamps, tags, topics of actors, counters.
 
 It may import topics/ and the modules directly in the package, and numpy; no other folder, no rclpy
 and no sockets.

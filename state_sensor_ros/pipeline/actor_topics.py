@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
-"""The topics of single actors: opened with its first frame, closed some time after its last."""
+"""The topics of single actors: opened with their first frame, closed a time after their last."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ _MAX_ABSENT = 16_384
 
 
 class TopicsOfActors(Protocol):
-    """Returns the topics of an actor; implemented by the encoder."""
+    """An object that returns the topics of an actor; the encoder is one."""
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
                      has_wheels: bool) -> tuple[Topic, ...]:
         """
-        Return the topics of ``actor`` alone.
+        Return the topics of a single actor.
 
+        :param actor: owner of the topics.
         :param has_lanes: whether a frame had a lane state of the actor.
         :param has_wheels: whether the actor is a vehicle.
         """
 
 
 class TopicSwitch(Protocol):
-    """Opens and closes topics; implemented by the sinks."""
+    """An object that opens and closes topics; the sinks are such objects."""
 
     def open(self, topics: Iterable[Topic]) -> None:
-        """Open those of ``topics`` that are not open."""
+        """Open ``topics``; those that are open stay open."""
 
     def shut(self, topics: Iterable[Topic]) -> None:
         """Close ``topics``."""
@@ -65,11 +66,11 @@ class ActorTopics:
     Open and close the topics of actors.
 
     :param encoder: returns the topics of an actor; may be replaced.
-    :param sink: opens and closes them.
+    :param sink: opens and closes the topics.
     :param registry: limits how many actors have topics, and frees the names of closed ones.
+    :param actor_timeout: stream time from an actor's last frame to the end of its topics, s. If
+        the limit is reached, topics of absent actors end earlier, in favour of those in the frame.
     :ivar absent_since_ns: stamps by topic name, the longest absent actor first.
-    :param actor_timeout: stream time from an actor's last frame to the end of its topics, s.
-        Where the limit is reached, topics of absent actors end earlier, for those in the frame.
     """
 
     def __init__(self, encoder: TopicsOfActors, sink: TopicSwitch, registry: Registry,
@@ -90,8 +91,8 @@ class ActorTopics:
 
         :param actor_list: actors of the frame.
         :param before: actors of the frame before.
-        :param lane_rows: (L,) int64 rows of the actors with a lane state.
-        :param stamp_ns: of the frame, ns.
+        :param lane_rows: (L,) int64, rows of the actors with a lane state.
+        :param stamp_ns: stamp of the frame, ns.
         """
         head, tail = common_actors(before, actor_list)
         new = actor_list.actors[head:len(actor_list.actors) - tail]
@@ -114,7 +115,7 @@ class ActorTopics:
         self._with_lanes = with_lanes
 
     def close_absent(self, stamp_ns: int) -> None:
-        """Close the topics of actors that are absent for ``actor_timeout`` at ``stamp_ns``."""
+        """Close the topics of actors that have been absent for ``actor_timeout``."""
         self._stamp_ns = stamp_ns
         while self.absent_since_ns:
             topic_name, since_ns = next(iter(self.absent_since_ns.items()))
@@ -125,9 +126,9 @@ class ActorTopics:
 
     def make_room(self, n_places: int) -> None:
         """
-        Close topics of absent actors before their time-out, the longest absent first.
+        Close topics of absent actors before their time-out, those of the longest absent first.
 
-        :param n_places: actors in the frame that have no topics because of the limit.
+        :param n_places: number of actors in the frame without topics because of the limit.
         """
         for topic_name in list(self.absent_since_ns):
             if self._registry.n_free_places >= n_places:
@@ -139,7 +140,7 @@ class ActorTopics:
         """
         Count all actors as absent; new actors of the same names take over their topics.
 
-        :param stamp_ns: of the first frame after the restart, ns; may be less than before.
+        :param stamp_ns: stamp of the first frame after the restart, ns; may be less than before.
         :returns: topic names of the actors whose topics stay open.
         """
         self._own = {name: own for name, own in self._own.items() if own.actor.has_topics}

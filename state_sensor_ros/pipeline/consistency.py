@@ -7,9 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Consistency of a stream: twist against pose differences, plausible wheels and boxes.
+Consistency check of a stream: twists against pose differences, plausible wheels and boxes.
 
-Pose differences over time are compared with the twist, both in REP-103. A world that is mirrored
+Pose differences over time are compared with the twists, both in REP-103. A world that is mirrored
 or scaled as a whole passes this comparison, so the side of the wheels, their radius and the length
 of the vehicles are checked as well.
 """
@@ -36,12 +36,12 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.rotations import CONJUGATE_XYZW, global_from_body, quaternion_product
 
-# Slower actors are left out: noise would dominate. Over a longer gap the mean of two velocities is
-# not that of the time between them; over a still longer one a turn may be more than half a circle.
+# Slower actors are left out: noise would dominate. Over a longer gap, the mean of two velocities
+# is not the mean velocity; over a still longer one, a turn may exceed half a circle.
 _MIN_SPEED = 1.0  # m/s
 _MIN_YAW_RATE = 0.1  # rad/s
 _MAX_GAP_S, _MAX_TURN_GAP_S = 0.5, 2.0
-# Each pair multiplies the sums by this factor: about the last twenty pairs count, or all.
+# Each pair multiplies the sums by this factor: the sums are over about twenty pairs, or all.
 _MEMORY = 0.95
 _MEMORIES = np.array(((_MEMORY,), (1.0,)))
 _RECENT, _ALL = range(2)
@@ -51,8 +51,8 @@ _FARTHEST = 1e6
 # The slope of displacement on velocity is 1.000 +- 0.002 in every recording:
 # doc/protocol/units.md#lengths.
 _SLOPES = (0.75, 1.25)
-# Rotation is noisier: cars start to turn within a step, and the simulator clamps first steps. So
-# is displacement over long gaps.
+# Rotation is noisier, as cars start to turn within a step and the simulator clamps first steps;
+# displacement over long gaps is noisier, too.
 _NOISY_SLOPES = (0.4, 2.5)
 # A slope below minus this is not noise: observed and predicted movement are opposite.
 _OPPOSITE = 0.5
@@ -64,21 +64,21 @@ _VEHICLE_LENGTH_M = (0.3, 60.0)
 # Game time between the sampled pairs of a stream, before and after it has passed, and between
 # frames with wheels and boxes.
 _PAIR_PERIOD_S, _PASSED_PAIR_PERIOD_S, _DETAILS_PERIOD_S = 0.8, 4.0, 5.0
-# Wheels and boxes of ten thousand actors take 0.2 s: once in 50 s, so that the work a second is
-# limited, whatever the number of actors.
+# Wheels and boxes of ten thousand actors take 0.2 s, so they are checked once in 50 s: this limits
+# the work per second for any number of actors.
 _DETAILS_PERIOD_PER_ACTOR_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """
-    Result of the last seconds, or of all frames.
+    Result for the last seconds, or for all frames.
 
-    ``linear_slope`` displacement per (velocity times time), 1 where units agree;
-    ``angular_slope`` the same of rotation; ``linear_residual`` m and ``angular_residual`` rad, RMS
-    per step; ``slip`` median sine between a vehicle's own x axis and its displacement; all NaN as
-    long as nothing moves. ``slip`` and ``complaints``, a line for each inconsistency, are those of
-    the last seconds; ``n_pairs`` compared.
+    ``linear_slope`` displacement per (velocity times time), 1 if units agree; ``angular_slope``
+    the same for rotation; ``linear_residual`` m and ``angular_residual`` rad, RMS per step;
+    ``slip`` median sine of the angle between a vehicle's own x axis and its displacement; all NaN
+    as long as nothing moves. ``slip`` and ``complaints``, a line for each inconsistency, are
+    always those of the last seconds; ``n_pairs`` number of compared pairs.
     """
 
     linear_slope: float
@@ -90,7 +90,7 @@ class Verdict:
     complaints: tuple[str, ...]
 
 
-# What is not compared: of the actors in two successive frames.
+# Reasons why an actor in two successive frames is not compared.
 ABSENT, NO_POSE, NO_VELOCITY, SLOW, TURN = (
     'in one of two frames only', 'without a usable pose', 'without a velocity',
     f'slower than {_MIN_SPEED:g} m/s', f'rotations over more than {_MAX_TURN_GAP_S:g} s')
@@ -98,13 +98,11 @@ ABSENT, NO_POSE, NO_VELOCITY, SLOW, TURN = (
 
 class ConsistencyCheck:
     """
-    Compare each frame with the one before; :meth:`restart` when a run of the clock ends.
+    Compare the actors of each frame with those of the one before.
 
-    The actors that both frames have are compared.
-
-    :param max_gap_s: time between two frames above which they are not compared.
-    :ivar n_compared: poses that were compared with one before.
-    :ivar not_compared: number of those that were not, by reason.
+    :param max_gap_s: greatest time between two frames that are compared, s.
+    :ivar n_compared: number of poses that were compared with the one before.
+    :ivar not_compared: number of poses that were not compared, by reason.
     """
 
     def __init__(self, max_gap_s: float = _MAX_GAP_S) -> None:
@@ -112,7 +110,7 @@ class ConsistencyCheck:
         self.restart()
 
     def restart(self) -> None:
-        """Start without results."""
+        """Start a new run of the clock, without results."""
         self._last: Frame | None = None
         self._n_pairs = self._n_turns = self.n_compared = 0
         self.not_compared: Counter[str] = Counter()
@@ -127,7 +125,7 @@ class ConsistencyCheck:
         self._length = math.nan
 
     def begin_run(self) -> None:
-        """Keep the results; the next frame begins another run of the clock."""
+        """Start a new run of the clock, and keep the results."""
         self._last = None
 
     @property
@@ -141,7 +139,8 @@ class ConsistencyCheck:
         """
         Check a frame.
 
-        :param frame: whose ``game_time`` advanced; a pair with the last one where they are close.
+        :param frame: frame whose ``game_time`` advanced; it is compared with the last one if the
+            time between them is at most ``max_gap_s``.
         """
         last, self._last = self._last, _with_velocities(frame)
         frame = self._last
@@ -166,7 +165,7 @@ class ConsistencyCheck:
         moved = (frame.position_xyz - last.position_xyz)[both]
         mean_velocity = (0.5 * (frame.velocity_xyz + last.velocity_xyz))[both]
         predicted = mean_velocity * elapsed
-        # Either of the two may be wrong: an actor moves where one of them exceeds the limit.
+        # Either may be wrong: an actor moves if one of them exceeds the limit.
         known: Bools = np.isfinite(predicted.sum(axis=1))
         moves: Bools = known & (np.maximum(_norm(moved), _norm(predicted)) > _MIN_SPEED * elapsed)
         self._count(both, known, moves)
@@ -232,9 +231,9 @@ class ConsistencyCheck:
 
     def verdict(self, *, of_all: bool = False) -> Verdict:
         """
-        Return the result of the frames so far.
+        Return the result so far.
 
-        :param of_all: whether slopes and residuals are those of all frames instead of the last.
+        :param of_all: whether slopes and residuals are those of all frames, not of the last ones.
         """
         slopes = [_slope(sums[_RECENT]) for sums in (self._linear, self._lateral, self._angular)]
         linear, angular = (sums[_ALL if of_all else _RECENT]
@@ -275,13 +274,13 @@ class SampledConsistencyCheck(ConsistencyCheck):
     """
     Check pairs of successive frames at intervals of game time, to save time in a live stream.
 
-    At a pair per 0.8 s, the three pairs of a warning take 3 s; a stream that has passed is checked
-    every 4 s.
+    With a pair per 0.8 s, the three pairs that a warning needs take 3 s; a stream that has passed
+    is checked every 4 s.
 
-    :ivar next_s: game time from which on a frame is to be added.
-    :ivar next_details_s: game time from which on a frame is to be added with wheels and boxes.
-        Decoding them costs as much as all other members together, so it is done every 5 s, and
-        more seldom above 1000 actors.
+    :ivar next_s: game time of the next frame to add.
+    :ivar next_details_s: game time of the next frame to add with wheels and boxes. Decoding them
+        costs as much as all other members together, so it is done every 5 s, and less often above
+        1000 actors.
     """
 
     def restart(self) -> None:
@@ -292,9 +291,9 @@ class SampledConsistencyCheck(ConsistencyCheck):
 
     def add(self, frame: Frame) -> None:
         """
-        Check a frame where one is due.
+        Check a frame if one is due.
 
-        :param frame: as for the base; wheels in it move :attr:`next_details_s` on.
+        :param frame: as for the base class; one with wheels sets :attr:`next_details_s` anew.
         """
         if frame.wheels is not None:
             self.next_details_s = frame.game_time + max(
@@ -313,7 +312,7 @@ class SampledConsistencyCheck(ConsistencyCheck):
 
 
 def _with_velocities(frame: Frame) -> Frame:
-    """Use a forward speed as the velocity, which is exact unless an actor slides."""
+    """Return a frame with velocities made of forward speeds; exact unless an actor slides."""
     if frame.forward_speed is None:
         return frame
     kinematics = frame.kinematics.copy()
@@ -336,7 +335,7 @@ def _within(value: float, bounds: tuple[float, float]) -> bool:
 
 
 def _median(values: Floats) -> float:
-    """Return the median, NaN as the greatest; ``np.median`` would load masked arrays first."""
+    """Return the median, with NaN as the greatest; ``np.median`` would import masked arrays."""
     ordered = np.sort(values)
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
 

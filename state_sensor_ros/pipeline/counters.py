@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What happened to the frames of a stream: counts, the last error, latencies."""
+"""Counts of the frames of a stream by what was done with them, the last error, latencies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import math
 import threading
 import time
 
-# More than the latencies of a second, at the end of which they are taken, at any rate.
+# Above the number of frames in a second, after which the latencies are taken.
 _MAX_LATENCIES = 4096
 
 
@@ -25,7 +25,7 @@ class LastError:
     """
     The last error of one part of the program.
 
-    ``text`` one line, ``''`` for none; ``at_ns`` when it was noted, ``time.monotonic_ns()``.
+    ``text`` one line, ``''`` for none; ``at_ns`` ``time.monotonic_ns()`` of the error.
     """
 
     text: str = ''

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Messages of what a sensor would report, which are published some time after their scene."""
+"""Messages with the objects that a sensor would report, published with a delay."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -18,27 +18,27 @@ from state_sensor_ros.topics.topic import Topic
 
 class DelayLine:
     """
-    Hold messages back until the clock of the stamps has reached their time.
+    Hold messages back until the stamps have reached their time.
 
-    They leave in the order in which they came, also if the delay becomes shorter. ``held`` is
-    empty while there is nothing to hold back.
+    They leave in the order in which they came, also if the delay becomes shorter. ``held`` the
+    messages that are held back.
     """
 
     def __init__(self) -> None:
-        # Stamp at which each is due, and the messages of one frame.
+        # Stamp at which the messages of a frame are due, and the messages.
         self.held: deque[tuple[int, Messages]] = deque()
 
     def clear(self) -> None:
-        """Forget what is held."""
+        """Drop the messages that are held back."""
         self.held.clear()
 
     def hold(self, messages: Messages, stamp_ns: int, delay_s: float) -> Messages:
         """
-        Hold those of perceived topics; return the others.
+        Hold the messages of perceived topics back; return the others.
 
-        :param messages: of a frame.
-        :param stamp_ns: its stamp.
-        :param delay_s: how long to hold them.
+        :param messages: messages of a frame.
+        :param stamp_ns: stamp of the frame, ns.
+        :param delay_s: delay, s.
         """
         late = [message for message in messages if message[0].is_perceived]
         if late:
@@ -47,9 +47,9 @@ class DelayLine:
 
     def due(self, stamp_ns: int | None) -> Iterator[tuple[int, Sequence[tuple[Topic, bytes]]]]:
         """
-        Yield what is due, each with the stamp at which it is.
+        Yield the messages that are due, with the stamp at which they are.
 
-        :param stamp_ns: of now; None for all.
+        :param stamp_ns: stamp that has been reached, ns; None to yield all.
         """
         while self.held and (stamp_ns is None or self.held[0][0] <= stamp_ns):
             yield self.held.popleft()

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The signals that end a program, received by a thread: the main thread may be in a long call."""
+"""Signals that end a program, received by a thread: the main thread may be in a long call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 def ending_signals() -> list[signal.Signals]:
-    """Return the signals that end a program; SIGHUP only if it is not ignored, as by nohup."""
+    """Return the signals that end a program; SIGHUP unless it is ignored, as with nohup."""
     signals = [signal.SIGINT, signal.SIGTERM]
     # Sent when the terminal is closed; not on every operating system.
     if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
@@ -32,11 +32,11 @@ class EndingSignals:
     """
     The receiver of :func:`ending_signals`, made in the main thread.
 
-    It receives SIGINT also if the shell ignores it, as for a program started with ``&``.
+    It also receives a SIGINT that the shell has ignored, as for a program started with ``&``.
 
     :param receive: called by a thread with the number of each signal.
     :param handle: called by the main thread as soon as it runs Python code.
-    :ivar thread: that receives.
+    :ivar thread: thread that receives the signals.
     """
 
     def __init__(self, receive: Callable[[int], None], handle: Handler) -> None:
@@ -64,7 +64,7 @@ class EndingSignals:
         self.thread.join()
 
     def _run(self, reader: int, numbers: list[signal.Signals]) -> None:
-        """Hand on each byte of the pipe, the number of a signal."""
+        """Report each byte of the pipe, which is the number of a signal."""
         try:
             while byte := os.read(reader, 1):
                 if byte[0] in numbers:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Interfaces of the encoders and sinks of a pipeline; how to add one: doc/design/extending.md."""
+"""The interface of a sink of a pipeline, and the codec; doc/design/extending.md adds a sink."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Sink(TopicSwitch, Protocol):
         """
         Send messages in their order.
 
-        :param messages: topic and serialised message of each.
-        :param stamp_ns: of their frame, ns since the epoch of the messages' clock.
+        :param messages: topics and serialised messages.
+        :param stamp_ns: stamp of their frame, ns since the epoch of the messages' clock.
         """
 
 

@@ -9,7 +9,7 @@
 """
 The steps of each frame: decode, select, stamp, name, encode, publish, count, check.
 
-doc/design/payload.md follows a payload through these steps. An unexpected exception of a step, of
+doc/design/payload.md follows a payload through these steps. An unexpected exception in a step, of
 any class, is a defect: it is counted and reported, and the next frame has a new codec.
 """
 
@@ -48,8 +48,8 @@ class Snapshot:
     """
     The last frame whose clock advanced, its actors and its stamp.
 
-    ``packet`` of the frame, which has parts that were not decoded; ``before`` the frame before it
-    in the same run, None for none.
+    ``packet`` the frame's packet, which also has the parts that were not decoded; ``before`` the
+    frame before it in the same run, None for none.
     """
 
     frame: Frame
@@ -68,15 +68,15 @@ class Pipeline:
     Turn packets into messages; used by one thread at a time.
 
     :param settings: parameters; :meth:`reconfigure` replaces them between two frames.
-    :param codec: returns a new codec for settings. It is called once, and again after an
-        unexpected exception, which leaves the state of the old codec undefined.
+    :param codec: returns a new codec for settings; called once, and again after an unexpected
+        exception, which leaves the state of the old codec undefined.
     :param sink: destination of the messages.
     :param report: called with a kind, for throttling, and a line about a fault of the stream.
-    :param on_defect: called with an unexpected exception; the frame counts as skipped. None
+    :param on_defect: called with an unexpected exception, whose frame counts as skipped; None
         raises the exception.
-    :param counters: to count in; None makes new ones.
+    :param counters: counters to update; None makes new ones.
     :param ros_now_ns: returns the time for ``stamp_source: ros``, ns.
-    :ivar consistency: of the frames published so far.
+    :ivar consistency: consistency check of the frames published so far.
     :ivar snapshot: the last frame whose clock advanced, None before the first.
     """
 
@@ -106,9 +106,9 @@ class Pipeline:
         self._delay_line, self._delay_s = DelayLine(), settings.perception.delay
         self._demand: Demand | None = None
         self._needs = Needs()
-        # Number of the last frame with a stamp, -1 where the next one is the first of a stream.
+        # Number of the last frame with a stamp, -1 if the next one is the first of a stream.
         self._last_number = -1
-        # Held while messages are sent: cancel() happens before or after the messages of a frame.
+        # Held while messages are sent, so that cancel() does not separate those of one frame.
         self._sending = threading.Lock()
         self._is_cancelled = False
         self._unknown_members: frozenset[str] = frozenset()
@@ -141,7 +141,7 @@ class Pipeline:
         self._is_cancelled = False
         self._last_number = -1
         self.stamper.resume()
-        # cancel() has emptied the displays.
+        # cancel() has deleted the markers of displays.
         self._codec.encoder.restart()
 
     def cancel(self) -> None:
@@ -164,12 +164,12 @@ class Pipeline:
         """
         Process one frame.
 
-        :param packet: with one frame, as :meth:`split` returns it.
+        :param packet: packet with one frame, as :meth:`split` returns it.
         :param received_ns: ``time.perf_counter_ns()`` at the receipt of its last byte.
-        :param number: of the frame in the stream; numbers that are missing between two calls are
-            dropped frames.
-        :returns: False where :meth:`cancel` prevented its publication; it is not counted then.
-        :raises Exception: an unexpected one, where there is no ``on_defect``.
+        :param number: number of the frame in the stream; numbers missing between two calls are
+            those of dropped frames.
+        :returns: False if :meth:`cancel` prevented its publication; then it is not counted.
+        :raises Exception: an unexpected one, if there is no ``on_defect``.
         """
         n_published = self.counters.n_published
         try:
@@ -191,6 +191,7 @@ class Pipeline:
         """
         Do work outside of a frame; an unexpected exception is counted and reported.
 
+        :param work: function to call.
         :param recover: called after an unexpected exception.
         :returns: the result of ``work``, None if it failed.
         """
@@ -206,7 +207,7 @@ class Pipeline:
         """
         Count and report an unexpected exception.
 
-        :raises Exception: ``error`` itself where there is no ``on_defect``.
+        :raises Exception: ``error`` itself if there is no ``on_defect``.
         """
         if self._on_defect is None:
             raise error
@@ -245,7 +246,7 @@ class Pipeline:
         self._restart_actors()
 
     def _decode(self, packet: Packet) -> Decoded | None:
-        """Return the frame of a packet, None where the decoder leaves it out."""
+        """Return the frame of a packet, None if the decoder leaves it out."""
         if not packet.payload and packet.decoded is None:
             raise DecodeError('payload', 'nothing', 'a frame')
         decoder, needs = self._codec.decoder, self._needs
@@ -258,10 +259,10 @@ class Pipeline:
         return decoded[0] if decoded else None
 
     def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
-        """Report once that header and JSON of a packet differ in time; the JSON is used."""
+        """Report once if header and JSON of a packet have different times; the JSON is used."""
         if (packet.game_time, packet.time) == (frame.game_time, frame.time):
             return
-        # In the header game_time is a float32. NaN: the source has no header.
+        # In the header game_time is a float32; NaN if the source has no header.
         if abs(packet.game_time - frame.game_time) > float32_step(frame.game_time) or (
                 packet.time and frame.time and abs(packet.time - frame.time) > 1):
             self._are_clocks_reported = True
@@ -332,7 +333,7 @@ class Pipeline:
         self.counters.n_without_topics = sum(not actor.has_topics for actor in actor_list.actors)
 
     def _restart(self, *, is_intended: bool) -> None:
-        """Start a new run of the simulator, or of a recording, where that is intended."""
+        """Start a new run; ``is_intended`` if a recording was sought or begins again."""
         self.counters.n_restarts += 1
         self.finish()
         if not is_intended:
@@ -362,7 +363,7 @@ class Pipeline:
         self._actor_topics.reconfigure()
 
     def _close_topics(self, settings: Settings | None = None) -> None:
-        """Publish the last messages of the topics that ``settings`` switch off, None for all."""
+        """Publish the last messages of topics that ``settings`` switch off, None for all."""
         stamp_ns = max(self.stamper.stamp_ns, 0)
         messages = self._codec.encoder.closing(stamp_ns, settings)
         if messages:
@@ -392,7 +393,7 @@ class Pipeline:
         counters.generation = frame.generation
         if frame.bodies().is_plain:
             return
-        # A frame with forward speeds has no other velocity: none is unexpectedly missing.
+        # A frame with forward speeds has no other velocities: they are not missing.
         if frame.forward_speed is None:
             velocities = np.isfinite(frame.kinematics[:, 7:]).all(axis=1)
             counters.n_unknown_velocities += int(np.count_nonzero(~velocities))

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""When the next frame of a source is due: by the times of its frames and a rate."""
+"""The time at which the next frame of a source is due, from the times of frames and a rate."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Schedule:
     """
     The times at which the frames of one source are due.
 
-    :param rate: pace against real time; 0 for no pace. It may be changed.
+    :param rate: speed relative to real time; 0 for as fast as possible. It may be changed.
     """
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
-        # When the last frame was due, None where the next one is due at once.
+        # Time at which the last frame was due, None if the next one is due at once.
         self._due_s: float | None = None
 
     def restart(self) -> None:
-        """Have the next frame due at once."""
+        """Make the next frame due at once."""
         self._due_s = None
 
     def time_left(self, gap_s: float) -> float:
         """
-        Return how long to wait for the next frame, s; where that is 0 it counts as sent.
+        Return how long to wait for the next frame, s; at 0 the frame counts as sent.
 
-        :param gap_s: between its game time and that of the frame before.
+        :param gap_s: difference of its game time to that of the frame before, s.
         """
         now_s = time.monotonic()
         due_s = now_s if self._due_s is None or not self.rate else self._due_s + gap_s / self.rate

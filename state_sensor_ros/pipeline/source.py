@@ -26,10 +26,10 @@ from state_sensor_ros.settings import Settings
 
 class SourceState(str, Enum):
     """
-    What a source does; the values are the texts of the diagnostics.
+    The state of a source; the values are the texts of the diagnostics.
 
     A connection is connecting, waiting (before the next attempt) or connected, a recording is
-    playing, paused or ended; both are closed at last.
+    playing, paused or ended; both are closed in the end.
     """
 
     CONNECTING = 'connecting'
@@ -40,21 +40,21 @@ class SourceState(str, Enum):
     ENDED = 'ended'
     CLOSED = 'closed'
 
-    # As text, a member is its value in all versions of Python.
+    # In all versions of Python the text of a member is its value.
     __str__ = str.__str__
 
 
 @dataclass(slots=True)
 class Health:
     """
-    The state of a source; written by its thread, read by any.
+    State, counts and errors of a source; written by its thread, read by any.
 
     ``n_bytes`` and ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
-    impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``n_earlier_reconnects``
-    of earlier sources of the same stream; ``n_losses`` connections that ended, ``loss`` why the
-    last of them did; ``error`` the last one; ``silence`` what it suggests that nothing was
-    received since the connect, empty afterwards and where nothing is known. ``on_error`` is called
-    by the source's thread behind each error.
+    impossible lengths; ``n_cut_packets`` streams that ended within a packet;
+    ``n_earlier_reconnects`` reconnects of earlier sources of the same stream; ``n_losses``
+    connections that ended, ``loss`` the cause of the last end; ``error`` the last error;
+    ``silence`` a probable cause if nothing has been received since the connect, empty otherwise
+    and if none is known. ``on_error`` is called by the source's thread after each error.
     """
 
     state: SourceState = SourceState.CONNECTING
@@ -89,7 +89,7 @@ class Health:
         """
         Count the end of a connection, or a failed attempt to make one.
 
-        :param why: one line.
+        :param why: cause, one line.
         """
         if self.state is SourceState.CONNECTED:
             self.loss = why
@@ -101,7 +101,7 @@ class Health:
         """
         Add the counts of an earlier source of the stream; called before this one starts.
 
-        :param earlier: of the source before; of its connects, only the reconnects are added.
+        :param earlier: health of the source before; of its connects only the reconnects count.
         """
         self.n_bytes += earlier.n_bytes
         self.n_packets += earlier.n_packets
@@ -126,33 +126,33 @@ class Source(Protocol):
         """
 
     def close(self) -> None:
-        """End :meth:`packets` soon; may be called from any thread, and twice."""
+        """Make :meth:`packets` end soon; may be called from any thread, and twice."""
 
 
 @runtime_checkable
 class SteerableSource(Protocol):
-    """A source that can be held, such as a recording; from any thread."""
+    """A source that can be paused, such as a recording; methods may be called from any thread."""
 
     @property
     def is_paused(self) -> bool:
-        """Whether only steps are taken."""
+        """Whether frames are sent by :meth:`step` only."""
 
     @property
     def position(self) -> float:
         """Seconds of the recording or the run that have passed."""
 
     def pause(self) -> None:
-        """Stop before the next frame."""
+        """Send no frame until :meth:`step` or :meth:`resume`."""
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """End the pause."""
 
     def step(self, n_frames: int = 1) -> None:
         """
-        Take frames at once while paused.
+        Send frames at once while paused.
 
         :param n_frames: number of frames.
         """
 
     def restart(self) -> None:
-        """Begin again with the first frame; it stays paused after that if it is paused."""
+        """Begin again with the first frame; a paused source stays paused after that frame."""

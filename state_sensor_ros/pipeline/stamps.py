@@ -19,9 +19,9 @@ from state_sensor_ros.topics.tables import NS_PER_S
 
 # builtin_interfaces/Time counts seconds in an int32.
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
-# A float32 time is too coarse where its step exceeds this share of a period.
+# A float32 time is too coarse if its step exceeds this share of a period.
 _COARSE_STEP_SHARE = 0.1
-# Assumed: a counter that skips more, hours of samples at 100 Hz, counts something else since.
+# Assumed: a counter that skips more, hours of samples at 100 Hz, was set to another value.
 _MAX_MISSED = 1_000_000
 _FLOAT32_BITS = 24
 
@@ -43,15 +43,16 @@ class Stamper:
     """
     Stamps that strictly increase within a run of the simulator.
 
-    A run ends where ``game_time``, ``sample_count`` or, for ``ros``, the clock of ROS goes back,
-    and where another frame has the same ``game_time``: :meth:`Frame.begins_run`.
+    A run ends if ``game_time``, ``sample_count`` or, for ``ros``, the clock of ROS goes back, or
+    if a different frame has the same ``game_time``: :meth:`Frame.begins_run`.
 
-    :param stamp_source: ``game_time`` takes that of the frame; ``utc`` the first frame's ``time``
-        plus the ``game_time`` elapsed since; ``ros`` the clock of ROS at receipt.
-    :ivar stamp_ns: of the last frame, -1 before the first one.
-    :ivar restart_cause: what was found at the last restart, one line.
-    :ivar n_missed: samples of the simulator that were not received.
-    :ivar n_coarse: frames whose ``game_time``, a float32, cannot resolve a tenth of the period.
+    :param stamp_source: ``game_time`` for that of the frame; ``utc`` for the first frame's
+        ``time`` plus the ``game_time`` elapsed since; ``ros`` for the clock of ROS at receipt.
+    :ivar stamp_ns: stamp of the last frame, -1 before the first one.
+    :ivar restart_cause: cause of the last restart, one line.
+    :ivar n_missed: number of samples of the simulator that were not received.
+    :ivar n_coarse: number of frames whose ``game_time``, a float32, is coarser than a tenth of
+        the period.
     """
 
     def __init__(self, stamp_source: str) -> None:
@@ -68,16 +69,17 @@ class Stamper:
         self._is_resuming = False
 
     def resume(self) -> None:
-        """Count no sample between the last frame and the next one as missed."""
+        """Count no samples between the last frame and the next one as missed."""
         self._is_resuming = True
 
     def step(self, frame: Frame, now_ns: int, n_lost: int = 0) -> Step:
         """
-        Set :attr:`stamp_ns` for ``frame``; a refused frame changes nothing.
+        Set :attr:`stamp_ns` for a frame; a refused frame changes nothing.
 
-        :param now_ns: the clock of ROS at receipt, ns; 0 where ``stamp_source`` is another.
-        :param n_lost: frames between the last one and this one that were received, but dropped or
-            skipped; their samples are not missed.
+        :param frame: the next frame.
+        :param now_ns: time of ROS at receipt, ns; 0 unless ``stamp_source`` is ``ros``.
+        :param n_lost: number of frames since the last one that were received, but dropped or
+            skipped; their samples do not count as missed.
         :raises DecodeError: when the stamp is out of the range of ``builtin_interfaces/Time``.
         """
         game_time = frame.game_time
@@ -112,7 +114,7 @@ class Stamper:
         return Step.RESTARTED if restarted else Step.ADVANCED
 
     def _stamp(self, game_time: float, now_ns: int, base_ns: int, restarted: bool) -> int:
-        """Return the stamp, ns: greater than the last one unless its clock went back."""
+        """Return the stamp, ns, greater than the last one unless the clock went back."""
         is_ros = self._stamp_source == 'ros'
         exact_ns = now_ns if is_ros else base_ns + round(game_time * NS_PER_S)
         went_back = now_ns < self._now_ns if is_ros else restarted
@@ -123,7 +125,7 @@ class Stamper:
         return stamp_ns
 
     def _base(self, frame: Frame) -> int:
-        """Return the offset of ``game_time``, ns: for utc the epoch of the run's first frame."""
+        """Return the offset of the run's ``game_time``, ns: for utc that to the Unix epoch."""
         if self._stamp_source != 'utc':
             return 0
         return frame.time * NS_PER_S - round(frame.game_time * NS_PER_S)

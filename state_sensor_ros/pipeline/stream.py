@@ -9,8 +9,8 @@
 """
 Two threads and the queue between them: one receives packets, one processes their frames.
 
-The receiving thread waits for the processing thread only where the queue blocks. The processing
-thread owns the pipeline with its encoder: it also applies settings while no packet comes.
+The receiving thread waits for the processing thread only if the queue blocks. The processing
+thread owns the pipeline with its encoder: it also applies settings while no packet arrives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from state_sensor_ros.pipeline.source import Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
 _CATCH_UP_NS = 1_000_000
-# Between two pieces of deferred work.
+# Pause between two pieces of deferred work.
 _YIELD_S = 1e-5
 # Time budget for the end of both threads: a program has to end within 2 s of a signal.
 _JOIN_S = 0.5
@@ -39,10 +39,10 @@ _PREDECESSOR_PERIOD_S = 0.1
 @dataclass(frozen=True, slots=True)
 class Batch:
     """
-    The frames of one packet: several where its payload is an array.
+    The frames of one packet, several if its payload is an array.
 
-    Without frames it is a wake-up, see :meth:`PacketQueue.wake`. ``received_ns`` of
-    ``time.perf_counter_ns``; ``number`` frames received before its first one.
+    Without frames it is a wake-up, see :meth:`PacketQueue.wake`. ``received_ns``
+    ``time.perf_counter_ns()`` of the receipt; ``number`` of frames received before the first one.
     """
 
     frames: Sequence[Packet]
@@ -54,12 +54,11 @@ class PacketQueue:
     """
     Packets that wait to be processed.
 
-    It consists of two ``SimpleQueue``, which wake a waiting thread at half the cost of a
-    condition.
+    It is made of two ``SimpleQueue``, which wake a waiting thread at half the cost of a condition.
 
     :param size: number of packets that may wait.
     :param overflow: ``drop_oldest`` or ``block``, the behaviour of a full queue.
-    :param counters: for ``n_received`` and ``n_dropped``, both in frames.
+    :param counters: counters whose ``n_received`` and ``n_dropped`` are updated, in frames.
     """
 
     def __init__(self, size: int, overflow: str, counters: Counters) -> None:
@@ -68,7 +67,7 @@ class PacketQueue:
         self._counters = counters
         # None follows the last packet of a closed queue; get() puts it back.
         self._waiting: SimpleQueue[Batch | None] = SimpleQueue()
-        # A token for each free place, where a full queue blocks.
+        # A token for each free place; used only if a full queue blocks.
         self._places: SimpleQueue[None] = SimpleQueue()
         for _ in range(size):
             self._places.put(None)
@@ -78,8 +77,9 @@ class PacketQueue:
 
     def put(self, frames: Sequence[Packet], received_ns: int) -> None:
         """
-        Add the frames of a packet; a full queue waits for room or drops its oldest packet.
+        Add the frames of a packet; a full queue blocks or drops its oldest packet.
 
+        :param frames: frames of the packet.
         :param received_ns: ``time.perf_counter_ns()`` of the receipt.
         """
         if self._blocks:
@@ -106,7 +106,7 @@ class PacketQueue:
         return oldest
 
     def wake(self) -> None:
-        """Let :meth:`get` return a batch without frames where no packet waits."""
+        """Make :meth:`get` return a batch without frames if no packet waits."""
         with self._lock:
             if not self._waiting.qsize():
                 self._waiting.put(Batch((), 0, 0))
@@ -115,7 +115,7 @@ class PacketQueue:
         return self._waiting.qsize()
 
     def close(self, *, discard: bool) -> None:
-        """Let :meth:`get` return None once the queue is empty; ``discard`` empties it now."""
+        """Make :meth:`get` return None once the queue is empty; ``discard`` empties it now."""
         with self._lock:
             self._is_closed = True
             while discard and self._drop_oldest():
@@ -129,7 +129,7 @@ class PacketQueue:
             self._counters.n_dropped += n_frames
 
     def _drop_oldest(self) -> bool:
-        """Remove and count the oldest packet; return False where there is none."""
+        """Remove and count the oldest packet; return False if there is none."""
         try:
             oldest = self._waiting.get_nowait()
         except Empty:
@@ -142,14 +142,14 @@ class PacketQueue:
 
 
 class Processor(Protocol):
-    """Processes frames, as the pipeline does. Used by one thread at a time."""
+    """A processor of frames, such as the pipeline; used by one thread at a time."""
 
     def split(self, packet: Packet) -> Sequence[Packet]:
         """
         Return a packet for each frame; called by the receiving thread.
 
-        :param packet: as received, with one frame or several.
-        :returns: in the order of the frames; the packet itself where it is not split.
+        :param packet: packet as received, with one frame or several.
+        :returns: packets in the order of the frames; the packet itself if it is not split.
         """
 
     def begin(self) -> None:
@@ -159,10 +159,10 @@ class Processor(Protocol):
         """
         Process one frame.
 
-        :param packet: with one frame.
+        :param packet: packet with one frame.
         :param received_ns: ``time.perf_counter_ns()`` at its receipt.
-        :param number: of the frame in the stream.
-        :returns: False where :meth:`cancel` prevented its publication.
+        :param number: number of the frame in the stream.
+        :returns: False if :meth:`cancel` prevented its publication.
         """
 
     def apply_settings(self) -> None:
@@ -176,12 +176,16 @@ class StreamThreads:
     """
     Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`.
 
+    :param source: source of the packets.
+    :param processor: processor of their frames.
+    :param queue: queue between the two threads.
     :param on_failure: called with the exception that ended a thread.
-    :param catch_up: does one piece of deferred work; returns whether there is more. Called after
+    :param catch_up: does a piece of deferred work; returns whether there is more. Called after
         each frame for up to a millisecond, and longer while no packet waits.
-    :param predecessor: a stopped stream that may still be processing its last frame with the same
+    :param predecessor: stopped stream that may still be processing its last frame with the same
         processor; this stream begins after that frame.
-    :ivar last_receipt_ns: of the last packet, ``time.perf_counter_ns``; the start before it.
+    :ivar last_receipt_ns: ``time.perf_counter_ns()`` at the receipt of the last packet, at first
+        that of the start.
     """
 
     def __init__(self, source: Source, processor: Processor, *, queue: PacketQueue,
@@ -211,14 +215,14 @@ class StreamThreads:
         self._worker.start()
 
     def wake(self) -> None:
-        """Let the processing thread apply changed settings also while no packet comes."""
+        """Make the processing thread apply changed settings even while no packet arrives."""
         self.queue.wake()
 
     def stop(self) -> None:
         """
         End both threads; waiting packets are discarded and nothing more is published.
 
-        Where a frame takes longer than half a second, its thread ends later: :attr:`is_running`.
+        If a frame takes longer than half a second, its thread ends later: :attr:`is_running`.
         """
         self._stopping.set()
         self._processor.cancel()
@@ -250,7 +254,7 @@ class StreamThreads:
                 self._do_deferred_work()
 
     def _wait_for_predecessor(self) -> bool:
-        """Return True when the predecessor has ended, False where this stream is stopped first."""
+        """Return True once the predecessor has ended, False if this stream is stopped first."""
         while self._predecessor is not None and self._predecessor.is_running:
             if self._stopping.wait(_PREDECESSOR_PERIOD_S):
                 return False
@@ -261,7 +265,7 @@ class StreamThreads:
         until_ns = time.perf_counter_ns() + _CATCH_UP_NS
         while self._catch_up() and not self._stopping.is_set() and (
                 not len(self.queue) or time.perf_counter_ns() < until_ns):
-            # The receiving thread may have a packet, and would wait 5 ms for the interpreter lock.
+            # Otherwise the receiving thread would wait up to 5 ms for the interpreter lock.
             time.sleep(_YIELD_S)
 
     def _guard(self, work: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Selection of actors by their tags, compared without case: doc/interface.md#selection."""
+"""Selection of actors by their tags, ignoring case: doc/interface.md#selection."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class TagRule:
     """
     A rule for tags; empty strings in it match nothing.
 
-    :param desired: an actor needs at least one of them; without any, all actors pass.
-    :param undesired: an actor with one of them does not pass.
+    :param desired: tags of which an actor needs at least one; if there are none, all actors pass.
+    :param undesired: tags that an actor must not have.
     """
 
     def __init__(self, desired: Iterable[str] = (), undesired: Iterable[str] = ()) -> None:
         self._desired = frozenset(tag.lower() for tag in desired if tag)
         self._undesired = frozenset(tag.lower() for tag in undesired if tag)
         self.passes_all = not self._desired and not self._undesired
-        # Tags of the last frame, and the rows that pass: tags seldom change.
+        # Tags of the last frame and the rows that pass, kept as tags seldom change.
         self._tags: tuple[tuple[str, ...], ...] = ()
         self._rows: Rows = np.zeros(0, np.int64)
 
@@ -37,13 +37,13 @@ class TagRule:
         """
         Return the frame with the actors that pass.
 
-        :param frame: all actors.
-        :returns: the frame itself where all pass.
+        :param frame: frame with all actors.
+        :returns: the frame itself if all pass.
         """
         if self.passes_all:
             return frame
         if frame.tags != self._tags:
-            self._rows = np.flatnonzero([self.passes(own) for own in frame.tags])
+            self._rows = np.flatnonzero([self.passes(tags) for tags in frame.tags])
             self._tags = frame.tags
         return frame if len(self._rows) == frame.n_actors else frame.select(self._rows)
 
@@ -51,8 +51,8 @@ class TagRule:
         """
         Return whether an actor passes.
 
-        :param tags: of the actor, as sent.
+        :param tags: tags of the actor, as sent.
         """
-        own = {tag.lower() for tag in tags}
-        return (not self._desired or not own.isdisjoint(self._desired)) \
-            and own.isdisjoint(self._undesired)
+        lower = {tag.lower() for tag in tags}
+        return (not self._desired or not lower.isdisjoint(self._desired)) \
+            and lower.isdisjoint(self._undesired)

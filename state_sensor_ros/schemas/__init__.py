@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Field numbers of messages that both sides of a wire have: the receiving code and the stand-ins.
+Field numbers of messages that the receiving code and the stand-in simulators share.
 
 It may import the modules directly in the package; no other folder, files, sockets or rclpy.
 """

@@ -26,14 +26,14 @@ _SCALARS: Final = {
     'uint32': _Field.TYPE_UINT32, 'uint64': _Field.TYPE_UINT64, 'fixed32': _Field.TYPE_FIXED32,
 }
 
-# Fields of each message, `number name type`; `*` repeated, `|` member of the oneof `agent`.
+# Fields of each message: `number name type`, then `*` if repeated, `|` in the oneof `agent`.
 _MESSAGES: Final = {
     'Vector3D': '1 x float, 2 y float, 3 z float',
     'Rotation3D': '1 pitch float, 2 yaw float, 3 roll float',
     'Transform': '1 location Vector3D, 2 orientation Vector3D, 3 rotation Rotation3D',
     'BoundingBox': '1 transform Transform, 2 extent Vector3D',
     'Control': '1 steer float, 2 throttle float, 3 brake float, 4 hand_brake bool, 5 reverse bool',
-    # box_extent is of 0.8.0 and 0.8.1: a box without a transform.
+    # box_extent, of 0.8.0 and 0.8.1, is a box without a transform.
     'Vehicle': '1 transform Transform, 2 box_extent Vector3D, 3 forward_speed float, '
                '4 bounding_box BoundingBox',
     'Pedestrian': '1 transform Transform, 2 box_extent Vector3D, 3 forward_speed float, '
@@ -94,13 +94,13 @@ def describe() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-# A separate pool: the process may also load CARLA's generated messages of the same names.
+# A pool of its own, as the process may also load CARLA's generated messages of the same names.
 _POOL: Final = descriptor_pool.DescriptorPool()
 _POOL.AddSerializedFile(describe().SerializeToString())
 
 
 def _message_class(name: str) -> type[Any]:
-    """Return the class of a message. It has no static type: its fields exist at run time only."""
+    """Return the class of a message; it has no static type, as its fields are made at run time."""
     descriptor = _POOL.FindMessageTypeByName(f'{_PACKAGE}.{name}')
     if hasattr(message_factory, 'GetMessageClass'):
         return message_factory.GetMessageClass(descriptor)
@@ -123,8 +123,8 @@ def members_of(message: str) -> dict[str, tuple[str, str]]:
     Return the member names of a message in its JSON form.
 
     :param message: name of a message, such as ``Transform``.
-    :returns: for both spellings of a member the lowerCamelCase one and the name of the message
-        inside it, ``''`` for a scalar.
+    :returns: by both spellings of a member, its lowerCamelCase spelling and the name of its
+        message type, ``''`` for a scalar.
     """
     fields = _POOL.FindMessageTypeByName(f'{_PACKAGE}.{message}').fields
     usual = {field.name: (field.json_name, field.message_type.name if field.message_type else '')
