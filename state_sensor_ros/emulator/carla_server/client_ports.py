@@ -87,24 +87,20 @@ def three_ports(bind: str, port: int) -> list[ClientPort]:
     :param port: the one in the middle, 0 picks one.
     :raises TransportError: if the three ports cannot be opened.
     """
-    return [ClientPort(listener) for listener in _three_listeners(bind, port)]
-
-
-def _three_listeners(bind: str, port: int) -> tuple[socket.socket, socket.socket, socket.socket]:
     if port:
-        return _listeners_around(bind, port)
+        return _ports_around(bind, port)
     for _ in range(MAX_TRIES):
         with listen(bind, 0) as free:
             candidate = free.getsockname()[1]
         with suppress(TransportError):
-            return _listeners_around(bind, candidate)
+            return _ports_around(bind, candidate)
     raise TransportError(bind, f'no three free ports in a row in {MAX_TRIES} tries; '
                          'give the middle one of three as --port')
 
 
-def _listeners_around(bind: str, port: int) -> tuple[socket.socket, socket.socket, socket.socket]:
+def _ports_around(bind: str, port: int) -> list[ClientPort]:
     with ExitStack() as stack:
-        world, measurements, control = (
-            stack.enter_context(listen(bind, number)) for number in (port - 1, port, port + 1))
+        listeners = [stack.enter_context(listen(bind, number))
+                     for number in (port - 1, port, port + 1)]
         stack.pop_all()
-    return world, measurements, control
+    return [ClientPort(listener) for listener in listeners]
