@@ -8,7 +8,10 @@
 # language governing permissions and limitations under the License.
 """A running SUMO that is joined over TraCI, beside another client, with commands to the ego."""
 
+from contextlib import suppress
+import os
 import shutil
+import signal
 import subprocess
 import threading
 
@@ -75,14 +78,16 @@ def joined():
     port = free_port()
     with subprocess.Popen([
             SUMO, '-c', str(GRID), '--remote-port', str(port), '--num-clients', '2',
-            '--step-length', str(STEP_S), '--no-step-log']) as process:
+            '--step-length', str(STEP_S), '--no-step-log'], start_new_session=True) as process:
         try:
             joined = JoinedSumo(port)
             yield joined
             joined.leave()
             joined.client.close()
         finally:
-            process.kill()
+            # The program `sumo` of eclipse-sumo starts another one.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def speeds_of(frames):
