@@ -59,7 +59,7 @@ class MessageParts:
             self._drop(is_lost=not self._is_lost)
             self._is_lost = True
         if self._is_lost:
-            # After its last part, the next message counts by itself, even without its first part.
+            # The last part ends the lost message: what follows is another one.
             self._is_lost = counter > 0
             return None
         self._parts.append(datagram[_HEAD.size:])

@@ -43,7 +43,7 @@ _MAX_BYTES = 256 * 1024 * 1024
 _MAX_POINTS = 10_000_000
 # Lanes that are nowhere wider than this are left out, m.
 _NARROW = 0.05
-# A place so close before the beginning of a section or polynomial belongs to it, m.
+# Tolerance of distances along the road, m: shorter sections are left out.
 _SHORT = 1e-6
 _JUNCTION, _NO_JUNCTION, _NO_LANE = 'junction', '-1', 'none'
 _Curve = Callable[[Floats], Floats]
