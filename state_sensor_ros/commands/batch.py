@@ -27,6 +27,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 from state_sensor_ros.commands.batch_outputs import is_newer
 from state_sensor_ros.commands.printing import print_line
@@ -139,15 +140,29 @@ def _name_of(number: int) -> str:
     return f'a process ended by signal {number}'
 
 
-def run_jobs(jobs: Sequence[BatchJob], *, n_processes: int | None,
-             dask: str) -> Iterator[tuple[BatchJob, BatchResult]]:
+def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
+               dask: str) -> list[dict[str, Any]]:
     """
-    Run jobs that write nothing, here or on a cluster, and yield each with its result.
+    Run jobs that print JSON and write nothing, here or on a cluster; print their warnings.
 
-    :param n_processes: on this machine at a time; None for the cores.
+    :param jobs: jobs of different recordings.
+    :param n_processes: number of processes at a time; None for the number of cores.
     :param dask: address of a scheduler, which runs them instead, ``''`` for none.
+    :returns: what each job printed, in the order of the jobs, with ``file``, and ``error``, text
+        or None.
     :raises TransportError: if there is no such scheduler.
     """
+    records = {}
+    for job, result in _run_anywhere(jobs, n_processes, dask):
+        for line in result.warnings:
+            print_line(line)
+        printed = json.loads(result.text) if result.text.strip() else {}
+        records[job.source] = {'file': job.source, **printed, 'error': result.error or None}
+    return [records[job.source] for job in jobs]
+
+
+def _run_anywhere(jobs: Sequence[BatchJob], n_processes: int | None,
+                  dask: str) -> Iterator[tuple[BatchJob, BatchResult]]:
     if not dask:
         yield from run_here(jobs, n_processes or os.cpu_count() or 1)
         return

@@ -24,8 +24,8 @@ from state_sensor_ros.commands.format_options import (
     add_to,
     add_writing_options,
     FormatsHelp,
+    open_input,
     refuse_alone,
-    refuse_of_others,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -43,7 +43,7 @@ from state_sensor_ros.errors import (
     no_frames,
     UsageError,
 )
-from state_sensor_ros.files.formats import BAG, Format, ReadOptions, WriteOptions
+from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.frame_selection import (
     FrameSelector,
     RecordingSelection,
@@ -53,7 +53,7 @@ from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STA
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import format_of, formats, open_any
+from state_sensor_ros.simulators.opening import format_of, formats
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
 
@@ -113,9 +113,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     refuse_unused(args, SELECTION.union(read.reads, written_with(named), *folders),
                   f'IN {args.input} is {read.noun}, OUT {args.output} {named.noun}')
     settings = settings_of(args, WRITING_PARAMETERS)
-    options = ReadOptions(settings, args.topic, args.max_bag_bytes)
-    with closing(open_any(args.input, options)) as recording:
-        refuse_of_others(args, recording.simulator)
+    with closing(open_input(args, args.input, settings)) as recording:
         folder = BAG if not read.storage else next(
             (each for each in find_simulator(recording.simulator).formats if not each.suffixes),
             BAG)
@@ -189,8 +187,8 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: RecordingReader,
         yield frames
         return
     # Standard input is read once only.
-    ahead = None if args.input == STANDARD_INPUT else SelectedRecording(open_any(
-        args.input, ReadOptions(options.settings, args.topic, args.max_bag_bytes)), selection)
+    ahead = None if args.input == STANDARD_INPUT else SelectedRecording(
+        open_input(args, args.input, options.settings), selection)
     look_ahead = LookAhead(ahead, recording.new_decoder(), options.settings)
     try:
         yield look_ahead.follow(frames)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 import json
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
+from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.commands.format_options import FormatsHelp
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, number
@@ -24,6 +25,7 @@ from state_sensor_ros.commands.options import seconds as above_zero
 from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
+    option_of,
     parameter_names,
     settings_of,
 )
@@ -56,7 +58,6 @@ _PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_
 # Options that only topics of objects use.
 _OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
                          'default_sizes', 'obb_extents'))
-_CLASSES = ('person', 'cyclist', 'motorcycle', 'bus', 'truck', 'trailer', 'car', 'unknown')
 
 _EPILOG = """examples:
   state_sensor evaluate drive.json stack_bag
@@ -95,8 +96,8 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group('what is judged')
     group.add_argument('--range', type=above_zero, metavar='M', default=0.0,
                        help="greatest distance of an object from the ego's origin, m")
-    group.add_argument('--classes', nargs='+', action='extend', default=[], choices=_CLASSES,
-                       metavar='CLASS', help=f'only these of {", ".join(_CLASSES)}')
+    group.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
+                       metavar='CLASS', help=f'only these of {", ".join(CLASS_NAMES)}')
     group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
                        help='only actors of the truth of these names')
     group.add_argument('--start', type=number, metavar='S',
@@ -177,7 +178,7 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     truth = format_of(args.truth)
     for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
         if option in given.union(parameter_names(args)) and name not in truth.reads:
-            raise UsageError(f'--{option.replace("_", "-")} is for another form of TRUTH; '
+            raise UsageError(f'{option_of(option)} is for another form of TRUTH; '
                              f'{args.truth} is {truth.noun}')
 
 
@@ -223,21 +224,18 @@ def _refuse_of_objects(args: argparse.Namespace, stack: str) -> None:
     # None in a job of many: the other bags may have objects.
     given: frozenset[str] | None = getattr(args, 'given', None)
     for name in () if given is None else sorted(_OF_OBJECTS & given.union(parameter_names(args))):
-        raise UsageError(f'--{name.replace("_", "-")} is for topics of objects; of {stack} only '
+        raise UsageError(f'{option_of(name)} is for topics of objects; of {stack} only '
                          'the odometry of the ego is judged')
 
 
-@contextmanager
-def _opened(args: argparse.Namespace, stack: str) -> Iterator[OpenBag]:
+def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:
     from state_sensor_ros.files.bags.open_bag import OpenBag
-    from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+    from state_sensor_ros.files.storage.bag_limits import limits_of
     path = Path(stack)
     if not is_bag(path):
         found = 'no file of that name' if not path.exists() else 'another form'
         raise TrajectoryFormatError(stack, found, "a rosbag2 bag with the stack's topics")
-    limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
-    with closing(OpenBag(path, limits)) as bag:
-        yield bag
+    return closing(OpenBag(path, limits_of(args.max_bag_bytes)))
 
 
 def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, bool]]:

@@ -15,13 +15,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_jobs
+from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.whole.standard_output import print_output
-from state_sensor_ros.simulators.search import find_recordings, FoundRecording
+from state_sensor_ros.simulators.search import find_recordings, FoundRecording, is_glob
 
 # Heading and path of the numbers in a row.
 _SHOWN = (('mAP', 'detection/map'), ('HOTA', 'tracking/hota'), ('MOTA', 'tracking/mota'),
@@ -36,9 +36,8 @@ def is_many(args: argparse.Namespace) -> bool:
     :param args: the parsed options.
     """
     [*others, text] = args.stack
-    return bool(others or args.jobs is not None or args.dask) or (
-        not is_bag(Path(text)) and (Path(text).is_dir() or (
-            not Path(text).exists() and any(sign in text for sign in '*?['))))
+    return bool(others or args.jobs is not None or args.dask) or is_glob(text) or (
+        Path(text).is_dir() and not is_bag(Path(text)))
 
 
 def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -56,9 +55,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
         **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True, 'jobs': None,
         'dask': '', 'quiet': True}, stack.path)
         for stack, truth in zip(stacks, truths, strict=True)]
-    results = {job.source: _record(job, result) for job, result in run_jobs(
-        jobs, n_processes=args.jobs, dask=args.dask)}
-    records = [results[job.source] for job in jobs]
+    records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
     if args.json:
         for record in records:
             print_output(json.dumps(record, allow_nan=False))
@@ -85,14 +82,6 @@ def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[s
             raise ConfigError('TRUTH', f'no recording {stack.place} in {args.truth}',
                               f'one for {stack.path}')
     return [by_place[stack.place] for stack in stacks]
-
-
-def _record(job: BatchJob, result: BatchResult) -> dict[str, Any]:
-    """Return the result of a bag, with the error in words or None."""
-    record: dict[str, Any] = json.loads(result.text) if result.text.strip() else {}
-    for line in result.warnings:
-        print_line(line)
-    return {'file': job.source, **record, 'error': result.error or None}
 
 
 def _print_rows(records: list[dict[str, Any]]) -> None:

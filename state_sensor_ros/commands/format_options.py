@@ -24,6 +24,7 @@ from state_sensor_ros.commands.options import number, seconds
 from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
+    option_of,
     parameter_names,
     parameters_that_affect,
     settings_of,
@@ -32,6 +33,7 @@ from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS, ReadOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.parameters import MESSAGES, nearest
 from state_sensor_ros.settings import FILE, NAMES, PERCEPTION, Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any, trajectory_format
@@ -183,7 +185,7 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     :param parameters: names of the parameters that the run uses without options of these names.
     :raises UsageError: naming the first such option, and what it is for.
     """
-    given = {name: _option(name) for name in getattr(args, 'given', ())}
+    given = {name: option_of(name) for name in getattr(args, 'given', ())}
     unused = {name: text for name, text in given.items() if name not in _OF_ALL.union(used)}
     # The simulator of a recording, which may use its parameters, is not known yet. The parameter
     # rate is another one than the option --rate.
@@ -205,11 +207,11 @@ def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -
     :raises UsageError: naming the first such parameter, and what it is for.
     """
     given = {name: f'-p {name}' for name in parameter_names(args)}
-    given |= {name: _option(name) for name in getattr(args, 'given', ())}
+    given |= {name: option_of(name) for name in getattr(args, 'given', ())}
     for name in sorted(given.keys() & output.needs):
         needed = output.needs[name]
         if not any(_is_on(settings, text) for text in needed):
-            raise UsageError(f'{given[name]} is for {" or ".join(map(_option, needed))}')
+            raise UsageError(f'{given[name]} is for {" or ".join(map(option_of, needed))}')
     _refuse_without_output([name for name in given if name in PERCEPTION], settings)
 
 
@@ -217,10 +219,6 @@ def _is_on(settings: Settings, text: str) -> bool:
     name, _, item = text.partition(' ')
     value = getattr(settings, name)
     return item in (value if isinstance(value, tuple) else (value,)) if item else bool(value)
-
-
-def _option(name: str) -> str:
-    return f'--{name.replace("_", "-")}'
 
 
 def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
@@ -238,6 +236,25 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
             raise UsageError(f'-p {name} is for a recording of {owner}')
     for name in unused_parameters(names, FILE, with_added=True) if names else ():
         raise UsageError(f'-p {name} is for a live stream')
+
+
+def open_input(args: argparse.Namespace, path: str, settings: Settings) -> RecordingReader:
+    """
+    Open a recording; refuse parameters that its simulator does not use.
+
+    :param args: the parsed options, with ``topic`` and ``max_bag_bytes``.
+    :param path: path of the recording.
+    :param settings: settings of the command.
+    :raises TrajectoryFormatError: if it cannot be read.
+    :raises UsageError: naming the first such parameter.
+    """
+    recording = open_any(path, ReadOptions(settings, args.topic, args.max_bag_bytes))
+    try:
+        refuse_of_others(args, recording.simulator)
+    except UsageError:
+        recording.close()
+        raise
+    return recording
 
 
 def _refuse_without_output(given: Sequence[str], settings: Settings) -> None:

@@ -26,7 +26,7 @@ import math
 from state_sensor_ros.commands.format_options import (
     add_selection,
     FormatsHelp,
-    refuse_of_others,
+    open_input,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -47,17 +47,11 @@ from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line, UsageError
-from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import (
-    format_of,
-    formats,
-    open_any,
-    trajectory_format,
-)
+from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 
 # The parameters of the node that a reader of any recording uses.
 _PARAMETERS = ('ego_tag', 'obb_extents')
@@ -147,10 +141,8 @@ def _opened(args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Recording:
     selection = selection_of(args)
     if not args.live:
-        options = ReadOptions(settings, args.topic, args.max_bag_bytes)
-        opened = open_any(args.file, options)
-        refuse_of_others(args, opened.simulator)
-        return Recording(opened, is_timed=False, selection=selection)
+        return Recording(open_input(args, args.file, settings), is_timed=False,
+                         selection=selection)
     interruption.is_endless = args.frames is None and args.seconds is None
     stream = LiveRecording(args)
     interruption.stopped_by(stream.close, lambda: '')

@@ -15,16 +15,14 @@ from collections.abc import Sequence
 import json
 from pathlib import Path
 
-from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_jobs
+from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.drawing.wording import figure, seconds
 from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
-from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.simulators.search import find_recordings
+from state_sensor_ros.simulators.search import find_recordings, is_glob
 
 # A row as it is printed: heading, key, width.
 _SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
@@ -40,9 +38,7 @@ def is_batch(args: argparse.Namespace) -> bool:
     if len(args.file) > 1 or args.parquet or args.jobs is not None or args.dask:
         return True
     [text] = args.file
-    return (text != STANDARD_INPUT and not Path(text).exists() and any(
-        sign in text for sign in '*?[')) or (
-            Path(text).is_dir() and _has_recordings(text))
+    return is_glob(text) or (Path(text).is_dir() and _has_recordings(text))
 
 
 def _has_recordings(folder: str) -> bool:
@@ -66,9 +62,7 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [found.path], 'json': True, 'parquet': None, 'jobs': None,
         'dask': ''}, found.path) for found in find_recordings(args.file)]
-    results = {job.source: _record(job, result) for job, result in run_jobs(
-        jobs, n_processes=args.jobs, dask=args.dask)}
-    records = [results[job.source] for job in jobs]
+    records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
     if args.json:
         for record in records:
             print_output(json.dumps(record, allow_nan=False))
@@ -83,14 +77,6 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     if n_failed:
         raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings that are '
                                     'damaged or cannot be replayed', 'none')
-
-
-def _record(job: BatchJob, result: BatchResult) -> dict[str, object]:
-    """Return the summary of a recording, with the error in words or None."""
-    record: dict[str, object] = json.loads(result.text) if result.text.strip() else {}
-    for line in result.warnings:
-        print_line(line)
-    return {'file': job.source, **record, 'error': result.error or None}
 
 
 def _row(record: dict[str, object]) -> dict[str, object]:

@@ -38,10 +38,9 @@ import time
 from types import FrameType
 from typing import TypeVar
 
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output
-from state_sensor_ros.files.whole.standard_output import standard_output
 from state_sensor_ros.files.whole.temporary import remove_folders
 from state_sensor_ros.pipeline.ending_signals import EndingSignals
 
@@ -117,7 +116,7 @@ class Interruption:
                     sys.stderr.write(line)
                 if self._is_program:
                     # Buffered output is discarded: a flush could block without a reader.
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), standard_output().fileno())
+                    discard_output()
                 return self._signal_code()
 
     def begin(self) -> None:

@@ -22,6 +22,7 @@ from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
     given_parameters,
+    option_of,
     parameter_names,
     parameters_that_affect,
 )
@@ -109,7 +110,7 @@ def refuse_options_of_others(args: argparse.Namespace) -> None:
     :param args: the parsed options.
     :raises UsageError: naming the first such option.
     """
-    given = {name: f'--{name.replace("_", "-")}' for name in _PARAMETERS
+    given = {name: option_of(name) for name in _PARAMETERS
              if getattr(args, name) is not None}
     given |= {name: f'-p {name}' for name in parameter_names(args)}
     for name in unused_parameters(given, args.source):

@@ -29,6 +29,15 @@ def parameters_that_affect(what: str) -> tuple[str, ...]:
                  and schema.find(name).rule.affects == what)
 
 
+def option_of(name: str) -> str:
+    """
+    Return an option of the command line.
+
+    :param name: of the value among the parsed options, or of a parameter.
+    """
+    return f'--{name.replace("_", "-")}'
+
+
 def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
     """
     Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
@@ -41,7 +50,7 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
     for name in names:
         found = schema.find(name)
         rule, item = found.rule, found.item
-        options = [_option(each) for each in (name, *(
+        options = [option_of(each) for each in (name, *(
             alias for alias, target in schema.aliases.items() if target == name))]
         help_ = f'{rule.help} (default: {_shown(found.default)})'.replace('%', '%%')
         if item and rule.length:
@@ -109,10 +118,6 @@ def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
     with_added = bool(getattr(args, 'parameter', ()))
     return checked_settings(given_parameters(args, names, with_added=with_added),
                             with_added=with_added)
-
-
-def _option(name: str) -> str:
-    return f'--{name.replace("_", "-")}'
 
 
 def _items(parameter: Parameter, value: object) -> object:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from state_sensor_ros.commands.format_options import (
     add_selection,
     FormatsHelp,
-    refuse_of_others,
+    open_input,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -48,12 +48,12 @@ from state_sensor_ros.errors import (
     no_frames,
     one_line,
 )
-from state_sensor_ros.files.formats import ANIMATION, FILM, ReadOptions, RENDER
+from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.simulators.map_files import map_suffixes, read_map
-from state_sensor_ros.simulators.opening import format_of, open_any
+from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
 
 if TYPE_CHECKING:
@@ -133,10 +133,8 @@ def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings = settings_of(args, _PARAMETERS)
     builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
-    options = ReadOptions(settings, args.topic, args.max_bag_bytes)
-    opened = open_any(args.input, options)
-    refuse_of_others(args, opened.simulator)
-    with Recording(opened, selection=selection_of(args)) as recording:
+    reader = open_input(args, args.input, settings)
+    with Recording(reader, selection=selection_of(args)) as recording:
         for frame in read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
         name = recording.name

@@ -37,7 +37,7 @@ from state_sensor_ros.files.bags.bag_qos import parse_profiles
 from state_sensor_ros.files.bags.bag_repair import BagRepair
 from state_sensor_ros.files.bags.bag_search import find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_writer import BagSink
-from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.files.storage.bag_limits import BagLimits, limits_of
 from state_sensor_ros.files.storage.decompressed_file import (
     decompressed,
     is_compressed_trajectory,
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: where nothing is complete, or OUT cannot be written.
     """
     part = Path(args.part)
-    limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
+    limits = limits_of(args.max_bag_bytes)
     try:
         mode = part.stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from state_sensor_ros.evaluation.truth_frames import FrameTruth
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.bags.state_frames import STATE_FRAME
-from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.files.storage.bag_limits import limits_of
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.settings import NAMES, Settings
@@ -55,11 +55,10 @@ def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
     """
     if settings.stamp_source == 'ros':
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
-    limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
     stamps_ns: list[int] | None = None
     # A trace of OSI is a file of MCAP, too.
     if is_bag(Path(args.truth)) and format_of(args.truth).storage:
-        with closing(OpenBag(Path(args.truth), limits)) as bag:
+        with closing(OpenBag(Path(args.truth), limits_of(args.max_bag_bytes))) as bag:
             frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
                       and args.truth_topic in ('', key[0])]
             if not frames:
@@ -158,17 +157,12 @@ def _ego_of(bag: OpenBag) -> EgoTrack | None:
 def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:
     """Pass each message of a topic to ``add``."""
     bag.check_definition(key)
-    for data in _data(bag, key):
+    for _, _, data in bag.messages({key}):
         try:
             add(data)
         except DecodeError as error:
             raise TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
                                         error.expected) from error
-
-
-def _data(bag: OpenBag, key: tuple[str, str]) -> Iterator[bytes]:
-    for _, _, data in bag.messages({key}):
-        yield data
 
 
 def _check_actors(actors: frozenset[str], found: set[str]) -> None:

@@ -29,7 +29,7 @@ import sys
 from state_sensor_ros.commands.format_options import (
     add_selection,
     FormatsHelp,
-    refuse_of_others,
+    open_input,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -45,12 +45,12 @@ from state_sensor_ros.commands.live import (
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet, port
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.errors import MissingLibraryError, UsageError
-from state_sensor_ros.files.formats import ReadOptions, VIEW
+from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.map_files import map_suffixes
-from state_sensor_ros.simulators.opening import format_of, open_any
+from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
 
 _EPILOG = """Without IN it shows what a simulator sends, until --frames, --seconds or Ctrl-C.
@@ -153,6 +153,4 @@ def _check_options(args: argparse.Namespace) -> None:
 def _reader(args: argparse.Namespace, settings: Settings) -> RecordingReader:
     if args.input is None:
         return LiveRecording(args)
-    opened = open_any(args.input, ReadOptions(settings, args.topic, args.max_bag_bytes))
-    refuse_of_others(args, opened.simulator)
-    return opened
+    return open_input(args, args.input, settings)

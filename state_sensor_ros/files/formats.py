@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
-from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.files.storage.bag_limits import BagLimits, limits_of
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, PERCEPTION, Settings
 
@@ -65,7 +65,7 @@ class ReadOptions:
     @property
     def limits(self) -> BagLimits:
         """Return the limits of what is read."""
-        return DEFAULT_LIMITS if self.max_bag_bytes is None else BagLimits(self.max_bag_bytes)
+        return limits_of(self.max_bag_bytes)
 
 
 @dataclass(frozen=True, slots=True)

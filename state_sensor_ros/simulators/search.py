@@ -83,7 +83,7 @@ class _Search:
         """Return the recordings of an input; raise ConfigError if there is no such file."""
         path = Path(text)
         found: list[FoundRecording] = []
-        if _MAGIC.search(text) and not os.path.exists(path):
+        if is_glob(text):
             found += self._in_glob(path)
         elif os.path.isdir(path) and not _is_recording(path):
             # The output may be the folder of the input.
@@ -145,6 +145,11 @@ class _Search:
                     yield from self._one_of(path, base)
                 elif _is_readable(path) and not path.name.endswith(PARQUET.suffixes):
                     yield FoundRecording(str(path), _place(path, base))
+
+
+def is_glob(text: str) -> bool:
+    """Return whether an input is a glob: it has wildcards, and no file has this name."""
+    return bool(_MAGIC.search(text)) and not os.path.exists(text)
 
 
 def _matches(pattern: Path) -> Iterator[Path]:

@@ -47,6 +47,15 @@ class BagLimits:
 DEFAULT_LIMITS = BagLimits()
 
 
+def limits_of(n_bytes: int | None) -> BagLimits:
+    """
+    Return the limits with a given size.
+
+    :param n_bytes: size of a message and of a chunk, bytes; None for the default.
+    """
+    return DEFAULT_LIMITS if n_bytes is None else BagLimits(n_bytes)
+
+
 class BagError(TrajectoryFormatError):
     """
     A bag is damaged or too large.
