@@ -330,21 +330,6 @@ def rule_of(name: str) -> Rule:
     return CORE.find(name).rule
 
 
-def type_of(name: str) -> Any:  # noqa: ANN401
-    """Return the type of the parameter ``name``, such as ``int`` or ``tuple[str, ...]``."""
-    return CORE.find(name).type
-
-
-def value_of(settings: Settings, name: str) -> Value:
-    """
-    Return the value of the parameter ``name`` of the driver.
-
-    :param settings: all parameters.
-    :param name: of one of them.
-    """
-    return CORE.value_of(settings, name)
-
-
 def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
     """
     Check parameters of the driver one by one and against each other.

@@ -145,10 +145,6 @@ class SelectedRecording:
         """Return what is missing at the end, after the last frame."""
         return self._recording.cut
 
-    @cut.setter
-    def cut(self, cut: TruncatedError | None) -> None:
-        self._recording.cut = cut
-
     @property
     def missing(self) -> set[str]:
         """Return the names of actors that no frame so far has."""

@@ -49,17 +49,19 @@ class RecordingReader(Protocol):
     ``name`` of the file; ``form`` in words; ``simulator`` whose topics it has, as
     the parameter ``source`` names it, empty for those of every simulator; ``decoder`` of its
     payloads; ``total`` and ``unit`` (``B`` or ``frame``) of :attr:`RecordedFrame.position` at the
-    end, None where it is unknown; ``cut`` is set after the last frame of a trajectory that ends
-    before its array does.
+    end, None where it is unknown.
     """
 
     name: str
     form: str
     simulator: str
-    cut: TruncatedError | None
     decoder: PayloadDecoder
     total: int | None
     unit: str
+
+    @property
+    def cut(self) -> TruncatedError | None:
+        """Return what is missing at the end, after the last frame of a trajectory that was cut."""
 
     def new_decoder(self) -> PayloadDecoder:
         """Make another decoder of its payloads, in its initial state."""

@@ -34,6 +34,7 @@ from state_sensor_ros.files.frame_selection import (
 )
 from state_sensor_ros.files.recording import (
     BookmarkedRecording,
+    RecordedFrame,
     RecordingReader,
     SensorRecording,
     STANDARD_INPUT,
@@ -309,16 +310,22 @@ class Recording:
     def _indexed(self) -> FrameIndex:
         """Return where all frames are; the first call reads the recording."""
         if self._index is None:
-            index, faults = FrameIndex(), FaultList()
-            with closing(self._reopened()) as recording:
-                recording.decoder.needs = INDEX_NEEDS
-                for recorded in recording.frames():
-                    for part, frame in enumerate(faults.frames_of(
-                            recording.decoder, recorded.packet, recorded.place,
-                            index=recorded.index, is_timed=self._is_timed)):
-                        index.add(recorded, frame, part)
+            index = FrameIndex()
+            for recorded, part, frame in self._read_apart():
+                index.add(recorded, frame, part)
             self._index = index
         return self._index
+
+    def _read_apart(self) -> Iterator[tuple[RecordedFrame, int, Frame]]:
+        """Yield each payload, the number of the frame in it and the frame, apart from any loop."""
+        faults = FaultList()
+        with closing(self._reopened()) as recording:
+            recording.decoder.needs = INDEX_NEEDS
+            for recorded in recording.frames():
+                for part, frame in enumerate(faults.frames_of(
+                        recording.decoder, recorded.packet, recorded.place,
+                        is_timed=self._is_timed)):
+                    yield recorded, part, frame
 
     def _times(self) -> Floats:
         """Return the game times of the frames, some of which are known."""
@@ -346,13 +353,8 @@ class Recording:
         return frames[part]
 
     def _track(self, collector: TrackCollector) -> Track:
-        faults = FaultList()
-        with closing(self._reopened()) as recording:
-            recording.decoder.needs = INDEX_NEEDS
-            for recorded in recording.frames():
-                for frame in faults.frames_of(recording.decoder, recorded.packet, recorded.place,
-                                              is_timed=self._is_timed):
-                    collector.add(frame)
+        for _, _, frame in self._read_apart():
+            collector.add(frame)
         return collector.track()
 
     def __repr__(self) -> str:

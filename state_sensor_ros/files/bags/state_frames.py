@@ -15,7 +15,6 @@ No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 import math
 import struct
 from typing import Any
@@ -84,18 +83,15 @@ class StateFrameDecoder(SingleFrameDecoder):
         """
         try:
             message = self._store.deserialize_cdr(bytes(payload), STATE_FRAME)
-            frame = _frame(message)
-            if self._road_names or self._map_lines:
-                frame = replace(frame, map_lines=self._map_lines, lanes=replace(
-                    frame.lanes, road_names=self._road_names))
-            return [Decoded(frame, ())]
+            return [Decoded(_frame(message, self._road_names, self._map_lines), ())]
         except NOT_SUCH as error:
             raise DecodeError('~/frame', f'{counted(len(payload), "byte")} but no StateFrame '
                               f'({error})', 'a message of that definition') from error
 
 
 # rosbags generates message classes at run time; they have no static type.
-def _frame(message: Any) -> Frame:  # noqa: ANN401
+def _frame(message: Any, road_names: Mapping[int, str],  # noqa: ANN401
+           map_lines: tuple[MapLine, ...]) -> Frame:
     actors = message.actors
     inputs = [(i.throttle, i.brake, i.steering, i.steering_angle)
               for i in (actor.inputs for actor in actors)]
@@ -111,11 +107,12 @@ def _frame(message: Any) -> Frame:  # noqa: ANN401
         sample_count=message.sample_count, names=tuple([actor.name for actor in actors]),
         kinds=np.array([actor.kind for actor in actors], np.uint8),
         tags=tuple([tuple(actor.tags) for actor in actors]),
-        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors),
+        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors, road_names),
         boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
         wheels=_wheels(*_owned(actors, 'wheels')), inputs=_rows(inputs, 4),
         appearance=Appearance(tuple([actor.color for actor in actors]),
-                              tuple([actor.replay_class for actor in actors])))
+                              tuple([actor.replay_class for actor in actors])),
+        map_lines=map_lines)
 
 
 def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
@@ -125,7 +122,7 @@ def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
     return owners, [one for own in parts for one in own]
 
 
-def _lanes(actors: Sequence[Any]) -> Lanes:
+def _lanes(actors: Sequence[Any], road_names: Mapping[int, str]) -> Lanes:
     rows = [i for i, actor in enumerate(actors) if actor.has_control_state]
     states = [actors[i].control_state for i in rows]
     return Lanes(
@@ -134,7 +131,7 @@ def _lanes(actors: Sequence[Any]) -> Lanes:
                  np.bool_).reshape(-1, 2),
         np.array([(state.road_id, state.section_id, state.lane_id) for state in states],
                  np.int32).reshape(-1, 3),
-        np.array([state.s for state in states], np.float64))
+        np.array([state.s for state in states], np.float64), road_names)
 
 
 def _boxes(owners: Rows, boxes: Sequence[Any]) -> Boxes:

@@ -41,12 +41,8 @@ class DecompressedFile(io.RawIOBase):
     """
 
     def __init__(self, source: BinaryIO, compression: str) -> None:
-        self.n_read = 0
         self._source, self._compression = source, compression
-        self._position = 0
-        self._block = memoryview(b'')
-        self._stream = self._begin()
-        self._blocks = iter(self._stream)
+        self._begin()
 
     @property
     def fault(self) -> str:
@@ -58,9 +54,12 @@ class DecompressedFile(io.RawIOBase):
         """Whether the fault is a missing end."""
         return self._stream.is_cut
 
-    def _begin(self) -> DecompressedStream:
-        return DecompressedStream(self._pieces(), self._compression, _NO_LIMIT,
-                                  block_bytes=_BLOCK_BYTES)
+    def _begin(self) -> None:
+        self.n_read = self._position = 0
+        self._block = memoryview(b'')
+        self._stream = DecompressedStream(self._pieces(), self._compression, _NO_LIMIT,
+                                          block_bytes=_BLOCK_BYTES)
+        self._blocks = iter(self._stream)
 
     def _pieces(self) -> Iterator[memoryview]:
         while piece := self._source.read(_PIECE_BYTES):
@@ -105,10 +104,7 @@ class DecompressedFile(io.RawIOBase):
             target = _NO_LIMIT
         if target < self._position:
             self._source.seek(0)
-            self.n_read = self._position = 0
-            self._block = memoryview(b'')
-            self._stream = self._begin()
-            self._blocks = iter(self._stream)
+            self._begin()
         skipped = bytearray(_BLOCK_BYTES)
         while self._position < target and self.readinto(
                 memoryview(skipped)[:target - self._position]):

@@ -76,6 +76,8 @@ COLUMNS = (
     TableColumn('road', TEXT, '', 'name of the road, of a simulator whose roads have names'))
 BY_NAME = {column.name: column for column in COLUMNS}
 NAMES = tuple(BY_NAME)
+LANE_IDS = ('road_id', 'section_id', 'lane_id')
+CHANGES = ('lane_change_left', 'lane_change_right')
 FLOAT_NAMES = tuple(column.name for column in COLUMNS
                     if column.type == FLOAT64 and column.name != 'game_time')
 

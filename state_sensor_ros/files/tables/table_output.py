@@ -26,7 +26,13 @@ from state_sensor_ros.bodies import Bools
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.files.formats import PARQUET, WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
-from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES, new_schema, selected
+from state_sensor_ros.files.tables.table_columns import (
+    CHANGES,
+    FLOAT_NAMES,
+    LANE_IDS,
+    new_schema,
+    selected,
+)
 from state_sensor_ros.files.tables.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, Needs
@@ -39,8 +45,6 @@ GROUP_ROWS = 100_000
 # The parts of a frame that have columns.
 NEEDS = Needs(wheels=False, inputs=False, appearance=False)
 _KINDS = ('object', 'vehicle')
-_LANE_IDS = ('road_id', 'section_id', 'lane_id')
-_CHANGES = ('lane_change_left', 'lane_change_right')
 # Between the tags of an actor, in CSV.
 TAG_SEPARATOR = ';'
 
@@ -64,7 +68,7 @@ class TableBuilder:
         self._source, self._form = source, form
         self._default_sizes = settings.default_sizes
         self.schema = self._schema('')
-        self.n_frames = self.n_rows = 0
+        self.n_frames = 0
         self._maker = RowMaker(settings)
         self._frames: list[FrameRows] = []
         self._n_collected = 0
@@ -104,7 +108,6 @@ class TableBuilder:
         """Return the collected rows."""
         frames, self._frames = self._frames, []
         n_rows, self._n_collected = self._n_collected, 0
-        self.n_rows += n_rows
         if not n_rows:
             return self._arrow.RecordBatch.from_pylist([], schema=self.schema)
         arrays = _Arrays(self._arrow, frames, self._names)
@@ -137,11 +140,11 @@ class _Arrays:
         """Return a column."""
         if name in FLOAT_NAMES:
             return self._array(self._floats[:, FLOAT_NAMES.index(name)])
-        if name in _LANE_IDS:
-            return self._with_null([rows.lanes[:, _LANE_IDS.index(name)] for rows in self._frames])
-        if name in _CHANGES:
+        if name in LANE_IDS:
+            return self._with_null([rows.lanes[:, LANE_IDS.index(name)] for rows in self._frames])
+        if name in CHANGES:
             return self._with_null(
-                [rows.is_changing[:, _CHANGES.index(name)] for rows in self._frames])
+                [rows.is_changing[:, CHANGES.index(name)] for rows in self._frames])
         return self._makers[name]()
 
     def _array(self, values: npt.NDArray[Any],
@@ -275,11 +278,6 @@ class TableOutput(WholeFile, FrameWriter):
         self._writer: Any = None
         self.n_frames = 0
         super().__init__(path, force=force)
-
-    @property
-    def n_rows(self) -> int:
-        """Return the number of rows that are written."""
-        return self._builder.n_rows
 
     def write(self, frame: Frame) -> None:
         """

@@ -42,7 +42,12 @@ from state_sensor_ros.files.storage.bag_limits import (
 )
 from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.files.tables.page_sizes import check_pages
-from state_sensor_ros.files.tables.table_columns import DEFAULT_SIZES, GENERATION
+from state_sensor_ros.files.tables.table_columns import (
+    CHANGES,
+    DEFAULT_SIZES,
+    GENERATION,
+    LANE_IDS,
+)
 from state_sensor_ros.frame import (
     Appearance,
     Boxes,
@@ -64,10 +69,8 @@ if TYPE_CHECKING:
 
 _KINEMATICS = (
     'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
-_CHANGES = ('lane_change_left', 'lane_change_right')
-_LANE_IDS = ('road_id', 'section_id', 'lane_id')
 # Without one of these a row is no actor of a frame.
-NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES, *_LANE_IDS, 's')
+NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *CHANGES, *LANE_IDS, 's')
 # The only velocity of sources that measure no other; without it, it is unknown.
 _SPEED = 'speed'
 # Names of the roads; without it, they have none.
@@ -79,7 +82,7 @@ _WITHOUT_NULL = ('frame', 'name', 'kind')
 _MAX_SHOWN = 200
 # The types to which columns are converted; the others are float64.
 _TYPES = {'frame': 'int64', 'name': 'string', 'kind': 'string', 'tags': 'list<string>',
-          _ROAD: 'string', **dict.fromkeys(_CHANGES, 'bool'), **dict.fromkeys(_LANE_IDS, 'int32')}
+          _ROAD: 'string', **dict.fromkeys(CHANGES, 'bool'), **dict.fromkeys(LANE_IDS, 'int32')}
 
 
 class TableRecording:
@@ -392,8 +395,8 @@ def _lanes(columns: dict[str, Any]) -> Lanes:
 
     return Lanes(
         actor.astype(np.int64),
-        np.column_stack([taken(name, np.bool_) for name in _CHANGES]),
-        np.column_stack([taken(name, np.int32) for name in _LANE_IDS]), taken('s', np.float64))
+        np.column_stack([taken(name, np.bool_) for name in CHANGES]),
+        np.column_stack([taken(name, np.int32) for name in LANE_IDS]), taken('s', np.float64))
 
 
 def open_table(path: str, options: ReadOptions) -> TableRecording:

@@ -80,10 +80,6 @@ class JsonRecording:
         """Return what is missing at the end, after the last frame."""
         return self._recording.cut
 
-    @cut.setter
-    def cut(self, cut: TruncatedError | None) -> None:
-        self._recording.cut = cut
-
     def frames(self) -> Iterator[RecordedFrame]:
         """
         Yield all frames.
