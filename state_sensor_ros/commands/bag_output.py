@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A bag that is written by the pipeline of the node: its messages are those of the topics."""
+"""A bag with the messages of the node's topics, written by the pipeline of the node."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class BagOutput(BagSink):
     """
     A bag with the topics that the node would publish.
 
-    :param path: of a folder, or of a single file.
+    :param path: path of a folder or of a single file.
     :param storage: ``mcap`` or ``sqlite3``.
-    :param simulator: whose frames they are, as the parameter ``source`` names it.
-    :param options: of the conversion or recording.
+    :param simulator: simulator of the frames, a value of the parameter ``source``.
+    :param options: options of the conversion or recording.
     :ivar warnings: about the frames.
-    :raises StateSensorError: where it cannot be written, or an option is out of its range.
+    :raises StateSensorError: if it cannot be written, or an option is out of its range.
     """
 
     def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions) -> None:
@@ -54,11 +54,11 @@ class BagOutput(BagSink):
         super().__init__(path, storage=storage, overwrite=options.force, node_name=_node_name(
             values.get('namespace', '/'), values.get('name', 'state_sensor')))
         try:
-            own = with_map(find_simulator(simulator).topics(
+            specific = with_map(find_simulator(simulator).topics(
                 settings, recording=options.recording), settings)
-            self._encoder = Encoder(settings, definitions, self.warnings.add, own.encoders)
+            self._encoder = Encoder(settings, definitions, self.warnings.add, specific.encoders)
             self.open(self._encoder.topics)
-            static_frames = encode_static_frames(settings, definitions, own.transforms)
+            static_frames = encode_static_frames(settings, definitions, specific.transforms)
             if static_frames is not None:
                 self.latch(*static_frames)
         except BaseException:
@@ -69,7 +69,7 @@ class BagOutput(BagSink):
         """
         Return a pipeline into this bag.
 
-        :param decoder: of its packets.
+        :param decoder: decoder of its packets.
         """
         self._pipeline = Pipeline(
             self._settings, lambda settings: Codec(decoder, self._encoder), self,
@@ -85,10 +85,10 @@ class BagOutput(BagSink):
 
 class PacketsToBag:
     """
-    Packets through the pipeline into a bag.
+    Writes packets into a bag through the pipeline.
 
-    :param bag: to write.
-    :param decoder: of the packets.
+    :param bag: bag to write to.
+    :param decoder: decoder of the packets.
     """
 
     def __init__(self, bag: BagOutput, decoder: PayloadDecoder) -> None:
@@ -103,9 +103,9 @@ class PacketsToBag:
         """
         Process a packet.
 
-        :param packet: with one frame.
-        :param place: of the packet, in words.
-        :returns: the last frame whose clock advanced; None where the packet was left out.
+        :param packet: packet with one frame.
+        :param place: place of the packet, in words.
+        :returns: the last frame whose clock advanced; None if the packet was left out.
         """
         pipeline = self._pipeline
         self._bag.warnings.place, n_published = place, pipeline.counters.n_published

@@ -9,7 +9,7 @@
 """
 The same command for many recordings: a process for each.
 
-A process that fails, or is killed, costs its own recording only. Where the command is interrupted,
+A process that fails or is killed loses its own recording only. When the command is interrupted,
 its processes end, and remove what they have not completed.
 """
 
@@ -37,7 +37,7 @@ from state_sensor_ros.files.whole.regular_files import check_regular
 
 _WORKER = 'state_sensor_ros.commands.batch_worker'
 _PACKAGES = str(Path(__file__).resolve().parents[2])
-# For processes to remove their unfinished outputs, before they are killed.
+# Time for processes to remove their unfinished outputs, before they are killed.
 _END_S = 1.0
 
 
@@ -47,9 +47,9 @@ class BatchJob:
     One run of a command.
 
     ``command`` name of the sub-command; ``options`` its parsed options, values of JSON; ``source``
-    path of the recording; ``output`` path of what is written, ``''`` for nothing, which replaces
-    an existing one where ``may_replace`` is set; ``part`` path of the part that a killed process
-    of the job leaves.
+    path of the recording; ``output`` path to write, ``''`` for none; ``may_replace`` whether an
+    existing output may be replaced; ``part`` path of the part that a killed process of the job
+    leaves.
     """
 
     command: str
@@ -78,7 +78,7 @@ def plain_options(args: argparse.Namespace) -> dict[str, object]:
     """
     Return the parsed options that are values of JSON.
 
-    :param args: all parsed options.
+    :param args: the parsed options.
     """
     return {name: value for name, value in vars(args).items()
             if value is None or isinstance(value, (str, bool, int, float, list))}
@@ -88,7 +88,7 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
     """
     Run a job in a process of its own, which ends with this one.
 
-    :param running: has the process while it runs.
+    :param running: set that has the process while it runs.
     """
     options = dict(job.options)
     try:
@@ -98,7 +98,7 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
             Path(job.output).parent.mkdir(parents=True, exist_ok=True)
             remove_part(Path(job.part))
             if not job.may_replace and is_newer(job.output, job.source):
-                # A cluster runs a job again where its result was lost with a worker.
+                # A cluster runs a job again if its result was lost with a worker.
                 return BatchResult(0, '', '')
     except TrajectoryFormatError as error:
         return BatchResult(1, '', str(error))
@@ -134,7 +134,7 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
 
 
 def _name_of(number: int) -> str:
-    """Return a signal that has ended a process, in words."""
+    """Describe a process that a signal has ended."""
     with suppress(ValueError):
         return f'a process ended by {signal.Signals(number).name}'
     return f'a process ended by signal {number}'
@@ -191,7 +191,7 @@ def run_here(jobs: Sequence[BatchJob],
 
 
 def _end(running: set[subprocess.Popen[str]]) -> None:
-    """End processes; those that are not over in time are killed."""
+    """End processes; kill those that do not end in time."""
     processes = list(running)
     for process in processes:
         with suppress(OSError):

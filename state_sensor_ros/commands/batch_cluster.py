@@ -9,8 +9,8 @@
 """
 The jobs of a batch on a Dask cluster.
 
-Each worker checks that it sees the recording, and the folder of the outputs, as the client does.
-Whatever becomes of the scheduler, the wait for it is limited.
+Each worker checks that it has the same recording and the same folder of outputs as the client. All
+waits for the scheduler are limited.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from state_sensor_ros.errors import one_line, TransportError
 
 Result = TypeVar('Result')
 
-# A Dask cluster sends a task to another worker where one was lost, at most so often.
+# How often a Dask cluster repeats a task whose worker was lost.
 _RETRIES = 3
-# For the reply of the scheduler, and for a first or another worker, s.
+# Limits of the wait for a reply of the scheduler, and for a worker, s.
 _REPLY_S, _WORKER_S = 10.0, 30.0
 _POLL_S, _CHECK_S, _CLOSE_S = 0.05, 2.0, 2.0
-# Of the largest file of a recording, at its begin and its end.
+# Compared at the beginning and the end of the largest file of a recording.
 _COMPARED_BYTES = 64 * 1024
-# Of a line of the list of outputs, for attributes that a network file system keeps.
+# Limit of the wait for a line of the list of outputs, which a network file system may delay, s.
 _SHARED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What a worker must find: the digest of a recording; a line of a file, ``''`` for none."""
+    """What a worker must have: the digest of a recording; a line of a file, ``''`` for none."""
 
     digest: str
     path: str = ''
@@ -61,7 +61,7 @@ class _Future(Protocol):
         """Return the result."""
 
     def exception(self, timeout: float) -> BaseException:
-        """Return what the task has raised."""
+        """Return the exception that the task has raised."""
 
 
 class Client(Protocol):
@@ -74,7 +74,7 @@ class Client(Protocol):
         """Run a task on a worker."""
 
     def cancel(self, futures: Sequence[_Future]) -> None:
-        """Cancel what has not begun."""
+        """Cancel tasks that have not begun."""
 
     def nthreads(self) -> Mapping[str, int]:
         """Return the number of threads by worker."""
@@ -87,7 +87,8 @@ def absolute(job: BatchJob) -> BatchJob:
     """
     Return a job whose paths do not depend on the current folder.
 
-    :param job: its options ``file``, ``input``, ``output``, ``truth`` and ``stack`` are paths.
+    :param job: job, in whose options ``file``, ``input``, ``output``, ``truth`` and ``stack`` are
+        paths.
     """
     options = dict(job.options)
     for name in {'file', 'input', 'output', 'truth', 'stack'} & {*options}:
@@ -104,7 +105,7 @@ def run_on_cluster(client: Client, address: str, jobs: Sequence[BatchJob], *, pa
     """
     Run jobs on a Dask cluster, and yield each with its result once it has ended.
 
-    :param client: of the cluster, as :func:`connected` returns it.
+    :param client: client of the cluster, from :func:`connected`.
     :param address: address of the scheduler.
     :param path: file in the folder of the outputs, ``''`` for none.
     :param line: line of that file, by which a worker recognises the folder.
@@ -119,21 +120,21 @@ def run_on_cluster(client: Client, address: str, jobs: Sequence[BatchJob], *, pa
     except TransportError:
         raise
     except BaseException:
-        # What has not begun does not begin. A worker cannot end what it has begun: its
-        # process completes the output.
+        # Only jobs that have not begun: a worker cannot end the process of a job, which completes
+        # its output.
         client.cancel(list(futures))
         raise
 
 
 def _results(client: Client, address: str,
              futures: dict[_Future, BatchJob]) -> Iterator[tuple[BatchJob, BatchResult]]:
-    """Yield the results of futures; check the cluster while none is there."""
+    """Yield the results of futures; check the cluster while there are none."""
     left, checked_s = dict(futures), time.monotonic()
     worker_s = checked_s
     while left:
         ended = [future for future in left if future.status in ('finished', 'error')]
         for future in ended:
-            # The worker that has the result may be lost now: the job then runs again.
+            # The worker with the result may be lost: the job then runs again.
             with suppress(TimeoutError):
                 yield left[future], _result_of(future)
                 del left[future]
@@ -160,7 +161,7 @@ def _n_workers(client: Client, address: str, left: dict[_Future, BatchJob]) -> i
     """Return the number of workers; raise TransportError if the scheduler is gone."""
     try:
         n_workers = len(_limited(client.nthreads, _REPLY_S))
-    # Whatever the library raises once it has given up.
+    # The exceptions of the library are of many types.
     except Exception as error:
         raise _lost(address) from error
     if client.status != 'running' or any(future.status == 'cancelled' for future in left):
@@ -181,14 +182,14 @@ def connected(address: str) -> Iterator[Client]:
     :raises TransportError: if there is none.
     """
     import distributed
-    # Each has a level of its own. A lost worker is no news: its recording is converted by another.
+    # Each has a level of its own. A lost worker is not reported: another converts its recording.
     for name in ('distributed', 'distributed.client', 'distributed.core', 'tornado.application',
                  'asyncio'):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = _limited(lambda: distributed.Client(
             address, timeout=_REPLY_S, set_as_default=False), 2 * _REPLY_S)
-    # Whatever the address makes the library raise: also TypeError, ImportError and RuntimeError.
+    # A wrong address raises many types, among them TypeError, ImportError and RuntimeError.
     except Exception as error:
         reason = str(error).split('\n')[0] or 'no reply'
         raise TransportError(f'cannot connect to the scheduler {address}', f'{reason}; the '
@@ -205,7 +206,7 @@ def _limited(call: Callable[[], Result], seconds: float) -> Result:
     Return the result of a call that may never end.
 
     :param call: runs in a thread, which is left behind when the time is over.
-    :raises TimeoutError: when the time is over.
+    :raises TimeoutError: if the time is over.
     """
     errors: list[Exception] = []
     results: list[Result] = []
@@ -227,7 +228,7 @@ def _limited(call: Callable[[], Result], seconds: float) -> Result:
 
 
 def _run_shared(job: BatchJob, shared: _Shared) -> BatchResult:
-    """Run a job on a worker, if this sees the files of the client."""
+    """Run a job on a worker, if the worker has the files of the client."""
     from distributed import get_worker
     worker = get_worker().address
     if _digest(job.source) != shared.digest:

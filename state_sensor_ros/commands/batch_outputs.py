@@ -26,7 +26,7 @@ from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.files.whole.part import next_part
 
 NAME = '.state_sensor_batch'
-# Of the list, from its end: about 400,000 outputs.
+# Part of the list that is read, from its end: about 400,000 outputs.
 _MAX_BYTES = 2 ** 26
 
 
@@ -34,7 +34,7 @@ def newest_ns(path: Path) -> int:
     """
     Return the time of the last change of a file, or of any in a folder, ns.
 
-    :raises OSError: where it cannot be read.
+    :raises OSError: if it cannot be read.
     """
     if not path.is_dir():
         return path.stat().st_mtime_ns
@@ -42,7 +42,7 @@ def newest_ns(path: Path) -> int:
 
 
 def size_of(path: Path) -> int:
-    """Return the size of a file, or of all in a folder, bytes; 0 where it is unknown."""
+    """Return the size of a file, or of all in a folder, bytes; 0 if it is unknown."""
     with suppress(OSError):
         if not path.is_dir():
             return path.stat().st_size
@@ -61,10 +61,10 @@ class BatchOutputs:
     """
     The list of the outputs in a folder.
 
-    :param folder: of the outputs; created at the first line.
-    :ivar path: of the list.
-    :ivar token: line of this batch in the list, without its end.
-    :raises SinkError: where the list cannot be read.
+    :param folder: folder of the outputs; created at the first line.
+    :ivar path: path of the list.
+    :ivar token: line of this batch in the list, without the line break.
+    :raises SinkError: if the list cannot be read.
     """
 
     def __init__(self, folder: str) -> None:
@@ -83,7 +83,7 @@ class BatchOutputs:
             raise self._error(error) from error
 
     def _add(self, line: str) -> None:
-        """Add a line of the list; one that another program has changed has no effect."""
+        """Add a line of the list; ignore a line that is not one of a batch."""
         entry: Any = None
         with suppress(ValueError, RecursionError):
             entry = json.loads(line)
@@ -103,9 +103,9 @@ class BatchOutputs:
         Note the outputs that are begun.
 
         :param outputs: their paths.
-        :returns: paths of the parts that killed processes of batches have left or will leave, by
-            those of the outputs.
-        :raises SinkError: where the list cannot be written.
+        :returns: for each output, the path of the part that a killed process of a batch has left
+            or would leave.
+        :raises SinkError: if the list cannot be written.
         """
         lines, parts = [self.token], {}
         for output in outputs:
@@ -122,7 +122,7 @@ class BatchOutputs:
         """
         Note that an output is complete.
 
-        :raises SinkError: where the list cannot be written.
+        :raises SinkError: if the list cannot be written.
         """
         n_bytes, changed_ns = _state_of(output) or (0, 0)
         self._write([json.dumps({'complete': self._name(output), 'bytes': n_bytes,
@@ -135,10 +135,10 @@ class BatchOutputs:
         """Append lines in one step: several batches may write into the folder."""
         try:
             os.makedirs(self._folder, exist_ok=True)
-            # A line that a crash has cut ends here.
+            # A line break ends a line that a crash has cut.
             with open(self.path, 'ab', buffering=0) as file:
                 data = b'\n' * bool(file.tell()) + ''.join(f'{line}\n' for line in lines).encode()
-                # Less is written where the disk becomes full; the next call then fails.
+                # When the disk becomes full, less is written, and the next call fails.
                 while data:
                     data = data[file.write(data) or 0:]
         except OSError as error:
@@ -149,7 +149,7 @@ class BatchOutputs:
 
 
 def _state_of(output: str) -> list[int] | None:
-    """Return the size and the time of the last change of an output, None where it is not there."""
+    """Return the size and the time of the last change of an output, None if it is not there."""
     with suppress(OSError):
         return [size_of(Path(output)), newest_ns(Path(output))]
     return None

@@ -23,9 +23,9 @@ _SET_PARENT_DEATH_SIGNAL = 1
 
 def _end_with_parent() -> None:
     """
-    Let this process be killed when its parent ends.
+    Make the system kill this process when its parent ends.
 
-    Otherwise it would go on writing beside another attempt after its Dask worker is killed.
+    Otherwise it would still write after its Dask worker was killed, while another attempt writes.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
@@ -38,7 +38,7 @@ def main() -> int:
     try:
         command, options, parent = json.load(sys.stdin)
     except ValueError:
-        # The parent ended before it had written all.
+        # The parent ended before it had written everything.
         return 1
     if os.getppid() != parent:
         return 1

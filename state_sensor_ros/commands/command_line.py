@@ -62,7 +62,7 @@ class SubCommand(Protocol):
         Run the sub-command.
 
         :param args: the parsed options.
-        :param interruption: of the program.
+        :param interruption: signal handling of the program.
         :raises StateSensorError: for the exit code 1, as well as OSError.
         """
 
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     interruption = Interruption(is_program=argv is None)
     if argv is None:
         warnings.showwarning = _show_warning
-    # Before its module is imported, which sets it again.
+    # Set here as well, because a signal may arrive before its module is imported.
     interruption.is_endless = _named(words) == ['simulate']
     return interruption.run(lambda: _code(
         _named(words), lambda: _run(words, interruption, is_program=argv is None),
@@ -94,9 +94,9 @@ def run_parsed(name: str, args: argparse.Namespace) -> int:
     """
     Run a sub-command with options that another process has parsed; the process ends afterwards.
 
-    :param name: of the sub-command.
+    :param name: name of the sub-command.
     :param args: its options.
-    :returns: as of :func:`main`.
+    :returns: exit code, as from :func:`main`.
     """
     interruption = Interruption(is_program=True)
 
@@ -148,12 +148,12 @@ def _code(named: list[str], work: Callable[[], None], interruption: Interruption
 
 
 def _in_words(error: OSError) -> str:
-    """Return an error of the operating system in one line, of standard output if any."""
+    """Return an error of the operating system in one line; without a path, of standard output."""
     return f'{error.filename or "standard output"}: {reason_of(error)}'
 
 
 def _named(words: list[str]) -> list[str]:
-    """Return the first word that is a sub-command, none where no word is."""
+    """Return the first word that is a sub-command, as a list; an empty list without one."""
     return [word for word in words if word in COMMANDS][:1]
 
 
@@ -186,7 +186,7 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell that completes a command line, and end; without argcomplete, do nothing."""
+    """Print the completions for a shell, and end; without argcomplete, do nothing."""
     with suppress(ImportError):
         from argcomplete import autocomplete
         autocomplete(parser)
@@ -194,7 +194,7 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 def _load(name: str) -> SubCommand:
     """Import the module of a sub-command quickly."""
-    # Saves 0.05 s: NumPy would start threads for large matrices, which are not used here.
+    # Saves 0.05 s: NumPy would start threads for large matrices, which do not occur here.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     # Modules stay in memory: they are excluded from collections, now and at exit.
     gc.disable()

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Declare the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', nargs='+', help=FormatsHelp(
@@ -92,14 +92,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Convert; OUT appears once it is whole.
+    Convert; OUT appears when it is complete.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises StateSensorError: when IN cannot be read or OUT cannot be written.
+    :param interruption: signal handling of the program.
+    :raises StateSensorError: if IN cannot be read or OUT cannot be written.
     """
     if args.to is not None:
-        # Here and below: what one format needs is imported for it only.
+        # Imported where needed, here and below: each format loads its own libraries only.
         from state_sensor_ros.commands.convert_many import convert_many
         convert_many(args, interruption)
         return
@@ -109,13 +109,13 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     named, read = output_format(args.output, storage=args.storage or ''), format_of(args.input)
     # The format of a folder depends on the recording.
     folders = [] if named.suffixes else [
-        written_with(each) for each in formats() if not each.suffixes]
+        written_with(row) for row in formats() if not row.suffixes]
     refuse_unused(args, SELECTION.union(read.reads, written_with(named), *folders),
                   f'IN {args.input} is {read.noun}, OUT {args.output} {named.noun}')
     settings = settings_of(args, WRITING_PARAMETERS)
     with closing(open_input(args, args.input, settings)) as recording:
         folder = BAG if not read.storage else next(
-            (each for each in find_simulator(recording.simulator).formats if not each.suffixes),
+            (row for row in find_simulator(recording.simulator).formats if not row.suffixes),
             BAG)
         output = output_format(args.output, storage=args.storage or '', folder=folder)
         refuse_unused(args, SELECTION | read.reads | written_with(output),
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _warn_of_gaps(table: RecordingReader, output: Format, settings: Settings) -> None:
-    """Name what a bag or a trajectory does not get from a table."""
+    """Warn of the parts of a bag or a trajectory that a table lacks."""
     if not output.storage and 'generation' not in output.writes:
         return
     from state_sensor_ros.files.tables.table_gaps import gaps_of
@@ -178,7 +178,7 @@ def _check_any(n_frames: int, recording: RecordingReader, selection: RecordingSe
 def _with_upcoming(frames: Iterator[RecordedFrame], recording: RecordingReader,
                    selection: RecordingSelection, args: argparse.Namespace,
                    options: WriteOptions) -> Iterator[Iterator[RecordedFrame]]:
-    """Link frames with those that follow, where an output has predicted paths."""
+    """Link frames with those that follow, if an output has predicted paths."""
     if not options.settings.outputs:
         yield frames
         return

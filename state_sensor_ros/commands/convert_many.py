@@ -45,16 +45,17 @@ from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Convert all recordings whose outputs are not there, or older than they are.
+    Convert all recordings whose outputs do not exist or are older.
 
-    Bags are left out where bags are to be written.
+    Bags are left out if bags are to be written.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises TrajectoryFormatError: where one failed, after a table of the reasons.
-    :raises ConfigError: where there is no recording, or an output would be among the inputs.
+    :param interruption: signal handling of the program.
+    :raises TrajectoryFormatError: if one failed, after a table of the reasons.
+    :raises ConfigError: if there is no recording, or an output would be among the inputs.
     """
-    form, folder = next(each for each in formats() if each.name == args.to), Path(args.output)
+    form = next(row for row in formats() if row.name == args.to)
+    folder = Path(args.output)
     _check_options(args, form)
     if folder.exists() and not folder.is_dir():
         raise ConfigError('OUT', args.output, 'a folder')
@@ -83,7 +84,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
 
     interruption.describe(remains)
     try:
-        # The largest first: a long one at the end would run alone.
+        # The largest first: a long job at the end would run alone.
         waiting.sort(key=lambda job: size_of(Path(job.source)), reverse=True)
         for job, result in _run(args, waiting, written):
             for line in result.warnings:
@@ -109,17 +110,17 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _is_bag(path: str) -> bool:
-    """Return whether a recording is a bag; other files have a suffix of bags, too."""
+    """Return whether a recording is a bag, not another file with a suffix of bags."""
     return is_bag(Path(path)) and (os.path.isdir(path) or bool(format_of(path).storage))
 
 
 def _check_options(args: argparse.Namespace, output: Format) -> None:
-    """Refuse options that no job uses; those of readers are used by some of them."""
+    """Refuse options that no job uses; any option of a reader may be used by some job."""
     if args.storage and output.storage != args.storage:
         raise UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}'
                          + (f' of {output.storage}' if output.storage else ''))
     refuse_unused(args, SELECTION.union(
-        written_with(output), ('to', 'jobs', 'dask'), *(each.reads for each in formats())),
+        written_with(output), ('to', 'jobs', 'dask'), *(row.reads for row in formats())),
         f'--to {args.to} writes {output.noun}')
     refuse_alone(args, output, settings_of(args, WRITING_PARAMETERS))
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor echo`: the messages of a topic in words, without the tools of ROS."""
+"""`state_sensor echo`: the messages of a topic as text, without the tools of ROS."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('topic', metavar='TOPIC', help='full name, or that below the node, such '
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Print messages.
 
     :param args: the parsed options.
-    :param interruption: of the program.
+    :param interruption: signal handling of the program.
     :raises StateSensorError: if nothing publishes the topic.
     :raises KeyboardInterrupt: if a signal came before the one message of ``--once``.
     """
@@ -87,7 +87,7 @@ class _Printer:
         """
         Print a message.
 
-        :param message: of any type.
+        :param message: message of any type.
         """
         from state_sensor_ros.ros.message_text import csv_table, csv_text, message_words
         if self._is_once and self.n_messages:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor evaluate`: what an autonomy stack said, judged by the truth."""
+"""`state_sensor evaluate`: the output of an autonomy stack, judged by the truth."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('truth', metavar='TRUTH', help=FormatsHelp(
@@ -134,10 +134,10 @@ def _bound(text: str) -> str:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Judge.
+    Judge one bag, or many.
 
     :param args: the parsed options.
-    :param interruption: of the program.
+    :param interruption: signal handling of the program.
     :raises StateSensorError: if TRUTH or STACK cannot be read, have no common time, or a number
         is beyond its bound.
     """
@@ -162,10 +162,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
-    """Refuse options that the form of TRUTH, or the number of bags, has no use for."""
+    """Refuse options that are not used for the format of TRUTH, or for many bags."""
     given: frozenset[str] = getattr(args, 'given', frozenset())
     for name in parameter_names(args):
-        # Those of the simulator that the truth is of are checked where it is opened.
+        # Parameters of the truth's simulator are checked when the truth is opened.
         if name not in _PARAMETERS and ('.' not in name or name in NAMES):
             raise UsageError(f'-p {name} does not change the truth; those that do are '
                              f'{", ".join(_PARAMETERS)} and those of the simulator of TRUTH')
@@ -220,8 +220,8 @@ def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdi
 
 
 def _refuse_of_objects(args: argparse.Namespace, stack: str) -> None:
-    """Refuse options of objects beside one STACK, of which only the odometry is judged."""
-    # None in a job of many: the other bags may have objects.
+    """Refuse options of objects if only the odometry of the one STACK is judged."""
+    # None in a job of a batch: the other bags may have objects.
     given: frozenset[str] | None = getattr(args, 'given', None)
     for name in () if given is None else sorted(_OF_OBJECTS & given.union(parameter_names(args))):
         raise UsageError(f'{option_of(name)} is for topics of objects; of {stack} only '
@@ -239,7 +239,7 @@ def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[Open
 
 
 def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, bool]]:
-    """Yield the messages of transforms of a bag, each with whether it is a static one."""
+    """Yield the transform messages of a bag, each with whether it is static."""
     from state_sensor_ros.evaluation.frame_transforms import STATIC_TF_TOPIC, TF_TOPIC, TF_TYPE
     with _opened(args, stack) as bag:
         keys = {(name, TF_TYPE) for name in (TF_TOPIC, STATIC_TF_TOPIC)} & bag.topics.keys()
@@ -297,7 +297,7 @@ def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -
 
     :param args: the parsed options.
     :param stack: path of the bag.
-    :param result: of it.
+    :param result: result of the bag.
     :raises ConfigError: if there is no such number.
     :raises TrajectoryFormatError: if a number is beyond its bound, or undefined.
     """
@@ -306,10 +306,10 @@ def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -
     for bounds, word, sign in ((args.fail_below, 'least', -1.0), (args.fail_above, 'most', 1.0)):
         for text in bounds:
             path, _, limit = text.rpartition('=')
-            found = number_at(result, path)
-            if found is None or sign * (found - float(limit)) > 0.0:
-                failures.append((path, 'no value' if found is None else f'{found:.6g}',
-                                 f'at {word} {limit}'))
+            number_found = number_at(result, path)
+            if number_found is None or sign * (number_found - float(limit)) > 0.0:
+                failures.append((path, 'no value' if number_found is None
+                                 else f'{number_found:.6g}', f'at {word} {limit}'))
     for path, value, limit in failures[1:]:
         print_line(f'error: {stack}: {path}: found {value}; expected {limit}')
     if failures:

@@ -42,10 +42,10 @@ def is_many(args: argparse.Namespace) -> bool:
 
 def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Judge each bag by the one truth, or by the truth with its place in a folder of truths.
+    Judge each bag by one truth, or by the truth at its place in a folder of truths.
 
     :param args: the parsed options.
-    :param interruption: of the program.
+    :param interruption: signal handling of the program.
     :raises TrajectoryFormatError: if one cannot be judged, or a number is beyond its bound.
     :raises ConfigError: if there is no bag, or no truth for one.
     """
@@ -72,11 +72,11 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[str]:
-    """Return the truth of each bag: the same, or that with its place."""
+    """Return the truth of each bag: one for all, or the one at its place."""
     truths = find_recordings([args.truth])
-    if [each.path for each in truths] == [args.truth]:
+    if [recording.path for recording in truths] == [args.truth]:
         return [args.truth] * len(stacks)
-    by_place = {each.place: each.path for each in truths}
+    by_place = {recording.place: recording.path for recording in truths}
     for stack in stacks:
         if stack.place not in by_place:
             raise ConfigError('TRUTH', f'no recording {stack.place} in {args.truth}',
@@ -94,9 +94,9 @@ def _print_rows(records: list[dict[str, Any]]) -> None:
 
 
 def _text(record: dict[str, Any], path: str) -> str:
-    found: Any = record
+    value: Any = record
     for key in path.split('/'):
-        found = found.get(key) if isinstance(found, dict) else None
-    if found is None:
+        value = value.get(key) if isinstance(value, dict) else None
+    if value is None:
         return '-'
-    return str(found) if isinstance(found, int) else f'{found:.4f}'
+    return str(value) if isinstance(value, int) else f'{value:.4f}'

@@ -43,31 +43,31 @@ SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end
 UNITS = ('obb_extents', 'road_s_unit')
 # Parameters of the node that are options of what writes recordings.
 WRITING_PARAMETERS = (*BAG_PARAMETERS, *parameters_that_affect(MESSAGES), *UNITS)
-# Of every run that writes.
+# Options of every run that writes.
 _OF_ALL = frozenset(('help', 'force', 'quiet', 'parameter'))
 
 
 class FormatsHelp(str):
     """
-    A help text with the rows of the table in the place of ``%(read)s`` and ``%(written)s``.
+    A help text with the table's formats in place of ``%(read)s`` and ``%(written)s``.
 
-    Simulators that add rows are searched for when it is shown.
+    Added simulators, which may add formats, are searched for when the text is shown.
     """
 
     __slots__ = ()
 
     def __mod__(self, values: Any) -> str:  # noqa: ANN401
-        """Return the text with ``values``, a mapping, and the rows."""
+        """Return the text with ``values``, a mapping, and the formats."""
         return str.__mod__(self, {
-            **values, 'read': ', '.join(str(each) for each in formats() if each.reader),
-            'written': ', '.join(str(each) for each in formats() if each.is_written)})
+            **values, 'read': ', '.join(str(row) for row in formats() if row.reader),
+            'written': ', '.join(str(row) for row in formats() if row.is_written)})
 
 
 def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
     """
     Add the options of the selection: :class:`RecordingSelection`.
 
-    :param parser: of a sub-command.
+    :param parser: parser of a sub-command.
     :param has_times: whether the input has a beginning and an end.
     """
     group = parser.add_argument_group('selection')
@@ -99,9 +99,9 @@ def selection_of(args: argparse.Namespace) -> RecordingSelection:
 
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
     """
-    Add the options that formats use where they are written.
+    Add the options that formats use when they are written.
 
-    :param parser: of a sub-command that writes all formats.
+    :param parser: parser of a sub-command that writes all formats.
     """
     parser.add_argument('--generation', choices=sorted(trajectory_format().generations),
                         help='of a trajectory (default: that of each frame)')
@@ -132,7 +132,7 @@ def written_with(output: Format) -> frozenset[str]:
     """
     Return the names of the options that the writer of a format uses.
 
-    :param output: of any run that writes.
+    :param output: format of any run that writes.
     """
     return output.writes.union(parameters_that_affect(MESSAGES), ('parameter',)) \
         if output.storage else output.writes
@@ -140,11 +140,11 @@ def written_with(output: Format) -> frozenset[str]:
 
 def storages() -> list[str]:
     """Return the storages of bags."""
-    return sorted({each.storage for each in FORMATS if each.storage})
+    return sorted({row.storage for row in FORMATS if row.storage})
 
 
 def format_name(text: str) -> str:
-    """Return the name of a format that has files of its own; raise ArgumentTypeError otherwise."""
+    """Return the name of a format for ``--to``; raise ArgumentTypeError otherwise."""
     known = names_of_formats()
     if text in known:
         return text
@@ -158,14 +158,14 @@ def names_of_formats(*, installed: bool = True) -> list[str]:
     """
     Return the names of the formats that ``--to`` takes.
 
-    :param installed: whether those of simulators in other packages are searched for.
+    :param installed: whether to include the formats of simulators in other packages.
     """
     known = formats() if installed else (*FORMATS, trajectory_format())
-    return sorted(each.name for each in known if each.is_written and each.suffixes)
+    return sorted(row.name for row in known if row.is_written and row.suffixes)
 
 
 def add_to(parser: argparse.ArgumentParser, help_: str) -> None:
-    """Add the option that names the format to write; ``help_`` ends before the names."""
+    """Add the option that names the format to write; the names follow ``help_``."""
     action = parser.add_argument('--to', type=format_name, metavar='FORMAT', help=(
         f'{help_}: {", ".join(names_of_formats(installed=False))}'))
     # For the completion of a shell.
@@ -178,17 +178,17 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     """
     Refuse options that are given and not used, whatever their values.
 
-    :param args: the parsed options; those of a job of many are not checked again.
+    :param args: the parsed options; those of a job of a batch are not checked again.
     :param used: names of the options that the run uses.
-    :param what: it is, in words, such as ``OUT ego.csv is a table``.
-    :param uses: what options are for that are not of a format, by name.
-    :param parameters: names of the parameters that the run uses without options of these names.
+    :param what: description of the run, such as ``OUT ego.csv is a table``.
+    :param uses: purposes of options that do not belong to a format, by name.
+    :param parameters: names of further parameters that the run uses.
     :raises UsageError: naming the first such option, and what it is for.
     """
     given = {name: option_of(name) for name in getattr(args, 'given', ())}
     unused = {name: text for name, text in given.items() if name not in _OF_ALL.union(used)}
-    # The simulator of a recording, which may use its parameters, is not known yet. The parameter
-    # rate is another one than the option --rate.
+    # Parameters of simulators are checked later: the recording's simulator is not known yet. The
+    # parameter rate differs from the option --rate.
     unused |= {name: f'-p {name}' for name in parameter_names(args)
                if ('.' not in name or name in NAMES)
                and name not in (set(used) - {'rate'}).union(parameters)}
@@ -199,11 +199,11 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
 
 def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -> None:
     """
-    Refuse parameters that have an effect only beside others, without those.
+    Refuse parameters that have no effect without another parameter, which is not set.
 
     :param args: the parsed options.
     :param output: format that is written.
-    :param settings: of the run.
+    :param settings: settings of the run.
     :raises UsageError: naming the first such parameter, and what it is for.
     """
     given = {name: f'-p {name}' for name in parameter_names(args)}
@@ -226,7 +226,7 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
     Refuse parameters that only other simulators have, or only live streams use.
 
     :param args: the parsed options.
-    :param simulator: name of that of the recording, empty for none.
+    :param simulator: name of the recording's simulator, empty for none.
     :raises UsageError: naming the first such parameter.
     """
     names = [name for name in parameter_names(args) if '.' in name and name not in NAMES]
@@ -262,7 +262,7 @@ def _refuse_without_output(given: Sequence[str], settings: Settings) -> None:
     Refuse parameters of perception that none of the outputs uses.
 
     :param given: names of such parameters.
-    :param settings: of which the outputs are used.
+    :param settings: settings; the outputs are used.
     :raises UsageError: naming the first such parameter.
     """
     if not given:
@@ -279,7 +279,7 @@ def _refuse_without_output(given: Sequence[str], settings: Settings) -> None:
 
 def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
     """
-    Return how a recording that is sent to others is read; refuse parameters without effect.
+    Return the options for reading a recording to send; refuse parameters without effect.
 
     :param args: the parsed options.
     :param file: the recording, None for none; a trajectory is sent as it is.
@@ -303,9 +303,9 @@ def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
 
 
 def _purpose(name: str) -> str:
-    """Return in words the formats that use an option."""
-    writers = list(dict.fromkeys(str(each) for each in formats() if name in written_with(each)))
-    readers = list(dict.fromkeys(str(each) for each in formats() if name in each.reads))
+    """Describe the formats that use an option."""
+    writers = list(dict.fromkeys(str(row) for row in formats() if name in written_with(row)))
+    readers = list(dict.fromkeys(str(row) for row in formats() if name in row.reads))
     texts = [f'{verb} {" or ".join(names)}' for verb, names in (
         ('reading', readers), ('writing', writers)) if names]
     return ' and '.join(texts) or 'another use of the command'

@@ -10,8 +10,8 @@
 """
 `state_sensor inspect`: one screen about a recording, or JSON.
 
-The exit code is 1 where the recording is damaged, or where Replay Mode would refuse it. Of a
-simulator without a Replay Mode, only damage counts.
+The exit code is 1 if the recording is damaged, or Replay Mode would refuse it. For a simulator
+without a Replay Mode, only damage counts.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='*', help=FormatsHelp(
         '%(read)s; - is a trajectory on standard input; also several, folders and globs'))
     parser.add_argument('--live', action='store_true', help='the frames that a simulator sends '
                         'until --frames, --seconds or Ctrl-C, in place of FILE')
-    parser.add_argument('--json', action='store_true', help='print JSON; replayable is null where '
+    parser.add_argument('--json', action='store_true', help='print JSON; replayable is null if '
                         'the simulator has no Replay Mode')
     parser.add_argument('--parquet', metavar='OUT', help='write a table with a row for each '
                         'recording')
@@ -93,8 +93,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Print a summary of the recording.
 
     :param args: the parsed options.
-    :param interruption: of the program; after one, nothing is printed.
-    :raises TrajectoryFormatError: when it cannot be read, or Replay Mode would refuse it.
+    :param interruption: signal handling of the program; after one, nothing is printed.
+    :raises TrajectoryFormatError: if it cannot be read, or Replay Mode would refuse it.
     """
     if args.live is bool(args.file):
         args.refuse('one of FILE and --live is required')
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that the input, or the number of inputs, has no use for."""
+    """Refuse options that are not used for the input, or for the number of inputs."""
     uses = {**dict.fromkeys(LIVE_OPTIONS, '--live'), **dict.fromkeys(
         ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
     used = {'json', 'live', 'ego_tag'} | SELECTION
@@ -129,7 +129,7 @@ def _check_options(args: argparse.Namespace) -> None:
                       '--live has no FILE', uses, parameters=LIVE_PARAMETERS)
     elif is_batch(args):
         refuse_unused(args, used.union(('parquet', 'jobs', 'dask'), *(
-            each.reads for each in formats())), 'the input is many files', uses)
+            row.reads for row in formats())), 'the input is many files', uses)
     else:
         read = format_of(args.file[0])
         refuse_unused(args, used | read.reads, f'FILE {args.file[0]} is {read.noun}', uses)
@@ -180,10 +180,10 @@ def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
 
 def _counts_by_sensor(recording: Recording) -> dict[str, dict[str, int]]:
     """Return the number of images and clouds of points by camera or lidar and kind."""
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for (name, kind), count in (recording.sensor_counts or {}).items():
-        found.setdefault(name, {})[kind] = count
-    return found
+        counts.setdefault(name, {})[kind] = count
+    return counts
 
 
 def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
@@ -242,7 +242,7 @@ def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
 
 
 def _compared(what: str, product: str, slope: float, residual: str) -> str:
-    """Return the result of a comparison in words."""
+    """Describe the result of a comparison."""
     if math.isnan(slope):
         return f'{what} not compared'
     return f'{what} {figure(slope)} x {product} (residual {residual})'

@@ -24,7 +24,7 @@ from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, is_glob
 
-# A row as it is printed: heading, key, width.
+# Columns of a printed row: heading and key.
 _SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
           ('actors', 'n_actors'), ('anomalies', 'n_anomalies'), ('error', 'error'))
 
@@ -42,7 +42,7 @@ def is_batch(args: argparse.Namespace) -> bool:
 
 
 def _has_recordings(folder: str) -> bool:
-    """Return whether a folder is none of the recordings in it, and has some."""
+    """Return whether a folder has recordings in it and is not a recording itself."""
     try:
         return [found.path for found in find_recordings([folder])] != [folder]
     except ConfigError:
@@ -55,9 +55,9 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     Print or write a row for each recording.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises TrajectoryFormatError: where one cannot be read, or Replay Mode would refuse it.
-    :raises ConfigError: where there is no recording.
+    :param interruption: signal handling of the program.
+    :raises TrajectoryFormatError: if one cannot be read, or Replay Mode would refuse it.
+    :raises ConfigError: if there is no recording.
     """
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [found.path], 'json': True, 'parquet': None, 'jobs': None,

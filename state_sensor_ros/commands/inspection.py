@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-What is in a recording: rates, actors, parts, everything odd, and whether it can be replayed.
+The content of a recording: rates, actors, parts, anomalies, and whether it can be replayed.
 
 Memory grows with the number of actors, not of frames.
 """
@@ -56,7 +56,7 @@ _NUMBER = re.compile(r'-?\d[\d.e+-]*')
 
 @dataclass(slots=True)
 class Oddity:
-    """Something odd: how often, and where and what the first was."""
+    """An anomaly: its count, and the place and text of the first."""
 
     count: int
     place: str
@@ -65,7 +65,7 @@ class Oddity:
 
 @dataclass(slots=True)
 class ActorSummary:
-    """One actor: in how many frames, and its kind and tags where it was first seen."""
+    """One actor: its number of frames, and its kind and tags in the first of them."""
 
     n_frames: int
     is_vehicle: bool
@@ -77,14 +77,14 @@ class Inspector:
     The figures of a recording, computed frame by frame.
 
     ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
-    ``parts`` name to number of frames; ``oddities``, ``actors`` by kind, by name; ``complaints``
-    of the consistency check, each with the place of the first one; ``refusal`` the reason why it
-    cannot be read or replayed.
+    ``parts`` name to number of frames; ``oddities`` by kind, ``actors`` by name; ``complaints``
+    of the consistency check, each with the place of the first one; ``refusal`` the error because
+    of which it cannot be read or replayed.
 
-    :param recording: whose frames are evaluated.
+    :param recording: recording to evaluate.
     :param replayable: generations of frames that Replay Mode takes.
-    :param ego_tag: tag that marks the ego; Replay Mode needs EGO_TAG, whatever this is.
-    :param is_part: whether only a part of the time of the recording is read.
+    :param ego_tag: tag that marks the ego; Replay Mode always needs EGO_TAG.
+    :param is_part: whether only a span of time is read.
     """
 
     def __init__(self, recording: Recording, replayable: Collection[str],
@@ -120,7 +120,7 @@ class Inspector:
 
     @property
     def is_replayable(self) -> bool | None:
-        """Whether Replay Mode takes the recording; None of a simulator without such a mode."""
+        """Whether Replay Mode takes the recording; None for a simulator without such a mode."""
         if self.refusal is not None:
             return False
         return True if self._is_for_replay else None
@@ -132,9 +132,9 @@ class Inspector:
 
     def evaluate(self, frames: Iterable[Frame]) -> None:
         """
-        Evaluate frames to the end of the recording, or to where it is damaged.
+        Evaluate frames up to the end of the recording or to a damaged place.
 
-        :param frames: of the recording, without times that it does not have.
+        :param frames: frames of the recording; those without a time have NaN.
         """
         try:
             for frame in frames:
@@ -149,7 +149,7 @@ class Inspector:
         self._conclude()
 
     def _note_faults(self) -> None:
-        """Update the oddities of what the recording has left out of its frames."""
+        """Count the faults of the recording as oddities."""
         faults = self._recording.faults
         for kind, count in faults.counts.items():
             name = _FAULTS.get(kind)
@@ -201,7 +201,7 @@ class Inspector:
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
             self._note_actors(frame, np.logical_not(known), 'poses with null')
             self._note_actors(frame, known & ~usable, 'quaternions that are no rotation')
-        # A vector that is missing altogether is a matter of the generation.
+        # Some generations have no such vectors.
         finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
         n_finite = np.count_nonzero(finite, axis=2)
         self._note_actors(frame, np.any((n_finite > 0) & (n_finite < 3), axis=1),
@@ -230,7 +230,7 @@ class Inspector:
             return
         if step is Step.RESTARTED:
             self._note('restarts', f'game_time from {last:.6g} to {frame.game_time:.6g}')
-            # An episode of a dataset is a run; the results are those of all runs.
+            # An episode of a dataset is a run; the results cover all runs.
             self._note_complaints(self._last_place)
             self.consistency.begin_run()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
@@ -245,11 +245,11 @@ class Inspector:
 
     def _note_complaints(self, place: str) -> None:
         for complaint in self.consistency.verdict().complaints:
-            # A complaint that is repeated has other figures.
+            # The same complaint may come again with other numbers.
             _note(self.complaints, _NUMBER.sub('#', complaint), place, complaint)
 
     def _conclude(self) -> None:
-        """Set what depends on the whole recording."""
+        """Set the results that depend on the whole recording."""
         cut = self._recording.cut
         if cut is not None:
             place = cut.where.removeprefix(f'{self._recording.name}: ')
@@ -275,7 +275,7 @@ class Inspector:
             self.refusal = no_frames(name, is_part=self._is_part)
 
     def _no_frame(self) -> TrajectoryFormatError | None:
-        """Return the error of the first payload that is no frame, None without one."""
+        """Return the error of the first payload that is not a frame, None without one."""
         for fault in self._recording.faults:
             if fault.kind == PAYLOAD and fault.error is not None:
                 return TrajectoryFormatError(
@@ -300,7 +300,7 @@ def _is_strict(payload: bytes | bytearray) -> bool:
 def _parts(frame: Frame) -> list[str]:
     """Return the names of the parts that a frame has."""
     boxes, wheels, inputs, appearance = frame.boxes, frame.wheels, frame.inputs, frame.appearance
-    found = {
+    has_part = {
         'boxes': boxes is not None and len(boxes.actor) > 0,
         'lanes': len(frame.lanes.actor) > 0,
         'wheels': wheels is not None and len(wheels.actor) > 0,
@@ -310,4 +310,4 @@ def _parts(frame: Frame) -> list[str]:
             appearance.colors + appearance.replay_classes),
         'sample counts': frame.sample_count > 0,
         'wall clock': frame.time > 0}
-    return [part for part, is_there in found.items() if is_there]
+    return [part for part, is_there in has_part.items() if is_there]

@@ -66,14 +66,14 @@ class Interruption:
     """
     The effect of signals on a program.
 
-    A thread receives the signals: none is lost just before a system call that waits. It makes the
-    main thread raise KeyboardInterrupt once, unless the work is done by then. A commit completes
-    the work under a lock, so that a signal is handled either before or after it. Where the main
-    thread does not end in time, because it waits in a library, the thread ends the process.
+    A thread receives the signals, so that none is lost just before a blocking system call. It
+    makes the main thread raise KeyboardInterrupt once, unless the work is done by then. A commit
+    completes the work under a lock, so that a signal is handled either before or after it. If the
+    main thread does not end in time, because it waits in a library, the thread ends the process.
 
     :param is_program: whether the process ends after the work: it then ignores signals. Otherwise
-        the handlers of before are restored.
-    :ivar number: of the first signal, 0 where none was received.
+        the previous handlers are restored.
+    :ivar number: number of the first signal, 0 if none was received.
     :ivar is_endless: whether only a signal ends the work, so that it is not a failure.
     """
 
@@ -95,7 +95,7 @@ class Interruption:
         """
         Do the work of a program in the main thread.
 
-        :param work: returns an exit code.
+        :param work: function that returns an exit code.
         :returns: that code, or 128 plus the number of the signal that ended the work; 0 for
             endless work.
         """
@@ -120,8 +120,8 @@ class Interruption:
                 return self._signal_code()
 
     def begin(self) -> None:
-        """Note that the work begins; without effect where it has ended."""
-        # Where a signal was received before, the process is about to end: no output may be made.
+        """Note that the work begins; no effect if it has ended."""
+        # After a signal the lock stays held while the process ends, so that no output is made.
         with self._deciding:
             if self._state is _State.LOADING:
                 self._state = _State.WORKING
@@ -130,25 +130,25 @@ class Interruption:
         """
         Let a signal end the work by a call instead of an exception.
 
-        :param stop: called by another thread; the main thread ends the work soon after.
-        :param remains: returns what remains of the work, in words, ``''`` to print nothing.
-        :raises KeyboardInterrupt: where a signal was received before.
+        :param stop: function that another thread calls; the main thread ends the work soon after.
+        :param remains: function that returns what remains of the work, ``''`` to print nothing.
+        :raises KeyboardInterrupt: if a signal was received before.
         """
         with self._decided():
             self._remains, self._stop = remains, stop
 
     def describe(self, remains: Callable[[], str]) -> None:
         """
-        Set what is printed where a signal ends the work.
+        Set what is printed if a signal ends the work.
 
-        :param remains: as of :meth:`stopped_by`.
-        :raises KeyboardInterrupt: where a signal was received before.
+        :param remains: function that returns what remains, as for :meth:`stopped_by`.
+        :raises KeyboardInterrupt: if a signal was received before.
         """
         with self._decided():
             self._remains = remains
 
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
-        """Return the output that ``make`` makes; it is discarded where a signal ends the work."""
+        """Return the output that ``make`` makes; it is discarded if a signal ends the work."""
         self._is_held = True
         try:
             output = make()
@@ -162,8 +162,8 @@ class Interruption:
         """
         Make an output and, when the block has ended without an error, commit it.
 
-        :param make: returns the output.
-        :raises SinkError: where the output cannot be made or committed.
+        :param make: function that returns the output.
+        :raises SinkError: if the output cannot be made or committed.
         """
         with self.made(make) as output:
             yield output
@@ -176,17 +176,17 @@ class Interruption:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Run the last step of the work as the block: no signal interrupts it or what follows."""
+        """Run the block as the last step of the work: no signal interrupts it or what follows."""
         with self._decided():
             yield
             self._state = _State.DONE
 
     def conclude(self, code: int | None = None) -> None:
         """
-        Let no signal end the work from now on.
+        Prevent signals from ending the work from now on.
 
         :param code: exit code of the program; None keeps the one given before, at first 0.
-        :raises KeyboardInterrupt: where a signal was received before.
+        :raises KeyboardInterrupt: if a signal was received before.
         """
         with self._decided():
             self._state = _State.DONE
@@ -194,7 +194,7 @@ class Interruption:
 
     @contextmanager
     def _decided(self) -> Iterator[None]:
-        """Hold the lock; raise KeyboardInterrupt where the work is being ended."""
+        """Hold the lock; raise KeyboardInterrupt if the work is being ended."""
         if self._state is _State.RAISED:
             raise KeyboardInterrupt
         with self._deciding:
@@ -216,7 +216,7 @@ class Interruption:
                 sys.unraisablehook = hook
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt in the main thread, once, where the work is being ended."""
+        """Raise KeyboardInterrupt in the main thread, once, if the work is being ended."""
         if self._state is _State.ENDING and not self._is_held:
             self._state = _State.RAISED
             raise KeyboardInterrupt
@@ -251,7 +251,7 @@ class Interruption:
             return
         if self._state is _State.LOADING:
             self._leave()
-        # Python would print a warning where the exception is raised in a destructor.
+        # Python would print a warning if the exception is raised in a destructor.
         sys.unraisablehook = lambda _: None
         self._state = _State.ENDING
 
@@ -264,7 +264,7 @@ class Interruption:
         remove_folders()
         line = b'' if is_done else self._line().encode(errors='backslashreplace')
         with suppress(OSError, ValueError):
-            # Not into a full pipe, where the write could block.
+            # Not into a full pipe: the write could block.
             if line and select.select([], [_STANDARD_ERROR], [], 0)[1]:
                 os.write(_STANDARD_ERROR, line)
         os._exit(self._code if is_done else self._signal_code())
@@ -273,7 +273,7 @@ class Interruption:
         return 0 if self.is_endless else 128 + self.number
 
     def _line(self) -> str:
-        """Discard the outputs of unfinished work; return a line about what remains."""
+        """Discard the outputs of unfinished work; return a line about the rest."""
         if self._remains is not None:
             text = self._remains()
         elif self._outputs:

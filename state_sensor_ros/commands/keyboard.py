@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Single keys from a terminal, without Enter; no keys where there is no terminal."""
+"""Single keys from a terminal, without Enter; no keys without a terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Keyboard:
     """
     The keys of a terminal.
 
-    :param descriptor: of the terminal in single-key mode; None where there is none.
+    :param descriptor: descriptor of the terminal in single-key mode; None without a terminal.
     """
 
     def __init__(self, descriptor: int | None) -> None:
@@ -42,7 +42,7 @@ class Keyboard:
         return self._descriptor is not None
 
     def wait(self, timeout_s: float) -> str:
-        """Wait for a key and return it; ``''`` where none was pressed within ``timeout_s``."""
+        """Wait for a key and return it; ``''`` if none was pressed within ``timeout_s``."""
         if self._descriptor is None or not select.select([self._descriptor], [], [], timeout_s)[0]:
             return ''
         data = os.read(self._descriptor, 1)

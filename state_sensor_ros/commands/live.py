@@ -41,17 +41,17 @@ from state_sensor_ros.simulators.simulator_list import (
     unused_parameters,
 )
 
-# Options of the commands that select how frames are received.
+# Parameters that are options and select how frames are received.
 _PARAMETERS = ('control_port', 'config_file', *parameters_that_affect(STREAM))
 # Options of every run that reads a live stream.
 LIVE_OPTIONS = frozenset((
     *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
-# Parameters that live streams use, each those that its simulator does.
+# Parameters that a live stream may use; its simulator selects from them.
 LIVE_PARAMETERS = SOURCE_PARAMETERS | {'reconnect_min', 'reconnect_max'}
 
 
 class SimulatorNames(Container[str]):
-    """The names of the installed simulators, which are searched for when they are needed."""
+    """The names of the installed simulators, which are searched for at the first use."""
 
     def __contains__(self, name: object) -> bool:
         return name in (*simulator_names(), *(
@@ -65,7 +65,7 @@ def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
     """
     Add the option that selects a simulator.
 
-    :param parser: of a sub-command.
+    :param parser: parser of a sub-command.
     :param what: help text.
     """
     parser.add_argument('--source', '--protocol', dest='source', choices=SimulatorNames(),
@@ -77,7 +77,7 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options of a live stream and of its end.
 
-    :param parser: of a sub-command.
+    :param parser: parser of a sub-command.
     """
     add_source_argument(parser, 'simulator')
     add_stream_arguments(parser)
@@ -94,7 +94,7 @@ def live_settings(args: argparse.Namespace, parameters: Sequence[str] = ()) -> S
     Return the settings of the stream.
 
     :param args: the parsed options.
-    :param parameters: further ones that are options of the command.
+    :param parameters: further parameters that are options of the command.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
     others = {name: value for name in ('host', 'port')
@@ -123,10 +123,10 @@ class LiveStream:
 
     :param args: the parsed options.
     :param ends: whether the stream ends with its connection.
-    :param parameters: further ones that are options of the command.
-    :ivar notes: the last line of each kind about what is lost.
+    :param parameters: further parameters that are options of the command.
+    :ivar notes: the last line of each kind about lost data.
     :ivar until_s: steady time at which the stream is to end, inf for never.
-    :raises StateSensorError: where the options exclude each other.
+    :raises StateSensorError: if the options exclude each other.
     """
 
     def __init__(self, args: argparse.Namespace, *, ends: bool,
@@ -145,16 +145,16 @@ class LiveStream:
 
     def packets(self) -> Iterator[Packet]:
         """
-        Yield what arrives, of a simulator that is not paced until the simulated end.
+        Yield the packets; those of an unpaced simulator up to the simulated end.
 
-        :raises TransportError: where the stream fails and is not to be connected again.
+        :raises TransportError: if the stream fails and is not to be connected again.
         """
         begin_s = math.nan
         for packet in self.source.packets():
             if isinstance(packet.decoded, Decoded):
                 time_s = packet.decoded.frame.game_time
                 begin_s = time_s if math.isnan(begin_s) else begin_s
-                # Half a nanosecond: multiples of a step are rounded.
+                # Tolerance of half a nanosecond: multiples of a step are rounded.
                 if time_s >= begin_s + self._simulated_s - 5e-10:
                     self.source.close()
                     return
@@ -163,10 +163,10 @@ class LiveStream:
 
 class LiveRecording:
     """
-    The next frames of a live stream, read as a recording is; once.
+    The next frames of a live stream, with the interface of a recording; read once.
 
     :param args: the parsed options, with an end.
-    :raises StateSensorError: where the options exclude each other.
+    :raises StateSensorError: if the options exclude each other.
     """
 
     form = 'stream'
@@ -190,7 +190,7 @@ class LiveRecording:
         """
         Yield frames until the end that the options set.
 
-        :raises TransportError: where no frame arrives until then.
+        :raises TransportError: if no frame arrives before it.
         """
         until_s = self._stream.until_s
         timer = threading.Timer(max(until_s - time.monotonic(), 0.0), self.close)

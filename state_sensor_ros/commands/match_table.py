@@ -24,8 +24,8 @@ def write_matches(verdicts: Sequence[TopicVerdict], file: BinaryIO) -> int:
     """
     Write a row for each match at 2 m: the truth, the detection and the errors.
 
-    :param verdicts: of the topics.
-    :param file: to write to.
+    :param verdicts: verdicts of the topics.
+    :param file: file to write to.
     :returns: number of matches.
     """
     import pyarrow as pa
@@ -39,7 +39,7 @@ def write_matches(verdicts: Sequence[TopicVerdict], file: BinaryIO) -> int:
         columns = {
             'topic': pa.array([verdict.topic] * n_matches, pa.string()),
             'stamp_ns': pa.array(matches.stamps_ns), 'frame': pa.array(matches.frames),
-            'class': pa.array([JUDGED_CLASSES[each] for each in matches.classes.tolist()],
+            'class': pa.array([JUDGED_CLASSES[number] for number in matches.classes.tolist()],
                               pa.string()),
             'truth_id': pa.array(matches.truth_ids, pa.string()),
             'stack_id': pa.array(matches.stack_ids, pa.string()),

@@ -22,9 +22,9 @@ from state_sensor_ros.simulators.stand_in_options import whole_number
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Add the options of the port of frames: of every reader of the stream.
+    Add the options of the port of frames, for every reader of the stream.
 
-    :param parser: of the sub-command.
+    :param parser: parser of the sub-command.
     """
     parser.add_argument('--host', help=f'host of the simulator (default: {DEFAULTS.host})')
     parser.add_argument('--port', type=port,
@@ -33,7 +33,7 @@ def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bag_limit(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the largest part of a bag to ``parser``: of every reader of bags."""
+    """Add the limit on the parts of a bag to ``parser``, for every reader of bags."""
     parser.add_argument('--max-bag-bytes', type=count, metavar='N',
                         help='size above which a message or a chunk of a bag is refused, also '
                         'decompressed (default: 67108864); a file that is compressed as a whole '
@@ -42,7 +42,7 @@ def add_bag_limit(parser: argparse.ArgumentParser) -> None:
 
 def add_quiet(parser: argparse.ArgumentParser,
               what: str = 'print neither the progress nor the line about the result') -> None:
-    """Add the option of no output on success to ``parser``; ``what`` is its help."""
+    """Add the option for silence on success to ``parser``; ``what`` is its help."""
     parser.add_argument('-q', '--quiet', action='store_true', help=what)
 
 
@@ -58,10 +58,10 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
 
 def check_trajectory_name(path: str) -> None:
     """
-    Check that an output that can only be a trajectory has no name of another format.
+    Check that an output that can only be a trajectory is not named as another format.
 
-    :param path: as it was given.
-    :raises UsageError: where it has one.
+    :param path: path as given.
+    :raises UsageError: if its name is that of another format.
     """
     found = output_format(path)
     if found != trajectory_format():

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The packets of a live stream to an output of any format.
+Writers of the packets of a live stream to an output of any format.
 
-A format that can hold them has the bytes received; every other one has the decoded frames, and a
-bag the messages that the pipeline of the node makes of them.
+A format that can hold packets gets the bytes received, any other the decoded frames, and a bag the
+messages that the pipeline of the node makes of them.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class PacketWriter(ABC):
     """
     Write packets to an output.
 
-    :param output: of any format.
-    :param selection: what is written of them.
+    :param output: output of any format.
+    :param selection: part of the packets to write.
     :ivar is_saved: whether the output has its name.
     """
 
@@ -66,7 +66,7 @@ class PacketWriter(ABC):
 
     @property
     def unsaved(self) -> str:
-        """Return in words where the frames are that :meth:`save` has not completed."""
+        """Describe where the frames are before :meth:`save` has completed them."""
         if isinstance(self.output, WholeFile):
             return f'the frames are in {self.output.part or self.output.name}, without its end'
         return f'the frames are beside {self.output.name}, in a folder without its name'
@@ -76,20 +76,20 @@ class PacketWriter(ABC):
         """
         Write the selected frames of a packet.
 
-        :param packet: as received.
-        :param decoder: of the stream.
+        :param packet: packet as received.
+        :param decoder: decoder of the stream.
         :returns: each frame after it was written, and its size, bytes.
-        :raises DecodeError: where the packet has no frame.
-        :raises OSError: where it cannot be written.
+        :raises DecodeError: if the packet has no frame.
+        :raises OSError: if it cannot be written.
         """
 
     def save(self, interruption: Interruption, error: Exception | None) -> None:
         """
         Complete the output and give it its name; without a frame, remove it.
 
-        :param interruption: of the program; it does not end the rename.
-        :param error: that has ended the recording, if any.
-        :raises SinkError: where that fails; it names what was kept.
+        :param interruption: signal handling of the program; it does not end the rename.
+        :param error: error that has ended the recording, if any.
+        :raises SinkError: if that fails; it names the frames that were kept.
         """
         if not self._n_frames:
             self.output.abort()
@@ -112,10 +112,10 @@ class PacketWriter(ABC):
 
 class FramesWriter(PacketWriter):
     """
-    Decoded frames to a writer of frames.
+    Writes decoded frames to a writer of frames.
 
-    :param output: of a format that is written frame by frame.
-    :param selection: what is written.
+    :param output: output of a format that is written frame by frame.
+    :param selection: part of the packets to write.
     """
 
     output: FrameWriter
@@ -142,13 +142,13 @@ class FramesWriter(PacketWriter):
 
 class MessagesWriter(PacketWriter):
     """
-    Frames through the pipeline of the node to a bag.
+    Writes frames to a bag through the pipeline of the node.
 
-    :param path: of the bag.
+    :param path: path of the bag.
     :param storage: ``mcap`` or ``sqlite3``.
-    :param simulator: whose frames they are.
-    :param options: of the recording.
-    :param selection: what is written.
+    :param simulator: simulator of the frames.
+    :param options: options of the recording.
+    :param selection: part of the packets to write.
     """
 
     def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions,
@@ -180,11 +180,11 @@ class MessagesWriter(PacketWriter):
 
 class PacketsWriter(PacketWriter):
     """
-    Packets to a file of a format that holds them as they are received.
+    Writes packets as they are received to a file of a format that can hold them.
 
-    :param output: the format, which has ``payloads``.
-    :param file: to write.
-    :param selection: what is written.
+    :param output: format with ``payloads``.
+    :param file: file to write to.
+    :param selection: part of the packets to write.
     """
 
     def __init__(self, output: Format, file: WholeFile, selection: RecordingSelection) -> None:
@@ -203,17 +203,17 @@ class PacketsWriter(PacketWriter):
         except DecodeError as error:
             fault = error
         if self._file.is_direct or time.monotonic() > self._flush_at_s:
-            # A pipe may be read during the recording. A compressed file can be read up to the
-            # last flush where the program is killed.
+            # A pipe may be read during the recording. If the program is killed, a compressed file
+            # can be read up to the last flush.
             self._file.handle.flush()
             self._flush_at_s = time.monotonic() + _FLUSH_S
         if fault is not None:
             raise fault
 
     def save(self, interruption: Interruption, error: Exception | None) -> None:
-        """Complete the file; where writing has failed, keep the frames before that."""
+        """Complete the file; if writing has failed, keep the frames before that."""
         if self._file.is_direct:
-            # A signal may interrupt this: the write blocks where a pipe is not read.
+            # A signal may interrupt this: the write blocks if a pipe is not read.
             self._end(error)
         elif self._n_frames or error is not None:
             with interruption.committing():
@@ -230,8 +230,8 @@ class PacketsWriter(PacketWriter):
         """
         Write the end of the file.
 
-        :raises SinkError: where that fails, or writing a frame has failed.
-        :raises BrokenPipeError: where the reader of a pipe has closed it.
+        :raises SinkError: if that fails, or writing a frame has failed.
+        :raises BrokenPipeError: if the reader of a pipe has closed it.
         """
         try:
             if isinstance(error, OSError):

@@ -20,7 +20,7 @@ from state_sensor_ros.simulators.simulator_list import checked_settings, schema_
 
 def parameters_that_affect(what: str) -> tuple[str, ...]:
     """
-    Return the parameters of the simulators of this package that are options of a command.
+    Return the names of simulator parameters that are options of a command.
 
     :param what: STREAM or MESSAGES.
     """
@@ -31,9 +31,9 @@ def parameters_that_affect(what: str) -> tuple[str, ...]:
 
 def option_of(name: str) -> str:
     """
-    Return an option of the command line.
+    Return a name as an option of the command line.
 
-    :param name: of the value among the parsed options, or of a parameter.
+    :param name: name of the parsed option, or of a parameter.
     """
     return f'--{name.replace("_", "-")}'
 
@@ -42,16 +42,16 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
     """
     Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
 
-    :param parser: of a sub-command.
-    :param names: of parameters of the driver or of a simulator of this package.
+    :param parser: parser of a sub-command.
+    :param names: names of parameters of the driver or of a simulator of this package.
     """
     group = parser.add_argument_group('parameters of the node')
     schema = schema_of()
     for name in names:
         found = schema.find(name)
         rule, item = found.rule, found.item
-        options = [option_of(each) for each in (name, *(
-            alias for alias, target in schema.aliases.items() if target == name))]
+        aliases = [alias for alias, target in schema.aliases.items() if target == name]
+        options = [option_of(option) for option in (name, *aliases)]
         help_ = f'{rule.help} (default: {_shown(found.default)})'.replace('%', '%%')
         if item and rule.length:
             group.add_argument(*options, dest=name, nargs=rule.length, type=item, metavar='X',
@@ -68,7 +68,7 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
 
 
 def add_any_parameter(parser: argparse.ArgumentParser) -> None:
-    """Add the option of any parameter to ``parser``: of commands that use those of the node."""
+    """Add ``-p`` to ``parser``, for commands that use parameters of the node."""
     parser.add_argument('-p', '--parameter', action='append', default=[], type=_assignment,
                         metavar='NAME:=VALUE',
                         help='a parameter, as the node takes it, also one of a simulator')
@@ -87,9 +87,9 @@ def given_parameters(args: argparse.Namespace, names: Sequence[str],
     Return the parameters that the command line gives.
 
     :param args: the parsed options.
-    :param names: as given to :func:`add_parameters`.
+    :param names: names given to :func:`add_parameters`.
     :param source: the selected simulator.
-    :param with_added: as of :func:`schema_of`.
+    :param with_added: see :func:`schema_of`.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
     schema = schema_of(source, with_added=with_added)
@@ -111,7 +111,7 @@ def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
     Return the settings with the values of the command line.
 
     :param args: the parsed options.
-    :param names: as given to :func:`add_parameters`.
+    :param names: names given to :func:`add_parameters`.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
     # The simulator of a recording is not known before it is opened.

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The parser of a command line: which options are given, and where OUT is among several values.
+The parser of a command line, which separates IN and OUT from the values of an option before them.
 
 An option with several values takes the words up to the next option, except those that are needed
 for IN and OUT, and those that name a recording.
@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
     """
     Parse arguments; an error is one line that begins with ``error:``.
 
-    The parsed options have the names of those that were given in ``given``.
+    ``given`` of the parsed options has the names of the options on the command line.
     """
 
     def error(self, message: str) -> NoReturn:
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(WRONG_USAGE, f'error: {self.prog}: {message} (see {self.prog} --help)\n')
 
     def unrecognized(self, words: Sequence[str]) -> NoReturn:
-        """End the program after one line about words that are no arguments."""
+        """End the program after one line about unknown words."""
         options = [option for option in self._option_string_actions if option.startswith('--')]
         likely = nearest(words[0].partition('=')[0], options) if words[0][:1] == '-' else ''
         self.error(f'unrecognized arguments: {" ".join(words)}'
@@ -54,19 +54,19 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None,  # noqa: ANN401
                          namespace: Any = None) -> Any:  # noqa: ANN401
-        """Parse ``args``, and add the names of what is given."""
+        """Parse ``args``, and add the names of the options on the command line."""
         if args is None or '_ARGCOMPLETE' in os.environ or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
-        # Without defaults, only what is given is in the namespace.
-        actions = [each for each in self._actions if each.option_strings]
-        defaults, of_parser = [each.default for each in actions], self._defaults
+        # Without defaults, the namespace has only the options on the command line.
+        actions = [action for action in self._actions if action.option_strings]
+        defaults, parser_defaults = [action.default for action in actions], self._defaults
         self._defaults = {}
         for action in actions:
             action.default = argparse.SUPPRESS
         try:
             parsed, unknown = super().parse_known_args(self._in_order(list(args)), namespace)
         finally:
-            self._defaults = of_parser
+            self._defaults = parser_defaults
             for action, default in zip(actions, defaults, strict=True):
                 action.default = default
         parsed.given = frozenset(vars(parsed)) & {action.dest for action in actions}
@@ -80,10 +80,10 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def _in_order(self, words: list[str]) -> list[str]:
-        """Return the words with all positional ones at the end, behind ``--``."""
+        """Return the words with all positional ones at the end, after ``--``."""
         options: list[str] = []
         positional: list[str] = []
-        # Begin and end in ``options`` of the values of the last option with several.
+        # For each option with several values, the range of its values in ``options``.
         many: list[tuple[int, int]] = []
         i = 0
         while i < len(words):
@@ -118,16 +118,16 @@ class Parser(argparse.ArgumentParser):
         name = word.partition('=')[0]
         if name in self._option_string_actions or not name.startswith('--'):
             return self._option_string_actions.get(name)
-        found = {id(action): action for option, action in self._option_string_actions.items()
-                 if option.startswith(name)}
-        return next(iter(found.values())) if len(found) == 1 else None
+        actions = {id(action): action for option, action in self._option_string_actions.items()
+                   if option.startswith(name)}
+        return next(iter(actions.values())) if len(actions) == 1 else None
 
     def _n_given_back(self, values: list[str], n_positional: int) -> int:
         """Return how many of the last values of an option are positional words."""
-        actions = [each for each in self._actions if not each.option_strings]
-        n_needed = sum(each.nargs in (None, '+') for each in actions)
-        has_many = any(each.nargs in _MANY for each in actions)
-        # One value at least is that of the option.
+        actions = [action for action in self._actions if not action.option_strings]
+        n_needed = sum(action.nargs in (None, '+') for action in actions)
+        has_many = any(action.nargs in _MANY for action in actions)
+        # The option keeps at least one value.
         n_back = min(max(n_needed - n_positional, 0), max(len(values) - 1, 0))
         if has_many and n_positional <= n_needed:
             while n_back < len(values) - 1 and _is_file(values[-n_back - 1]):
@@ -140,6 +140,6 @@ def _is_option(word: str) -> bool:
 
 
 def _is_file(word: str) -> bool:
-    # Loaded for a rare order of words only.
+    # Imported here: needed for a rare order of words only.
     from state_sensor_ros.simulators.opening import format_of_name
     return Path(word).exists() or format_of_name(word) is not None

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What several sub-commands print: lines on standard error, and lists of found things."""
+"""Output that several sub-commands share: lines on standard error, and shortened lists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def print_line(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Discard what is buffered for standard output: Python would report it at exit, too."""
+    """Discard the buffer of standard output: Python would report a failed write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), standard_output().fileno())
 
 
@@ -34,9 +34,9 @@ def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} mor
     """
     Join the first items of a list.
 
-    :param items: of which at most eight are joined.
+    :param items: texts, of which at most eight are joined.
     :param separator: between two items.
-    :param rest: appended with the number of the items that are left out, where there are any.
+    :param rest: text for the number of items that are left out, appended if there are any.
     """
     n_left_out = len(items) - _MAX_LISTED
     end = rest.format(n_left_out) if n_left_out > 0 else ''

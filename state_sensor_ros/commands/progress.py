@@ -13,6 +13,6 @@ from tqdm import tqdm
 
 __all__ = ['tqdm']
 
-# tqdm's own lock is one between processes. From Python 3.14 on, it starts a process for itself,
-# which prints a warning where the command ends by a signal.
+# By default, tqdm locks between processes. From Python 3.14 on, it starts a process for the lock,
+# which prints a warning when a signal ends the command.
 tqdm.set_lock(RLock())

@@ -33,13 +33,13 @@ _REFRESH_S = 0.2
 def reading(recording: RecordingReader, what: str, *,
             is_quiet: bool = False) -> Iterator[Iterator[RecordedFrame]]:
     """
-    Read a recording: its frames with progress, then a warning where it was cut.
+    Read the frames of a recording with progress, then warn if it was cut.
 
     :param what: name of the work, one word, for the progress bar.
     :param is_quiet: whether to show no progress.
     """
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
-        # Saves a tenth of the time: objects built until now are excluded from collections.
+        # Saves a tenth of the time: garbage collections skip the objects built until now.
         gc.freeze()
         try:
             yield _with_progress(recording, bar)
@@ -64,7 +64,7 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
 
     :param what: name of the work, one word, for the progress bar.
     :param is_quiet: whether to show no progress.
-    :param warns: whether to warn of faults, besides that of a recording that was cut.
+    :param warns: whether to warn of faults; a cut is always reported.
     """
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # As in :func:`reading`.
@@ -87,8 +87,8 @@ def warn_of_missing(name: str, actors: Iterable[str]) -> None:
     """
     Print a line about selected actors that a recording does not have.
 
-    :param name: of the recording.
-    :param actors: raw names, none for nothing.
+    :param name: name of the recording.
+    :param actors: raw names; without any, nothing is printed.
     """
     if actors := sorted(actors):
         print_line(f'warning: {name}: no selected frame has the actor {listed(actors)}')
@@ -99,7 +99,7 @@ def progress_bar(recording: RecordingReader | Recording, what: str, *,
     """
     Return a progress bar on a terminal; elsewhere None, without importing tqdm.
 
-    :param recording: with the total and the unit.
+    :param recording: recording with a total and a unit.
     :param what: name of the work, one word.
     :param is_quiet: whether to show no progress.
     """
@@ -113,7 +113,7 @@ def progress_bar(recording: RecordingReader | Recording, what: str, *,
 @contextmanager
 def clock_shown(what: str, *, is_quiet: bool) -> Iterator[None]:
     """
-    Show on a terminal how long the block has been running: work whose progress is not known.
+    Show on a terminal how long the block has been running, if its progress is not known.
 
     :param what: name of the work, one word.
     :param is_quiet: whether to show nothing.

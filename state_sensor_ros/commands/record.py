@@ -10,8 +10,8 @@
 """
 `state_sensor record`: the live stream to a recording of any format.
 
-A trajectory has the bytes received. A thread receives and writes; the main thread completes the
-recording between two packets.
+A trajectory has the bytes as received. One thread receives and writes; the main thread completes
+the recording between two packets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator
 
-_EPILOG = """Recording ends with --frames, --seconds or Ctrl-C; where the simulator closes
+_EPILOG = """Recording ends with --frames, --seconds or Ctrl-C; when the simulator closes
 the connection or is restarted, the recorder connects again (see --once). OUT
 is created at the end; until then, and after a crash, the frames received are
 beside it in .OUT.part.
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='its suffix names the format, as in `convert`; '
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_to(parser, 'format, where the name of OUT has no suffix')
+    add_to(parser, 'format, if the name of OUT has no suffix')
     add_quiet(parser)
     add_selection(parser, has_times=False)
     add_writing_options(parser)
@@ -95,14 +95,14 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Record until the end set by the options, or a signal; the frames received are kept.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises SinkError: where OUT exists or cannot be written.
-    :raises TransportError: where no frame was received.
-    :raises KeyboardInterrupt: where a signal came before the end set by the options.
+    :param interruption: signal handling of the program.
+    :raises SinkError: if OUT exists or cannot be written.
+    :raises TransportError: if no frame was received.
+    :raises KeyboardInterrupt: if a signal came before the end set by the options.
     """
     recorder = _recorder(args, interruption)
     interruption.stopped_by(recorder.stop, recorder.remains)
-    # A daemon: the look-up of a host's name cannot be interrupted.
+    # A daemon thread: the look-up of a host name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
     with waiting_named(recorder.where, lambda: recorder.n_frames > 0,
                        lambda: recorder.health.last_error, is_quiet=args.quiet):
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
     simulator = find_simulator(args.source)
-    folder = next((each for each in simulator.formats if not each.suffixes), BAG)
+    folder = next((row for row in simulator.formats if not row.suffixes), BAG)
     output = output_format(args.out, to=args.to or '', storage=args.storage or '', folder=folder)
     refuse_options_of_others(args)
     refuse_unused(args, SELECTION | LIVE_OPTIONS | written_with(output) | {'once', 'to'},
@@ -170,7 +170,7 @@ def _state(recorder: Recorder) -> str:
 
 
 def _warn(recorder: Recorder, out: str) -> None:
-    """Print what may be missing in the recording."""
+    """Print warnings about what may be missing in the recording."""
     if recorder.n_skipped:
         n_skipped = counted(recorder.n_skipped, 'payload')
         print_line(f'warning: {out}: left out {n_skipped} without a frame; the last: '
@@ -187,8 +187,8 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     """
     Print the result.
 
-    :raises TransportError: where there is no frame, and no signal has ended the recording.
-    :raises KeyboardInterrupt: where a signal came before the end set by the options.
+    :raises TransportError: if there is no frame, and no signal has ended the recording.
+    :raises KeyboardInterrupt: if a signal came before the end set by the options.
     """
     last_error = recorder.health.last_error
     has_end = args.once or (args.frames, args.seconds) != (None, None)

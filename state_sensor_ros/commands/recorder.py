@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The recorder of a live stream: receiving in a thread, the end, and what is kept."""
+"""The recorder of a live stream: a thread that receives, the end, and the frames that are kept."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from state_sensor_ros.errors import counted, DecodeError, TransportError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health
 
-# Between two attempts to make the only connection.
+# Pause between two attempts at the only connection, s.
 _RETRY_S = 0.1
 
 
 class Recorder:
     """
-    Packets from a source to a writer; one thread receives, another one ends the recording.
+    Writes packets from a source; one thread receives them, another one ends the recording.
 
-    :param new_stream: opens the stream, again where its only connection could not be made.
-    :param writer: of the recording.
-    :param max_frames: after which the recording is complete, None for no limit.
-    :ivar n_frames: written so far.
-    :ivar n_skipped: payloads that are not frames; ``last_skipped`` is the error of the last one.
-    :ivar n_bytes: of the frames.
-    :ivar summary: of the frames received.
-    :ivar over: set when no more frames are written.
+    :param new_stream: function that opens the stream, again if its only connection failed.
+    :param writer: writer of the recording.
+    :param max_frames: number of frames after which the recording is complete, None for no limit.
+    :ivar n_frames: number of frames written so far.
+    :ivar n_skipped: number of payloads without a frame; ``last_skipped`` the error of the last.
+    :ivar n_bytes: size of the frames, bytes.
+    :ivar summary: summary of the frames received.
+    :ivar over: event that is set when no more frames are written.
     :ivar is_complete: whether the end set by the options was reached.
     """
 
@@ -57,7 +57,7 @@ class Recorder:
 
     @property
     def where(self) -> str:
-        """Return what the source connects to."""
+        """Return the address that the source connects to."""
         return self._stream.where
 
     @property
@@ -82,7 +82,7 @@ class Recorder:
                 self._stream = self._new_stream()
             self.is_complete = self.is_complete or not self.over.is_set()
         except Exception as error:  # noqa: BLE001
-            # Any error of this thread is raised again by save(), in the thread that ends it.
+            # save() raises any error of this thread again, in the thread that ends the recording.
             self._error = error
         finally:
             self.over.set()
@@ -96,8 +96,8 @@ class Recorder:
         """
         Complete the recording and give it its name; without a frame, remove it.
 
-        :param interruption: of the program; it does not end the rename.
-        :raises SinkError: where that fails; frames that are written already are kept.
+        :param interruption: signal handling of the program; it does not end the rename.
+        :raises SinkError: if that fails; frames that are written already are kept.
         """
         self.stop()
         with self._writing:
@@ -110,7 +110,7 @@ class Recorder:
             raise self._error
 
     def remains(self) -> str:
-        """Return in words what remains of the recording after a signal."""
+        """Describe what remains of the recording after a signal."""
         if not self.n_frames:
             return self._writer.output.discard()
         if not self._is_saved:
@@ -120,7 +120,7 @@ class Recorder:
 
     def _has_received(self) -> bool:
         """Receive until the stream ends; return whether it had a connection."""
-        # The end of the only connection, or no connection yet; the health has its text.
+        # The only connection has ended, or there is none yet; the health has the error's text.
         with suppress(TransportError):
             for packet in self._stream.packets():
                 with self._writing:
@@ -132,7 +132,7 @@ class Recorder:
         return self.health.n_connects > 0
 
     def _write(self, packet: Packet) -> int:
-        """Write the frames of a packet; return 1 where it has none."""
+        """Write the frames of a packet; return the number of payloads without a frame, 0 or 1."""
         try:
             for frame, n_bytes in self._writer.write(packet, self._stream.decoder):
                 self.summary.add(frame)

@@ -59,7 +59,7 @@ from state_sensor_ros.simulators.output_names import output_format
 if TYPE_CHECKING:
     from state_sensor_ros.drawing.picture import PictureStyle
 
-# A duration that is copied from what the programs print is rounded.
+# Tolerance for a duration copied from printed text, which is rounded.
 _AT_TOLERANCE_S = 0.05
 _MAX_INCHES, _DPI, _MAX_PIXELS = 200.0, (10.0, 1200.0), 1e8
 _FILM_SIZE = f'{FILM_SIZE.width:g}x{FILM_SIZE.height:g}'
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', help=FormatsHelp(
@@ -113,8 +113,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Draw the recording; OUT is created when it is complete.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises StateSensorError: when IN cannot be read or has no frames, ``--at`` is outside of it,
+    :param interruption: signal handling of the program.
+    :raises StateSensorError: if IN cannot be read or has no frames, ``--at`` is outside of it,
         or OUT cannot be written.
     """
     output, read = output_format(args.output, command=RENDER), format_of(args.input)
@@ -156,7 +156,7 @@ def _title(args: argparse.Namespace) -> str:
 
 
 def _page_size(text: str) -> tuple[float, float]:
-    """Return width and height, inches; raise ArgumentTypeError if they are none of a page."""
+    """Return width and height, inches; raise ArgumentTypeError if a page cannot have them."""
     width, _, height = text.partition('x')
     try:
         size = float(width), float(height)
@@ -170,7 +170,7 @@ def _page_size(text: str) -> tuple[float, float]:
 
 
 def _resolution(text: str) -> float:
-    """Return the pixels per inch in ``text``; raise ArgumentTypeError out of their range."""
+    """Return the pixels per inch in ``text``; raise ArgumentTypeError if out of range."""
     dpi = number(text)
     if not _DPI[0] <= dpi <= _DPI[1]:
         raise argparse.ArgumentTypeError(f'{text} is not between {_DPI[0]:g} and {_DPI[1]:g}')
@@ -178,7 +178,7 @@ def _resolution(text: str) -> float:
 
 
 def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
-    """Return what is drawn; ``size`` is that of a page without options."""
+    """Return the style of the pages; ``size`` is the size without options."""
     from state_sensor_ros.drawing.picture import PictureStyle
     if args.size is not None:
         size = replace(size, width=args.size[0], height=args.size[1])

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
 """
-`state_sensor repair`: a complete trajectory or bag out of one that a crash or a kill truncated.
+`state_sensor repair`: a complete trajectory or bag from one that a crash or a kill truncated.
 
 PART is never changed.
 """
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('part', metavar='PART', help='trajectory, or storage file or folder of a '
@@ -78,8 +78,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Copy the complete frames or messages, and print what is lost.
 
     :param args: the parsed options.
-    :param interruption: of the program; after one, OUT does not exist.
-    :raises StateSensorError: where nothing is complete, or OUT cannot be written.
+    :param interruption: signal handling of the program; after one, OUT does not exist.
+    :raises StateSensorError: if nothing is complete, or OUT cannot be written.
     """
     part = Path(args.part)
     limits = limits_of(args.max_bag_bytes)
@@ -148,10 +148,10 @@ def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
 
 class _Copies:
     """
-    The topics of a bag that are copied into another one.
+    The topics that are copied from one bag to another.
 
-    :param sink: of the other bag.
-    :param repair: of the bag to read; its losses are added to.
+    :param sink: bag to write to.
+    :param repair: bag to read; losses are added to it.
     """
 
     def __init__(self, sink: BagSink, repair: BagRepair) -> None:
@@ -177,7 +177,7 @@ class _Copies:
 
 
 def _losses(repair: BagRepair) -> str:
-    """Return in words what is lost, and the defects of the bag."""
+    """Describe what is lost, and the defects of the bag."""
     defects = f' ({"; ".join(repair.defects)})' if repair.defects else ''
     if not repair.losses and not repair.n_lost:
         return f'nothing was lost{defects}'

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input) or '
@@ -90,11 +90,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Replay to the end, or until a signal.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises TrajectoryFormatError: where Replay Mode would refuse FILE.
-    :raises ConfigError: where an option does not fit FILE.
-    :raises TransportError: where the connection fails, or the simulator refuses a command.
-    :raises KeyboardInterrupt: where a signal came before the end of a replay without --loop.
+    :param interruption: signal handling of the program.
+    :raises TrajectoryFormatError: if Replay Mode would refuse FILE.
+    :raises ConfigError: if an option does not fit FILE.
+    :raises TransportError: if the connection fails, or the simulator refuses a command.
+    :raises KeyboardInterrupt: if a signal came before the end of a replay without --loop.
     """
     if args.no_sensor and 'port' in args.given:
         raise UsageError('--port is for a sensor; --no-sensor only steps')
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     replaying: Future[None] = Future()
 
     def stop() -> None:
-        """End the replay after the answer to the current step, or without it after a while."""
+        """End the replay after the answer to the current step, or after a second without it."""
         replay.stop()
         wait([replaying], _LAST_ANSWER_S)
         replay.abort()

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The frames of a recording or a live stream on their way to a viewer or its file."""
+"""Sends the frames of a recording or a live stream to a viewer or to a file of the viewer."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from state_sensor_ros.viewing import frame_log, viewer
 from state_sensor_ros.viewing.frame_log import FrameLog
 
 _APPLICATION = 'state_sensor'
-# Frames of a recording that are sent in one piece.
+# Number of frames of a recording that are sent together.
 _N_TOGETHER = 64
-# A viewer that was closed while it showed a live stream is noticed within this time.
+# A viewer that was closed during a live stream is detected within this time.
 _LIVE_FLUSH_S = 1.0
 _FLUSH_LIMIT_S = 60.0
 _PROBE = bytes(4096)
@@ -61,8 +61,8 @@ class SceneShow:
     Shows the frames of a recording.
 
     :param args: the parsed options.
-    :param settings: of the command.
-    :param recording: of ``reader``, with the selected frames.
+    :param settings: settings of the command.
+    :param recording: selected frames of ``reader``.
     :param reader: a recording, or a live stream.
     """
 
@@ -72,7 +72,7 @@ class SceneShow:
         self._recording, self._reader = recording, reader
         self._is_live = isinstance(reader, LiveRecording)
         self._summary = Summary()
-        # Otherwise the library prints a warning and goes on.
+        # Otherwise the library prints a warning instead of raising an error.
         rr.set_strict_mode(True)
         self._stream = rr.RecordingStream(_APPLICATION)
         self._title = one_line(recording.name if args.input in (None, STANDARD_INPUT)
@@ -82,7 +82,7 @@ class SceneShow:
         """
         Show the frames in a viewer: one that is open, a new window, or a page.
 
-        :param interruption: of the program.
+        :param interruption: signal handling of the program.
         :raises StateSensorError: if a frame cannot be read or the viewer does not start.
         """
         args = self._args
@@ -99,7 +99,7 @@ class SceneShow:
                 print_output(f'the page of the viewer: {opened.serve_page()}')
             is_complete = self._send_to(lambda: opened.is_over)
             if args.web and is_complete and not interruption.number:
-                # Without a viewer to serve, the frames would be gone.
+                # The page gets the frames from this process.
                 interruption.is_endless = True
                 interruption.describe(lambda: '')
                 opened.wait()
@@ -139,7 +139,8 @@ class SceneShow:
         """
         Write the frames to a file, which appears when it is complete.
 
-        :param interruption: of the program; a signal ends a live stream, whose frames are kept.
+        :param interruption: signal handling of the program; a signal ends a live stream, whose
+            frames are kept.
         :raises StateSensorError: if a frame cannot be read, or the file cannot be written.
         """
         args = self._args
@@ -166,7 +167,7 @@ class SceneShow:
         """
         Send all frames.
 
-        :param flush: called after each piece.
+        :param flush: function that is called after each group of frames.
         """
         recording, faults = self._recording, self._recording.faults
         self._stream.send_recording_name(self._title)

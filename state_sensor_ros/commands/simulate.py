@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Declare the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='?',
@@ -78,8 +78,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Serve until everything is sent; a server of samples on request, until a signal.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises StateSensorError: when the file or a port is not usable.
+    :param interruption: signal handling of the program.
+    :raises StateSensorError: if the file or a port is not usable.
     """
     args.complete(args)
     args.read_options = read_options_of(args, args.file)
@@ -92,14 +92,14 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _of_simulator(name: str) -> Objection:
-    """Return the objection to the options of the simulator ``name`` beside another one."""
+    """Return the objection to options of the simulator ``name`` when another one is selected."""
     return lambda args: '' if find_simulator(args.source).name == name else \
         f'found --source {args.source}; expected {name}'
 
 
 def _complete(args: argparse.Namespace, groups: Sequence[StandInOptions],
               refuse: Callable[[str], NoReturn]) -> None:
-    """Set the options that are not given; refuse those that have no effect beside others."""
+    """Set the options that are not given; refuse those without effect."""
     if not find_simulator(args.source).has_stand_in:
         refuse(f'--source: found {args.source}; expected a simulator that has a stand-in')
     for group in groups:

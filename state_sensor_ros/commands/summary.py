@@ -43,7 +43,7 @@ class Summary:
         """
         Count a frame.
 
-        :param frame: with ``game_time`` in s, NaN where it has none.
+        :param frame: frame with ``game_time`` in s, NaN for none.
         """
         self.n_frames += 1
         # NaN compares false with everything.
@@ -57,16 +57,16 @@ class Summary:
 
     @property
     def facts(self) -> list[str]:
-        """Return the numbers in words, without a duration where no time has passed."""
+        """Return the numbers as text, without a duration of 0 s."""
         return facts_of(self.n_frames, self.duration_s, len(self._names))
 
 
 def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
     """
-    Return numbers in words, without a duration of 0 s.
+    Return numbers as text, without a duration of 0 s.
 
     :param n_frames: number of frames.
-    :param duration_s: s.
+    :param duration_s: duration, s.
     :param n_actors: number of actors.
     """
     duration = [seconds(duration_s)] if duration_s else []
@@ -75,10 +75,10 @@ def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
 
 def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
     """
-    Print the line about a complete output, on standard error where the output is standard output.
+    Print the line about a complete output, on standard error if the output is standard output.
 
-    :param output: a file, a folder, ``-``, or the name of what was done.
-    :param facts: in words.
+    :param output: path of a file or folder, ``-``, or another name of the result.
+    :param facts: texts about the output, such as ``3 frames``.
     :param is_quiet: whether to print nothing.
     """
     if is_quiet:
@@ -91,7 +91,7 @@ def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
     try:
         print_output(one_line(line))
     except OSError:
-        # The work is done: a reader that has closed the pipe, or a full disk, is no failure.
+        # The work is done: a closed pipe or a full disk is not a failure.
         discard_output()
 
 
@@ -107,7 +107,7 @@ def _is_standard_output(output: str) -> bool:
 
 def size_of(output: str) -> list[str]:
     """
-    Return the size of a file, or of all files in a folder, in words; ``[]`` where unknown.
+    Return the size of a file, or of all files in a folder, as text; ``[]`` if unknown.
 
     :param output: its path.
     """

@@ -37,7 +37,7 @@ _EPILOG = """examples:
 
 
 def frame_rate(text: str) -> float:
-    """Return the frame rate in ``text``, Hz; raise ArgumentTypeError out of its range."""
+    """Return the frame rate in ``text``, Hz; raise ArgumentTypeError if out of range."""
     value = number(text)
     if not 0.0 < value <= MAX_RATE_HZ:
         raise argparse.ArgumentTypeError(f'{text} Hz is not above 0 and up to {MAX_RATE_HZ:g}')
@@ -48,7 +48,7 @@ def add_traffic_arguments(add: Callable[..., object]) -> None:
     """
     Declare the options of synthetic traffic.
 
-    :param add: the method ``add_argument`` of a group, or one that is called as it is.
+    :param add: method ``add_argument`` of a group, or a function with the same parameters.
     """
     add('--vehicles', type=count, default=12, metavar='N',
         help='vehicles, one of them the ego (default: 12)')
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
@@ -83,9 +83,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Write the trajectory, frame by frame; OUT is created when it is complete.
 
     :param args: the parsed options.
-    :param interruption: of the program.
-    :raises ConfigError: where OUT has the name of another form.
-    :raises SinkError: when the file cannot be written.
+    :param interruption: signal handling of the program.
+    :raises UsageError: if the name of OUT is that of another format.
+    :raises SinkError: if the file cannot be written.
     """
     read_options_of(args, None)
     check_trajectory_name(args.out)

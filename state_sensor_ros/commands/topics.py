@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor topics`: what the node publishes, without the tools of ROS."""
+"""`state_sensor topics`: the topics that the node publishes, without the tools of ROS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('--node', default='', metavar='NAME', help='with its namespace (default: '
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Print a table of topics.
 
     :param args: the parsed options.
-    :param interruption: of the program.
+    :param interruption: signal handling of the program.
     :raises StateSensorError: if there is no node.
     """
     from state_sensor_ros.ros.graph import looking, rate_text

@@ -50,13 +50,13 @@ def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
     Read the truth.
 
     :param args: ``truth``, ``truth_topic``, ``actors``, ``max_bag_bytes`` and ``quiet`` are used.
-    :param settings: of the node.
+    :param settings: settings of the node.
     :raises TrajectoryFormatError: if it cannot be read or has no frame.
     """
     if settings.stamp_source == 'ros':
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
     stamps_ns: list[int] | None = None
-    # A trace of OSI is a file of MCAP, too.
+    # An OSI trace may be an MCAP file, too.
     if is_bag(Path(args.truth)) and format_of(args.truth).storage:
         with closing(OpenBag(Path(args.truth), limits_of(args.max_bag_bytes))) as bag:
             frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
@@ -77,14 +77,14 @@ def _of_simulator(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
-    """Return the stamps of the frames of a bag, exactly, which ``game_time`` is not."""
+    """Return the exact stamps of the frames of a bag; ``game_time`` is rounded."""
     return [int.from_bytes(data[4:8], 'little') * 1_000_000_000
             + int.from_bytes(data[8:12], 'little') for _, _, data in bag.messages({key})]
 
 
 def _of_frames(args: argparse.Namespace, settings: Settings,
                stamps_ns: list[int] | None) -> Truth:
-    """Read a recording of frames; ``stamps_ns`` those of a bag."""
+    """Read a recording of frames; ``stamps_ns`` are the stamps of a bag, None for others."""
     rule = TagRule(settings.desired_tags, settings.undesired_tags)
     actors = frozenset(args.actors)
     warnings = Warnings(args.truth)
@@ -108,7 +108,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
 
 
 def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> Truth:
-    """Read a bag of TrackedObjects of another program, with the ego's odometry if it is there."""
+    """Read another program's bag of TrackedObjects, with the ego's odometry if the bag has it."""
     key = truth_topic(args.truth, bag.with_messages(), args.truth_topic)
     if settings.desired_tags or settings.undesired_tags:
         raise ConfigError('--desired-tags, --undesired-tags', 'given',
@@ -133,7 +133,7 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> T
 
 
 def _ego_of(bag: OpenBag) -> EgoTrack | None:
-    """Return the ego at base_link by its odometry, None without."""
+    """Return the ego at base_link from its odometry, None without a pose."""
     key = EGO_TOPIC, ODOMETRY
     poses: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = {}
     if key not in bag.topics:

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options.
 
-    :param parser: of this sub-command.
+    :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', nargs='?', help=FormatsHelp(
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     Show the frames.
 
     :param args: the parsed options.
-    :param interruption: of the program.
+    :param interruption: signal handling of the program.
     :raises StateSensorError: if IN cannot be read or no frame arrives, the viewer does not start,
         or OUT cannot be written.
     :raises KeyboardInterrupt: if a signal came before the end set by the options.
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise MissingLibraryError(
             'state_sensor view', 'Python {}.{}'.format(*sys.version_info[:2]), 'Python {}.{} or '
             'newer, as the library rerun-sdk'.format(*_LEAST_PYTHON), library='rerun-sdk')
-    # The library logs what this command reports.
+    # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow
     settings = settings_of(args, _PARAMETERS) if args.input else live_settings(args, _PARAMETERS)
@@ -128,7 +128,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that the input or the target has no use for."""
+    """Refuse options that are not used for the input or the target."""
     uses = {**dict.fromkeys(LIVE_OPTIONS, 'the live stream, without IN'), 'force': '--save OUT',
             'viewer_port': 'a viewer', 'start': 'a recording', 'end': 'a recording',
             'topic': 'reading a bag'}

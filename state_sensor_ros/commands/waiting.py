@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A line about what a command waits for, where no progress bar shows it."""
+"""A line about what a command waits for, if no progress bar shows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import time
 
 from state_sensor_ros.commands.printing import print_line
 
-# A simulator that is running sends a frame sooner.
+# A running simulator sends a frame within this time, s.
 _SILENCE_S = 1.0
 
 
@@ -32,7 +32,7 @@ def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[]
     :param has_begun: whether a frame has arrived.
     :param reason: text of the last error of the stream, ``''`` for none.
     :param is_quiet: whether to print nothing.
-    :param what: is waited for.
+    :param what: what is waited for, such as ``frame``.
     """
     since = time.strftime('%H:%M:%S')
 

@@ -21,8 +21,8 @@ class Warnings:
     """
     The first warning of each kind, and the number of them.
 
-    :param name: of the recording.
-    :ivar place: of the frame that is being processed.
+    :param name: name of the recording.
+    :ivar place: place of the frame that is being processed.
     """
 
     def __init__(self, name: str) -> None:
@@ -35,7 +35,7 @@ class Warnings:
         """
         Count a warning about the frame at :attr:`place`; keep the first text of each kind.
 
-        :param kind: of the fault, with ``_`` for spaces.
+        :param kind: kind of the fault, with ``_`` for spaces.
         :param text: one line, without the place.
         """
         self._counts[kind] += 1
@@ -53,10 +53,10 @@ class Warnings:
 
 def show_faults(name: str, faults: FaultList) -> None:
     """
-    Print one line for each kind of fault, except for a cut, of which :func:`reading` warns.
+    Print one line for each kind of fault except a cut, which :func:`reading` reports.
 
-    :param name: of the recording.
-    :param faults: after the last frame.
+    :param name: name of the recording.
+    :param faults: faults after the last frame.
     """
     for kind, count in faults.counts.items():
         if kind != CUT:
