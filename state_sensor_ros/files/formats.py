@@ -46,11 +46,11 @@ BAG_PARAMETERS = (
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """
-    What a reader takes besides the path.
+    Options of a reader.
 
-    ``settings`` of the node or the command: units, and the parameters of simulators; ``topic`` of
-    a bag with several topics of the type StateFrame; ``max_bag_bytes`` size above which a part
-    of a recording is refused, None for the default.
+    ``settings`` of the node or the command: units, and the parameters of simulators; ``topic``
+    topic to read from a bag with several of the type StateFrame; ``max_bag_bytes`` size above
+    which a part of a recording is refused, None for the default.
     """
 
     settings: Settings = DEFAULTS
@@ -71,12 +71,12 @@ class ReadOptions:
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """
-    What a writer takes besides the path.
+    Options of a writer.
 
     ``force`` whether an output of that name may be replaced; ``settings`` of the conversion or the
-    stream; ``values`` of the options in :attr:`Format.writes` that are not parameters, by name;
-    ``source`` name of the recording or stream, and ``form`` what it is; ``recording`` itself, None
-    for a live stream.
+    stream; ``values`` values by name of the options in :attr:`Format.writes` that are not
+    parameters; ``source`` name of the recording or stream, and ``form`` its format in words;
+    ``recording`` the recording, None for a live stream.
     """
 
     force: bool = False
@@ -103,22 +103,22 @@ class Format:
     One format of recordings.
 
     ``name`` value of the option --to; ``noun`` with its article; ``suffixes`` of its files, the
-    first one that of new files, none for a folder; ``reader`` and ``writer`` as ``module:name``,
+    first one for new files, none for a folder; ``reader`` and ``writer`` as ``module:name``,
     empty if the format cannot be read or is not written frame by frame (pictures; bags, which
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
-    use; ``needs`` names of the parameters that the writer uses only beside another one, each with
-    those, such as ``outputs`` or, for one value or item of a list, ``outputs autoware``.
+    use; ``needs`` names of the parameters that have an effect only together with another one, each
+    with those, such as ``outputs`` or, for one value or item of a list, ``outputs autoware``.
 
-    ``recognised_by`` names, in the same way, a function that says of an existing path, as a Path,
-    whether it is of this format: needed for a folder, and for a suffix that other files have too.
+    ``recognised_by`` names, in the same way, a function that returns whether an existing Path is
+    of this format: needed for a folder, and for a suffix that other formats share.
 
     ``reader`` is called with a path and :class:`ReadOptions`, and returns a RecordingReader;
-    ``writer`` with a path and :class:`WriteOptions`, and returns a FrameWriter. Where a format
-    holds packets as they were received, ``payloads`` is called with an open file and a
-    FrameSelector, and returns a PayloadWriter; ``repair`` with a file that was cut, an open file
-    to copy its whole frames to, and its name, and returns their number and what is lost, in words.
+    ``writer`` with a path and :class:`WriteOptions`, and returns a FrameWriter. For a format that
+    holds packets as received, ``payloads`` is called with an open file and a FrameSelector, and
+    returns a PayloadWriter; ``repair`` with a truncated file, an open file to copy its whole
+    frames to, and its name, and returns their number and a description of the loss.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Format:
 
     def is_of(self, path: Path) -> bool:
         """
-        Return whether an existing file with a suffix of this format, or a folder, is of it.
+        Return whether a folder, or a file with a suffix of this format, has this format.
 
         :raises OSError: if it cannot be read.
         """
@@ -156,7 +156,7 @@ class Format:
 
     def open(self, path: str, options: ReadOptions) -> RecordingReader:
         """
-        Open a recording of this format, which has a reader.
+        Open a recording; the format must have a reader.
 
         :raises TrajectoryFormatError: if it cannot be read.
         """
@@ -164,7 +164,7 @@ class Format:
 
     def create(self, path: str, options: WriteOptions) -> FrameWriter:
         """
-        Begin a recording of this format, which has a writer.
+        Begin a recording; the format must have a writer.
 
         :raises StateSensorError: if it cannot be written, or an option is out of its range.
         """
@@ -172,21 +172,21 @@ class Format:
 
     def keep(self, file: BinaryIO, selector: FrameSelector) -> PayloadWriter:
         """
-        Begin a recording of packets as they are received, if the format has ``payloads``.
+        Begin a recording of packets as received; the format must have ``payloads``.
 
-        :param file: open for writing.
-        :param selector: of the frames that are written.
+        :param file: file, open for writing.
+        :param selector: selector of the frames that are written.
         """
         return cast('PayloadWriter', _named(self.payloads)(file, selector))
 
     def copy_whole(self, cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
         """
-        Copy the whole frames of a file that was cut, if the format has ``repair``.
+        Copy the whole frames of a truncated file; the format must have ``repair``.
 
-        :param cut: open for reading, seekable.
-        :param target: open for writing.
-        :param name: of the file, for errors.
-        :returns: their number; the loss in words, empty for none.
+        :param cut: truncated file, open for reading, seekable.
+        :param target: file to copy to, open for writing.
+        :param name: name of the file, for errors.
+        :returns: their number; a description of the loss, empty for none.
         :raises TrajectoryFormatError: if there is no whole frame.
         """
         return cast('tuple[int, str]', _named(self.repair)(cut, target, name))

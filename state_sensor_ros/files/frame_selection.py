@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The part of a recording or stream that is used: actors by tag and name, a span of time, a rate.
+The selected part of a recording or stream: actors by tag and name, a span of time, a rate.
 
-Times are seconds from the first frame; a clock that goes back adds nothing to them. A rate thins
-out: it leaves out frames, and makes none.
+Times are seconds from the first frame; a clock that goes back adds nothing to them. A rate only
+leaves out frames.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
 from state_sensor_ros.pipeline.tag_rule import TagRule
 
-# Times are rounded to float32 by some simulators; none sends 10,000 frames per second.
+# Some simulators round times to float32; none sends 10,000 frames per second.
 _TOLERANCE_S = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSelection:
     """
-    What is used of a recording.
+    A part of a recording.
 
     ``desired_tags`` and ``undesired_tags`` as the parameters of these names; ``actors`` raw names,
-    empty for all; ``start_s`` and ``end_s`` from the first frame; ``rate_hz`` of frames, None for
-    all.
+    empty for all; ``start_s`` and ``end_s`` from the first frame; ``rate_hz`` largest rate of
+    frames, None for all.
     """
 
     desired_tags: tuple[str, ...] = ()
@@ -67,9 +67,9 @@ class FrameSelector:
     """
     Select frames by their times and actors by their tags and names, in the order of the frames.
 
-    :param selection: what is used.
-    :ivar selection: the same.
-    :ivar missing: names of actors that no frame so far has.
+    :param selection: part to select.
+    :ivar selection: the same part.
+    :ivar missing: selected names of actors that no frame so far has.
     """
 
     def __init__(self, selection: RecordingSelection) -> None:
@@ -88,7 +88,7 @@ class FrameSelector:
         """
         Return whether the next frame is used.
 
-        :param time_s: its ``game_time``, s; NaN where it has none, as of the frame before.
+        :param time_s: its ``game_time``, s; NaN counts as the time of the frame before.
         """
         if time_s > self._last_s:
             self._elapsed_s += time_s - self._last_s
@@ -109,10 +109,10 @@ class FrameSelector:
 
     def actors_of(self, frame: Frame) -> Frame:
         """
-        Return a frame with the actors that are used.
+        Return a frame with the selected actors.
 
-        :param frame: all actors.
-        :returns: the frame itself where all are used.
+        :param frame: frame with all actors.
+        :returns: the frame itself if all are selected.
         """
         if self._actors:
             if frame.names != self._names:
@@ -128,8 +128,8 @@ class SelectedRecording:
     """
     The selected part of a recording, itself a recording.
 
-    :param recording: all of it.
-    :param selection: what is used of it.
+    :param recording: recording to select from.
+    :param selection: part to select.
     """
 
     def __init__(self, recording: RecordingReader, selection: RecordingSelection) -> None:
@@ -158,7 +158,7 @@ class SelectedRecording:
         """
         Yield the selected frames.
 
-        :raises TrajectoryFormatError: where the recording is damaged.
+        :raises TrajectoryFormatError: if the recording is damaged.
         """
         selector = FrameSelector(self._selection)
         for recorded in self._recording.frames():

@@ -24,9 +24,10 @@ class FrameWriter(Output):
     """
     A recording that is being written frame by frame.
 
-    ``n_frames`` so far; ``n_left_out`` messages of sensors that it does not carry, and in words
-    the last of them; ``needs`` the parts of a frame that it writes; ``is_timed`` whether a frame
-    without a ``game_time`` is written with one that continues at 20 Hz.
+    ``n_frames`` number of frames so far; ``n_left_out`` number of sensor messages that it cannot
+    hold, ``last_left_out`` description of the last of them; ``needs`` parts of a frame that it
+    writes; ``is_timed`` whether a frame without a ``game_time`` is written with one that continues
+    at 20 Hz.
     """
 
     n_frames: int
@@ -54,15 +55,15 @@ class FrameWriter(Output):
 
 
 class PayloadWriter(Protocol):
-    """The bytes of packets to an open file, as they were received."""
+    """Writer of packets to an open file, as they were received."""
 
     def write(self, packet: Packet) -> Iterator[tuple[Frame, int]]:
         """
         Write the selected frames of a packet.
 
-        :param packet: as received.
+        :param packet: packet as received.
         :returns: each frame after it was written, and its size, bytes.
-        :raises DecodeError: after the others, if it has a frame that cannot be decoded.
+        :raises DecodeError: after the other frames, if one cannot be decoded.
         :raises OSError: if it cannot be written.
         """
 
@@ -71,8 +72,8 @@ class PayloadWriter(Protocol):
 
     def complete(self, file: BinaryIO) -> int:
         """
-        Cut what is incomplete off a file in which writing has failed, and write the end.
+        Truncate a file in which writing has failed after the last whole frame, and write the end.
 
-        :param file: open for reading and writing, at its begin.
-        :returns: the number of frames that are left.
+        :param file: file, open for reading and writing, at its beginning.
+        :returns: the number of whole frames.
         """

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Link each frame of a recording with the frames that follow, for paths that are true.
+Link each frame of a recording with the frames that follow, for predicted paths that come true.
 
-The recording is read a second time, HORIZON_S ahead, for the poses alone; so the memory depends on
-the frames within the horizon and not on the length of the recording.
+The recording is read a second time, HORIZON_S ahead, for the poses alone, so that the memory does
+not depend on the length of the recording.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_needed(settings: Settings) -> bool:
     """
     Return whether an output has predicted paths.
 
-    :param settings: of which the outputs are used.
+    :param settings: settings; the outputs are used.
     """
     return 'autoware' in settings.outputs and 'predicted' in settings.autoware_objects
 
@@ -45,10 +45,10 @@ class LookAhead:
     """
     Give packets of a recording the frames that follow.
 
-    :param recording: another reader of the same recording, closed by :meth:`close`; None where it
+    :param recording: another reader of the same recording, closed by :meth:`close`; None if it
         can be read once only: its packets are then kept until their turn.
-    :param decoder: of its payloads, used by nothing else.
-    :param settings: of which include_obb and default_sizes are used.
+    :param decoder: decoder of its payloads, used for nothing else.
+    :param settings: settings; include_obb and default_sizes are used.
     """
 
     def __init__(self, recording: RecordingReader | None, decoder: PayloadDecoder,
@@ -64,7 +64,7 @@ class LookAhead:
         """
         Yield the same frames, each packet with ``upcoming``.
 
-        :param frames: of the recording, from the first one on.
+        :param frames: frames of the recording, from the first one on.
         """
         if self._recording is None:
             frames, ahead = tee(frames)
@@ -109,7 +109,7 @@ class LookAhead:
                     last = link
                 yield i_run, last
         except TrajectoryFormatError:
-            # Reported where the frames are read that are played.
+            # The reader of the played frames reports it.
             return
 
     def _decoded(self, recorded: RecordedFrame) -> Frame | None:

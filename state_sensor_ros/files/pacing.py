@@ -23,7 +23,7 @@ import numpy as np
 # Steps are counted with a resolution of 10 us, up to this many different ones.
 _STEPS_PER_S = 100_000
 _MAX_DIFFERENT = 10_000
-# A step of more than so many times the median is a jump.
+# A step of more than this many times the median is a jump.
 _JUMP = 5.0
 # A step is usual between these multiples of the median.
 _USUAL = (0.5, 1.5)
@@ -32,7 +32,7 @@ _USUAL = (0.5, 1.5)
 @dataclass(frozen=True, slots=True)
 class Pace:
     """
-    Steps of a clock, s; all NaN where there are none.
+    Steps of a clock, s; all NaN if there are none.
 
     ``rate`` Hz, of the usual steps; ``jitter`` mean absolute deviation from the ``median``;
     ``n_jumps`` number of steps of more than five times the median.
@@ -51,8 +51,8 @@ class Pacing:
     """
     Collected steps of a clock.
 
-    :ivar duration: their sum, s.
-    :ivar greatest: of them, s.
+    :ivar duration: sum of the steps, s.
+    :ivar greatest: longest step, s.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Pacing:
         Add a step.
 
         :param seconds: its length, above 0.
-        :returns: whether it is the greatest so far.
+        :returns: whether it is the longest so far.
         """
         self.duration += seconds
         step = round(seconds * _STEPS_PER_S)

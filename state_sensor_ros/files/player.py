@@ -66,13 +66,13 @@ class _Turn(Enum):
 
 
 class Follower(Protocol):
-    """Adds to the packets of a recording what is known of the frames that follow."""
+    """Adds data about the frames that follow to the packets of a recording."""
 
     def follow(self, frames: Iterator[RecordedFrame]) -> Iterator[RecordedFrame]:
         """
         Yield the same frames.
 
-        :param frames: of the recording, from the first one on.
+        :param frames: frames of the recording, from the first one on.
         """
 
     def close(self) -> None:
@@ -81,15 +81,15 @@ class Follower(Protocol):
 
 class FileSource:
     """
-    Packets of a recording at its own pace; each loop looks like a restart of the simulator.
+    Packets of a recording at its own pace; each loop appears as a restart of the simulator.
 
     One thread iterates over :meth:`packets`; the other methods may be called from any.
 
     :param recording: closed when the source is.
     :param rate: pace against real time; 0 for no pace.
-    :param loop: begin again at the end, for ever.
-    :param follower: that its frames pass, closed with the recording; None for none.
-    :raises ConfigError: when ``rate`` is no pace.
+    :param loop: whether to begin again at the end, for ever.
+    :param follower: follower that links its frames, closed with the recording; None for none.
+    :raises ConfigError: if ``rate`` is out of range.
     """
 
     def __init__(self, recording: RecordingReader, *, rate: float = 1.0, loop: bool = False,
@@ -104,7 +104,7 @@ class FileSource:
         self._is_iterating = False
         self._n_steps = 0
         self._sought: float | None = None
-        # Seconds of the recording before the last frame that was played or skipped, -1 for none.
+        # Time from the beginning to the last frame that was played or skipped, s; -1 for none.
         self._position = -1.0
 
     @property
@@ -123,16 +123,17 @@ class FileSource:
             self._demand(_Request.PAUSE)
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         with self._changed:
             self._n_steps = 0
             self._demand(_Request.PLAY)
 
     def step(self, n_frames: int = 1) -> None:
         """
-        Play ``n_frames`` at once and pause behind them.
+        Play frames at once, and pause after them.
 
-        :raises ConfigError: when that is not 1 or more.
+        :param n_frames: number of frames.
+        :raises ConfigError: if that is not 1 or more.
         """
         if n_frames < 1:
             raise ConfigError('step', str(n_frames), '1 frame or more')
@@ -142,12 +143,12 @@ class FileSource:
 
     def seek(self, seconds: float) -> None:
         """
-        Go on with the first frame at or after a place, even while paused.
+        Continue with the first frame at or after a time, even while paused.
 
-        A seek backwards looks like a restart of the simulator.
+        A seek backwards appears as a restart of the simulator.
 
-        :param seconds: from the beginning of the recording.
-        :raises ConfigError: when that is no time.
+        :param seconds: time from the beginning of the recording.
+        :raises ConfigError: if that is not a finite number.
         """
         if not math.isfinite(seconds):
             raise ConfigError('seek', str(seconds), 'seconds from the beginning')
@@ -156,7 +157,7 @@ class FileSource:
             self._changed.notify_all()
 
     def restart(self) -> None:
-        """Go on with the first frame, even while paused."""
+        """Continue with the first frame, even while paused."""
         self.seek(0.0)
 
     def set_rate(self, rate: float) -> None:
@@ -164,7 +165,7 @@ class FileSource:
         Change the pace against real time.
 
         :param rate: 1 is real time, 0 is no pace; a wait that has begun ends by the new pace.
-        :raises ConfigError: when it is no pace.
+        :raises ConfigError: if it is out of range.
         """
         with self._changed:
             self._schedule.rate = _checked(rate)
@@ -194,7 +195,7 @@ class FileSource:
         """
         Yield packets until the end of the recording; a further call plays it again.
 
-        :raises TrajectoryFormatError: where the recording is damaged.
+        :raises TrajectoryFormatError: if the recording is damaged.
         """
         with self._changed:
             if self._is_closed():
@@ -216,9 +217,9 @@ class FileSource:
 
     def _pass(self, is_again: bool) -> Generator[Packet, None, _Turn]:
         """
-        Play from the beginning; return what follows.
+        Play from the beginning; return what to do afterwards.
 
-        :param is_again: the first packet follows one of an earlier pass.
+        :param is_again: whether the first packet follows one of an earlier pass.
         """
         self._position, clock_s, is_behind_gap = -1.0, math.nan, is_again
         frames = self._frames()
@@ -241,7 +242,7 @@ class FileSource:
                 else recorded.packet
             is_behind_gap = False
         if self._recording.cut is not None:
-            # A line in the log; what was recorded has been played.
+            # It appears in the log; all frames have been played.
             self.health.last_error = self._recording.cut.warning
         if self._position < 0.0:
             raise no_frames(self._recording.name)
@@ -263,8 +264,8 @@ class FileSource:
         """
         Wait until the next frame is to be played or skipped.
 
-        :param position: of that frame, s from the beginning.
-        :param gap: between it and the frame before, s.
+        :param position: time of that frame, s from the beginning.
+        :param gap: time between it and the frame before, s.
         """
         with self._changed:
             while not self._is_closed():
@@ -295,7 +296,7 @@ class FileSource:
         return _Turn.PLAY
 
     def _turn_at_end(self) -> _Turn:
-        """Wait for the end of a pause; then begin again where ``loop`` or a seek demands it."""
+        """Wait for the end of a pause; then begin again if ``loop`` or a seek requires it."""
         with self._changed:
             if self._sought is not None and self._sought > self._position:
                 self._sought = None
@@ -308,7 +309,7 @@ class FileSource:
 
 
 def _checked(rate: float) -> float:
-    """Return ``rate`` if it can be a pace."""
+    """Return ``rate`` if it is in range."""
     rule = rule_of('rate')
     assert rule.high is not None
     if not 0.0 <= rate <= rule.high:

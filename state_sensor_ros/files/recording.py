@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording of any form: its frames in their order, undecoded, in constant memory."""
+"""Interfaces of recordings of any format: undecoded frames in their order, in constant memory."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class RecordedFrame:
     """
     One frame of a recording.
 
-    ``packet`` its payload, with a ``game_time`` that continues at 20 Hz where the payload has
-    none; ``clock_s`` the time in the payload, s, NaN for none; ``index`` from 0; ``place`` in the
-    file, in words; ``position`` how much of the recording lies before the end of the frame;
-    ``bookmark`` of a :class:`BookmarkedRecording`, by which it returns the payload again.
+    ``packet`` its payload, with a ``game_time`` that continues at 20 Hz if the payload has none;
+    ``clock_s`` the time in the payload, s, NaN for none; ``index`` from 0; ``place`` in the file,
+    in words; ``position`` amount of the recording before the end of the frame; ``bookmark`` by
+    which a :class:`BookmarkedRecording` returns the payload again.
     """
 
     packet: Packet
@@ -46,10 +46,10 @@ class RecordingReader(Protocol):
     """
     Frames that can be read from the beginning any number of times, except from standard input.
 
-    ``name`` of the file; ``form`` in words; ``simulator`` whose topics it has, as
-    the parameter ``source`` names it, empty for those of every simulator; ``decoder`` of its
-    payloads; ``total`` and ``unit`` (``B`` or ``frame``) of :attr:`RecordedFrame.position` at the
-    end, None where it is unknown.
+    ``name`` of the file; ``form`` format in words; ``simulator`` simulator of its topics, a value
+    of the parameter ``source``, empty for topics of every simulator; ``decoder`` of its payloads;
+    ``total`` :attr:`RecordedFrame.position` at the end, None if it is unknown, and ``unit`` of
+    both (``B`` or ``frame``).
     """
 
     name: str
@@ -61,16 +61,16 @@ class RecordingReader(Protocol):
 
     @property
     def cut(self) -> TruncatedError | None:
-        """Return what is missing at the end, after the last frame of a trajectory that was cut."""
+        """Return the error for a missing end, after the last frame; None if there is no fault."""
 
     def new_decoder(self) -> PayloadDecoder:
         """Make another decoder of its payloads, in its initial state."""
 
     def frames(self) -> Iterator[RecordedFrame]:
         """
-        Yield all frames, from the first one on; of a trajectory that was cut, all whole ones.
+        Yield all frames, from the first one on; of a truncated trajectory, the whole ones.
 
-        :raises TrajectoryFormatError: where the recording is damaged, or cut in its first frame.
+        :raises TrajectoryFormatError: if the recording is damaged, or cut in its first frame.
         """
 
     def close(self) -> None:
@@ -79,14 +79,14 @@ class RecordingReader(Protocol):
 
 @runtime_checkable
 class BookmarkedRecording(Protocol):
-    """A recording that returns any payload again without those before it."""
+    """A recording that can return any payload again without reading those before it."""
 
     def payload_at(self, bookmark: tuple[int, int]) -> bytes:
         """
-        Return the payload of a frame; a loop over the frames is not disturbed.
+        Return the payload of a frame; this does not affect a loop over the frames.
 
-        :param bookmark: of the frame.
-        :raises TrajectoryFormatError: where the file has changed or cannot be read.
+        :param bookmark: bookmark of the frame.
+        :raises TrajectoryFormatError: if the file has changed or cannot be read.
         """
 
 

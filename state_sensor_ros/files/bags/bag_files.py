@@ -48,7 +48,7 @@ _MAX_TIME_NS = 2**63 - 1
 def _new_storage(name: str, folder: Path) -> McapStorageWriter | SqliteStorageWriter:
     if name == 'mcap':
         return McapStorageWriter(folder)
-    # Loaded where it is used: 20 ms.
+    # Imported here: it takes 20 ms.
     from state_sensor_ros.files.storage.sqlite_writer import SqliteStorageWriter
     return SqliteStorageWriter(folder)
 
@@ -57,10 +57,10 @@ class BagFiles:
     """
     A bag that is written, ended by :meth:`close` or :meth:`abort`.
 
-    :param folder: of the bag, which is created; the storage file gets its name.
+    :param folder: path of the new bag folder; the storage file gets its name.
     :param storage: ``mcap`` or ``sqlite3``.
     :param is_alone: whether the storage file is the whole bag, without metadata.yaml.
-    :raises OSError: where a file cannot be written, here and by all methods.
+    :raises OSError: if a file cannot be written, here and by all methods.
     :raises sqlite3.Error: likewise.
     """
 
@@ -88,10 +88,10 @@ class BagFiles:
         """
         Add a topic.
 
-        :param topic: of a name and type that the bag does not have yet.
-        :param profiles: the offered ones, in place of those of ``topic``.
-        :returns: what :meth:`write` and :meth:`copy` take.
-        :raises OverflowError: where the storage has no number for it.
+        :param topic: topic whose name and type the bag does not have yet.
+        :param profiles: offered profiles, in place of those of ``topic``.
+        :returns: topic for :meth:`write` and :meth:`copy`.
+        :raises OverflowError: if the storage has no number for it.
         """
         definition = MessageDefinition(
             _FORMATS.get(topic.encoding, MessageDefinitionFormat.NONE), topic.definition)
@@ -112,10 +112,10 @@ class BagFiles:
         """
         Write messages of one log time.
 
-        :param connections: the topic of each, as :meth:`add_topic` returned it; must not be
-            changed afterwards. The same object as in the last call saves time.
-        :param data: of each, serialised.
-        :param log_ns: their log time, and time of publishing, ns.
+        :param connections: topic of each message, from :meth:`add_topic`; must not be changed
+            afterwards. The same object as in the last call saves time.
+        :param data: serialised messages.
+        :param log_ns: their log time, which is also their time of publishing, ns.
         """
         if not connections:
             return
@@ -135,13 +135,13 @@ class BagFiles:
     def copy(self, connection: Connection, log_ns: int, data: bytes, *,
              publish_ns: int | None = None, sequence: int = 0) -> None:
         """
-        Write a message of another bag with all that was stored of it.
+        Write a message of another bag with all of its stored values.
 
-        :param connection: its topic, as :meth:`add_topic` returned it.
+        :param connection: its topic, from :meth:`add_topic`.
         :param log_ns: its log time, ns.
-        :param data: serialised.
+        :param data: serialised message.
         :param publish_ns: its time of publishing, ns; None for the log time.
-        :param sequence: its number at the publisher, 0 where unknown.
+        :param sequence: its number at the publisher, 0 if unknown.
         """
         self.storage.write(connection, log_ns, data, publish_ns, sequence)
         self._counts[connection.id] += 1

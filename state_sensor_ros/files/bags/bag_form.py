@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Names of the files of a bag, and recognition by them; this imports no library."""
+"""Names of the files of a bag, and recognition of a bag by them; this imports no library."""
 
 from pathlib import Path
 

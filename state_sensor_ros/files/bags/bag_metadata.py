@@ -29,7 +29,7 @@ from state_sensor_ros.files.bags.bag_form import METADATA
 from state_sensor_ros.files.storage.bag_limits import BagLimits, damaged, too_large
 from state_sensor_ros.files.storage.storage_file import StoredTopic
 
-# Of the files that are written, and the newest that is read: that of Jazzy and later.
+# Version of written files, and the newest that can be read: that of Jazzy and later.
 METADATA_VERSION = 9
 _INFORMATION = 'rosbag2_bagfile_information'
 _MAX_DEPTH = 16
@@ -46,9 +46,9 @@ class BagMetadata:
     """
     The description of a bag's folder.
 
-    ``files`` names in the folder, in the order of time; ``storage`` its identifier, such as
-    ``mcap``; ``compression`` mode, ``''``, ``file`` or ``message``, always of zstd; ``topics`` by
-    name and type, without their definitions.
+    ``files`` names in the folder, in the order of time; ``storage`` identifier of the storage,
+    such as ``mcap``; ``compression`` mode, ``''``, ``file`` or ``message``, always of zstd;
+    ``topics`` by name and type, without their definitions.
     """
 
     files: tuple[str, ...]
@@ -61,10 +61,10 @@ def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
     """
     Read metadata.yaml.
 
-    :param folder: of the bag.
+    :param folder: path of the bag.
     :param limits: on its size.
-    :raises BagError: where it is damaged, too large or of an unknown version.
-    :raises OSError: where it cannot be read.
+    :raises BagError: if it is damaged or too large, or its version is unknown.
+    :raises OSError: if it cannot be read.
     """
     path = folder / METADATA
     with path.open('rb') as file:
@@ -81,11 +81,11 @@ def parse_yaml(text: str) -> Value:
     """
     Parse YAML; all scalars stay text.
 
-    :param text: one document.
-    :raises ValueError: where it is no YAML, or has aliases, repeated keys, too many levels, or
+    :param text: YAML with one document.
+    :raises ValueError: if it is not YAML, or has aliases, repeated keys, too many levels, or
         not one document.
     """
-    # Loaded where a bag is read: a bag that is written needs lines of text.
+    # Imported here: only reading a bag needs it.
     from ruamel.yaml.error import YAMLError
     try:
         return _parsed(text)
@@ -176,12 +176,12 @@ def metadata_text(storage: str, file: str, first_ns: int, last_ns: int,
     """
     Format the description of a bag with one storage file.
 
-    :param storage: its identifier.
-    :param file: its name.
+    :param storage: identifier of the storage.
+    :param file: name of the file.
     :param first_ns: first log time, ns.
     :param last_ns: last log time, ns.
-    :param topics: each with its number of messages, in the order of their numbers.
-    :returns: the value of the only key of metadata.yaml; storage files contain it as well.
+    :param topics: topics, each with its number of messages, in the order of their numbers.
+    :returns: value of the only key of metadata.yaml, which storage files contain as well.
     """
     name = _file_scalar(file)
     n_messages = sum(n_messages for _, n_messages in topics)
@@ -214,9 +214,9 @@ def write_metadata(folder: Path, text: str) -> None:
     """
     Write metadata.yaml.
 
-    :param folder: of the bag.
-    :param text: as :func:`metadata_text` returned it.
-    :raises OSError: where it cannot be written.
+    :param folder: path of the bag.
+    :param text: text from :func:`metadata_text`.
+    :raises OSError: if it cannot be written.
     """
     (folder / METADATA).write_text(f'{_INFORMATION}:\n{textwrap.indent(text, "  ")}\n', 'utf-8')
 
@@ -234,7 +234,7 @@ def _topic_text(topic: StoredTopic, n_messages: int) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Format text as YAML: as it is where that is valid, else as JSON."""
+    """Format text as YAML: unchanged if that is valid, else as JSON."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Profiles of quality of service (QoS) in bags: those offered, as YAML, read and written."""
+"""Offered profiles of quality of service (QoS) in bags, read and written as YAML."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def profile_of(qos: Qos) -> Profile:
     """
     Return the profile that a node offers for a topic.
 
-    :param qos: of the topic.
-    :returns: without deadline, lifespan and lease; history keeps the last ``qos.depth``.
+    :param qos: quality of service of the topic.
+    :returns: profile without deadline, lifespan and lease; history keeps the last ``qos.depth``.
     """
     return Profile(
         QosHistory.KEEP_LAST, qos.depth,
@@ -54,14 +54,14 @@ def profiles_text(profiles: tuple[Profile, ...]) -> str:
     """
     Format profiles as YAML.
 
-    :param profiles: offered for one topic.
-    :returns: a list in the form of metadata version 9, without a line break at the end.
+    :param profiles: offered profiles of one topic.
+    :returns: list as in metadata version 9, without a line break at the end.
     """
     return '\n'.join(map(_profile_text, profiles)) or '[]'
 
 
 def _profile_text(profile: Profile) -> str:
-    # As lines of text: the library for YAML takes longer to load.
+    # Formatted here: the library for YAML takes longer to load.
     return f"""\
 - avoid_ros_namespace_conventions: {str(profile.avoid_ros_namespace_conventions).lower()}
   deadline:
@@ -85,7 +85,7 @@ def parse_profiles(text: str) -> list[Profile] | None:
     Parse profiles of any version of rosbag2.
 
     :param text: YAML of a list of them, ``''`` for none.
-    :returns: None where it is something else.
+    :returns: the profiles; None if the text is something else.
     """
     try:
         value = parse_yaml(text) if text.strip() else []

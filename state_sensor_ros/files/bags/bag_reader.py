@@ -29,11 +29,11 @@ class Bag:
     A bag with StateFrames; it is open until :meth:`close`.
 
     :param path: folder with metadata.yaml, or a .mcap or .db3 file.
-    :param topic: of the StateFrames; ``''`` for the only one of that type.
-    :param limits: sizes above which it is refused.
-    :ivar topic: of the StateFrames.
+    :param topic: topic of the StateFrames; ``''`` for the only one of that type.
+    :param limits: sizes above which the bag is refused.
+    :ivar topic: topic of the StateFrames.
     :ivar n_messages: number of StateFrames.
-    :raises TrajectoryFormatError: where it cannot be read or has no such topic.
+    :raises TrajectoryFormatError: if it cannot be read or has no such topic.
     """
 
     def __init__(self, path: Path, topic: str = '', limits: BagLimits = DEFAULT_LIMITS) -> None:
@@ -52,7 +52,7 @@ class Bag:
         """
         Yield log time, ns, and serialised StateFrame of each message, in the order of log times.
 
-        :raises TrajectoryFormatError: where the bag is damaged.
+        :raises TrajectoryFormatError: if the bag is damaged.
         """
         for _, log_ns, data in self._bag.messages({self._frames}):
             yield log_ns, data
@@ -61,7 +61,7 @@ class Bag:
         """
         Return whether the bag has a topic of the node that published the StateFrames.
 
-        :param name: of the topic, without the node's, such as ``frame``.
+        :param name: name of the topic, without the node's, such as ``frame``.
         :param type_name: ``package/msg/Name``.
         """
         return (f'{self._node}/{name}', type_name) in self._bag.topics
@@ -70,7 +70,7 @@ class Bag:
         """
         Return the number of messages of each topic of the node that published the StateFrames.
 
-        :returns: by name, without the node's, and type.
+        :returns: numbers by name, without the node's, and type.
         """
         prefix = f'{self._node}/'
         return {(name.removeprefix(prefix), type_name): self._bag.count((name, type_name))
@@ -80,12 +80,12 @@ class Bag:
         """
         Yield messages of the node that published the StateFrames, in the order of log times.
 
-        :param names: of topics, without the node's, such as ``frame``.
+        :param names: names of topics, without the node's, such as ``frame``.
         :returns: the name and the serialised message of each.
-        :raises TrajectoryFormatError: where the bag is damaged.
+        :raises TrajectoryFormatError: if the bag is damaged.
         """
         short_names = {f'{self._node}/{name}': name for name in names}
-        selected = {one for one in self._bag.topics if one[0] in short_names}
+        selected = {key for key in self._bag.topics if key[0] in short_names}
         for topic, _, data in self._bag.messages(selected):
             yield short_names[topic], data
 
@@ -93,12 +93,12 @@ class Bag:
         """
         Yield the messages of any topic in the order of log times.
 
-        :param name: of the topic.
+        :param name: name of the topic.
         :param type_name: ``package/msg/Name``.
-        :raises TrajectoryFormatError: where the bag is damaged.
+        :raises TrajectoryFormatError: if the bag is damaged.
         """
         key = name, type_name
-        # Those of a latched topic are at the start: the rest of the bag is not read.
+        # The messages of a latched topic are at the start: the rest of the bag is not read.
         for _, _, data in islice(self._bag.messages({key}), self._bag.count(key)):
             yield data
 
@@ -106,9 +106,9 @@ class Bag:
         """
         Yield the messages of a topic of the node that published the StateFrames.
 
-        :param name: as of :meth:`has`, of a topic that has few messages.
+        :param name: name of a topic with few messages, as for :meth:`has`.
         :param type_name: ``package/msg/Name``.
-        :raises TrajectoryFormatError: where the bag is damaged.
+        :raises TrajectoryFormatError: if the bag is damaged.
         """
         return self.messages_of(f'{self._node}/{name}', type_name)
 
@@ -118,7 +118,7 @@ class Bag:
 
     def _chosen(self, topic: str) -> TopicKey:
         """Return name and type of the topic of the StateFrames."""
-        frames = sorted(one for one in self._bag.topics if one[1] == STATE_FRAME)
+        frames = sorted(key for key in self._bag.topics if key[1] == STATE_FRAME)
         names = [name for name, _ in frames]
         if not frames:
             raise TrajectoryFormatError(self.name, 'no topic of the type StateFrame',

@@ -24,10 +24,10 @@ from state_sensor_ros.payloads import Packet, PayloadDecoder
 
 class BagRecording:
     """
-    The StateFrames of a bag; their time is that of their stamps.
+    The StateFrames of a bag; their times are their stamps.
 
-    :param bag: closed by :meth:`close`.
-    :ivar bag: the same.
+    :param bag: bag with StateFrames; :meth:`close` closes it.
+    :ivar bag: the same bag.
     """
 
     unit = 'frame'
@@ -62,9 +62,9 @@ class BagRecording:
         """
         Yield the messages of other topics of the same node.
 
-        :param names: of topics, as for :meth:`Bag.messages_of_node`.
+        :param names: names of topics, as for :meth:`Bag.messages_of_node`.
         :returns: the name and the serialised message of each.
-        :raises TrajectoryFormatError: where the bag is damaged.
+        :raises TrajectoryFormatError: if the bag is damaged.
         """
         return self.bag.messages_of_node(names)
 
@@ -77,6 +77,6 @@ def open_bag(path: str, options: ReadOptions) -> BagRecording:
     """
     Open a bag.
 
-    :raises TrajectoryFormatError: where it is damaged, or has no topic of frames.
+    :raises TrajectoryFormatError: if it is damaged, or has no topic of frames.
     """
     return BagRecording(Bag(Path(path), options.topic, options.limits))

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-All that is still readable of a bag: its topics, and its messages one after another.
+All readable parts of a damaged bag: its topics, and its messages one after another.
 
 Topics of one name and type in several storage files are the same topic. Compressed files and
 messages are decompressed.
@@ -38,11 +38,11 @@ class BagRepair:
     """
     A damaged or incomplete bag.
 
-    :param bag: its files.
-    :param limits: on sizes, as they are read.
-    :ivar losses: what could not be read, in words; complete after the last message.
-    :ivar defects: other faults, likewise.
-    :ivar n_lost: number of lost messages, None where it is unknown.
+    :param bag: files of the bag.
+    :param limits: limits on sizes.
+    :ivar losses: descriptions of what could not be read; complete after the last message.
+    :ivar defects: descriptions of other faults, likewise.
+    :ivar n_lost: number of lost messages, None if it is unknown.
     """
 
     def __init__(self, bag: FoundBag, limits: BagLimits) -> None:
@@ -52,21 +52,21 @@ class BagRepair:
         self._files = bag.files
         self._named_topics = {} if bag.metadata is None else bag.metadata.topics
         self._limits = limits
-        # By name and type, as the first file with the topic has it.
+        # By name and type, from the first file with the topic.
         self._topics: dict[tuple[str, str], StoredTopic] = {}
         self._definitions: dict[str, str] = {}
 
     @property
     def topics(self) -> list[StoredTopic]:
-        """Topics that were found so far, then the others of metadata.yaml."""
+        """Topics found so far, then the others of metadata.yaml."""
         return [*self._topics.values(), *(topic for key, topic in self._named_topics.items()
                                           if key not in self._topics)]
 
     def storage(self) -> str:
         """
-        Return the storage for the repaired bag: that of the files, MCAP where they differ.
+        Return the storage of the files, MCAP if they differ, for the repaired bag.
 
-        :raises OSError: where a file cannot be read.
+        :raises OSError: if a file cannot be read.
         """
         return 'sqlite3' if self._files and all(map(_is_sqlite, self._files)) else 'mcap'
 
@@ -74,7 +74,7 @@ class BagRepair:
         """
         Yield all readable messages, file after file.
 
-        :raises OSError: where a file cannot be read.
+        :raises OSError: if a file cannot be read.
         """
         for file in self._files:
             with ExitStack() as stack:
@@ -106,7 +106,7 @@ class BagRepair:
         return salvage
 
     def _merged(self, topic: StoredTopic) -> StoredTopic:
-        """Return the topic as the first file has it, with the type hash of metadata.yaml."""
+        """Return the topic of the first file that has it, with the type hash of metadata.yaml."""
         key = topic.name, topic.type_name
         known = self._topics.get(key)
         if known is None:
@@ -121,7 +121,7 @@ class BagRepair:
         return known
 
     def _plain(self, data: bytes, file: Path) -> bytes | None:
-        """Return a message, decompressed if it is compressed; None where that fails."""
+        """Return a message, decompressed if it is compressed; None if that fails."""
         # No serialised message begins with these bytes.
         if not data.startswith(ZSTD_MAGIC):
             return data

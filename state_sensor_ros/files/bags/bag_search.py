@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The storage files of a bag that was not completed, in whatever folder its recorder left them.
+The storage files of a bag that was not completed, wherever its recorder left them.
 
 A file is recognised by its first bytes: a recorder that was killed leaves other suffixes.
 """
@@ -36,8 +36,8 @@ class FoundBag:
     """
     The files of a bag.
 
-    ``files`` storage files in the order of time; ``metadata`` None where it cannot be read;
-    ``defects`` and ``losses`` of the folder, in words.
+    ``files`` storage files in the order of time; ``metadata`` None if it cannot be read;
+    ``defects`` and ``losses`` descriptions of faults of the folder.
     """
 
     files: list[Path]
@@ -50,9 +50,9 @@ def format_of(path: Path) -> str:
     """
     Return the format of a file by its first bytes.
 
-    :param path: of a regular file.
+    :param path: path of a regular file.
     :returns: ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
-    :raises OSError: where it cannot be read.
+    :raises OSError: if it cannot be read.
     """
     with path.open('rb') as file:
         begin = file.read(max(map(len, _FORMATS)))
@@ -64,10 +64,10 @@ def find_bag(path: Path, limits: BagLimits) -> FoundBag | None:
     Search for the storage files of a bag.
 
     :param path: a storage file, or a folder with some in it or up to three levels below it.
-    :param limits: on the size of metadata.yaml.
-    :returns: None for a file that is no storage file.
-    :raises TrajectoryFormatError: where a folder has none, or those of several bags.
-    :raises OSError: where a file cannot be read.
+    :param limits: limits on the size of metadata.yaml.
+    :returns: the files; None for a file that is not a storage file.
+    :raises TrajectoryFormatError: if a folder has none, or those of several bags.
+    :raises OSError: if a file cannot be read.
     """
     if path.is_dir():
         return _in_folder(path, limits)

@@ -26,7 +26,7 @@ from state_sensor_ros.share import PACKAGE, share_file
 
 # Longer definitions are not parsed: the time to parse one grows with the square of its size.
 MAX_DEFINITION_BYTES = 64 * 1024
-# Between the definition of a type and those of the types of its fields.
+# Separates the definition of a type from those of the types of its fields.
 _SEPARATOR = '=' * 80 + '\nMSG: '
 
 
@@ -99,7 +99,7 @@ def hash_of_definition(type_name: str, text: str, encoding: str) -> str:
     :param type_name: ``package/msg/Name``.
     :param text: the definition, followed by those of the types it contains.
     :param encoding: its language.
-    :returns: ``''`` where the definition is damaged, too long, or not in the language ros2msg.
+    :returns: ``''`` if the definition is damaged, too long, or not in the language ros2msg.
     """
     if encoding != ROS2MSG or len(text) > MAX_DEFINITION_BYTES:
         return ''

@@ -39,9 +39,9 @@ from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.files.whole.whole_folder import FileFromFolder, Own, WholeFolder
 from state_sensor_ros.topics.topic import Demand, EVERYTHING, Topic
 
-# Of log times across a restart: the period of frames without times of their own, 20 Hz.
+# Step of the log times across a restart: the period of frames without their own times, 20 Hz.
 _PERIOD_NS = 50_000_000
-# An eighth of it is the limit of metadata.yaml, which has 100 MB with the most topics of MCAP.
+# An eighth of it limits metadata.yaml, which has 100 MB with the largest number of MCAP topics.
 _OWN_LIMITS = BagLimits(8 * 268_435_456)
 
 
@@ -49,14 +49,14 @@ class BagSink(Output):
     """
     A new bag, ended by :meth:`finish`, :meth:`abort` or a ``with``.
 
-    Log times are the stamps. Where the stamps decrease, after a restart of the simulator, log
-    times still increase, because players sort by them.
+    Log times are the stamps. If the stamps decrease, after a restart of the simulator, log times
+    still increase, because players sort by them.
 
-    :param path: of the bag: a folder, or a single file with a suffix of ``storage``.
+    :param path: path of the bag: a folder, or a single file with a suffix of ``storage``.
     :param storage: ``mcap`` or ``sqlite3``.
     :param node_name: fully qualified; ``~`` in a topic stands for it.
     :param overwrite: whether a bag of that name may be replaced.
-    :raises SinkError: where the name is taken, or the bag cannot be written.
+    :raises SinkError: if the name is taken, or the bag cannot be written.
     """
 
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
@@ -89,7 +89,7 @@ class BagSink(Output):
 
     @property
     def remains(self) -> str:
-        """Rest of a bag that was replaced but not removed, in words, ``''`` for none."""
+        """Return a description of what is left of a replaced bag, ``''`` for nothing."""
         return self._folder.remains
 
     def demand(self) -> Demand:
@@ -100,8 +100,8 @@ class BagSink(Output):
         """
         Add topics to the bag, except those that it has already.
 
-        :param topics: their names may have ``~`` for the node's.
-        :raises SinkError: where they cannot be written.
+        :param topics: topics, whose names may have ``~`` for the node's.
+        :raises SinkError: if they cannot be written.
         """
         with self._failing():
             for topic in topics:
@@ -114,8 +114,8 @@ class BagSink(Output):
         """
         Write a message before the first of the next :meth:`publish`, at its log time.
 
-        :param topic: is added to the bag where it is new.
-        :param data: serialised.
+        :param topic: topic, which is added to the bag if it is new.
+        :param data: serialised message.
         """
         self._latched.append((topic, data))
 
@@ -123,9 +123,9 @@ class BagSink(Output):
         """
         Write messages.
 
-        :param messages: topic and serialised message of each.
-        :param stamp_ns: of their frame, ns.
-        :raises SinkError: where they cannot be written.
+        :param messages: topics, each with a serialised message.
+        :param stamp_ns: stamp of their frame, ns.
+        :raises SinkError: if they cannot be written.
         """
         log_ns = self._log_time(stamp_ns)
         if self._latched:
@@ -144,10 +144,10 @@ class BagSink(Output):
         """
         Add a topic of another bag under its name there.
 
-        :param topic: of a name and type that this bag does not have yet.
+        :param topic: topic whose name and type this bag does not have yet.
         :param profiles: its offered QoS.
-        :returns: what :meth:`copy` takes.
-        :raises SinkError: where it cannot be written.
+        :returns: topic for :meth:`copy`.
+        :raises SinkError: if it cannot be written.
         """
         with self._failing():
             return self._files.add_topic(topic, profiles)
@@ -155,14 +155,14 @@ class BagSink(Output):
     def copy(self, connection: Connection, log_ns: int, data: bytes, *,
              publish_ns: int | None = None, sequence: int = 0) -> None:
         """
-        Write a message of another bag with all that was stored of it.
+        Write a message of another bag with all of its stored values.
 
-        :param connection: its topic, as :meth:`copy_topic` returned it.
+        :param connection: its topic, from :meth:`copy_topic`.
         :param log_ns: its log time, ns.
-        :param data: serialised.
+        :param data: serialised message.
         :param publish_ns: its time of publishing, ns; None for the log time.
-        :param sequence: its number at the publisher, 0 where unknown.
-        :raises SinkError: where it cannot be written.
+        :param sequence: its number at the publisher, 0 if unknown.
+        :raises SinkError: if it cannot be written.
         """
         with self._failing():
             self._files.copy(connection, log_ns, data, publish_ns=publish_ns, sequence=sequence)
@@ -177,12 +177,12 @@ class BagSink(Output):
         self._is_complete = True
 
     def commit(self) -> None:
-        """Give the bag its name; where that fails, a complete bag is kept beside the name."""
+        """Give the bag its name; if that fails, the complete bag is kept beside the name."""
         self.complete()
         self._folder.commit(self._whole)
 
     def discard(self) -> str:
-        """Remove what was written; return what remains, in words."""
+        """Remove the written data; return a line about the result."""
         return self._folder.discard()
 
     def salvage(self) -> str:

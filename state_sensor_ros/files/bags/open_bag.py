@@ -50,9 +50,9 @@ class OpenBag:
     A bag; it is open until :meth:`close`.
 
     :param path: folder with metadata.yaml, or a .mcap or .db3 file.
-    :param limits: sizes above which it is refused.
-    :ivar name: path as it was given.
-    :ivar topics: by name and type.
+    :param limits: sizes above which the bag is refused.
+    :ivar name: path as given.
+    :ivar topics: topics by name and type.
     :raises TrajectoryFormatError: if it cannot be read.
     """
 
@@ -90,9 +90,10 @@ class OpenBag:
 
     def messages(self, selected: Collection[TopicKey]) -> Iterator[tuple[str, int, bytes]]:
         """
-        Yield name of the topic, log time, ns, and serialised message, file after file.
+        Yield messages, file after file.
 
         :param selected: names and types of topics.
+        :returns: name of the topic, log time, ns, and serialised message.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         is_compressed = self._metadata is not None and self._metadata.compression == 'message'
@@ -107,10 +108,10 @@ class OpenBag:
 
     def check_definition(self, key: TopicKey) -> None:
         """
-        Check that the definition of a topic's type is the one that this package has.
+        Check that the definition of a topic's type is that of this package.
 
         :param key: name and type of the topic.
-        :raises TrajectoryFormatError: if it is another one, or the messages are not in CDR.
+        :raises TrajectoryFormatError: if it differs, or the messages are not in CDR.
         """
         with self._reading():
             self._check_definition(self.topics[key], key)

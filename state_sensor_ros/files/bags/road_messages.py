@@ -28,7 +28,7 @@ _LINE_LIST, _ADD = 5, 0
 
 
 class Roads(NamedTuple):
-    """What all frames of a bag have in common; ``road_names`` by number, ``map_lines``."""
+    """Names of roads by number, and lines of the map, of all frames of a bag."""
 
     road_names: Mapping[int, str] = NO_ROADS
     map_lines: tuple[MapLine, ...] = ()
@@ -36,9 +36,9 @@ class Roads(NamedTuple):
 
 def roads_of(bag: Bag) -> Roads:
     """
-    Read the roads of a bag, none of one without their topics.
+    Read the roads of a bag; a bag without their topics has none.
 
-    :param bag: open.
+    :param bag: open bag.
     :raises TrajectoryFormatError: if a message is damaged.
     """
     names: dict[int, str] = {}
@@ -67,7 +67,7 @@ def _messages(bag: Bag, name: str, type_name: str) -> Iterator[Any]:
 
 
 def _lines(kind: str, points_xyz: Floats) -> Iterator[MapLine]:
-    """Yield lines of which a list has each part, its begin and its end."""
+    """Yield the lines of a list that has the begin and the end of each segment."""
     if not len(points_xyz):
         return
     begins, ends = points_xyz[0:len(points_xyz) - 1:2], points_xyz[1::2]

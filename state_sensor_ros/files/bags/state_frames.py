@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Decoder of serialised StateFrames of a bag, back to the Frame from which they were encoded.
+Decoder of the serialised StateFrames of a bag to frames.
 
 No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 """
@@ -15,6 +15,7 @@ No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 import math
 import struct
 from typing import Any
@@ -50,8 +51,8 @@ def stamp_s(data: bytes) -> float:
     """
     Return the stamp of a serialised StateFrame without decoding the rest.
 
-    :param data: with its encapsulation.
-    :returns: s, NaN where it is too short or of an unknown byte order.
+    :param data: serialised message with its encapsulation.
+    :returns: stamp, s; NaN if the message is too short or has an unknown byte order.
     """
     if len(data) < 12 or data[1] not in _STAMP:
         return math.nan
@@ -77,9 +78,9 @@ class StateFrameDecoder(SingleFrameDecoder):
         """
         Decode one message.
 
-        :param payload: with its encapsulation.
-        :param game_time: unused, as ``time`` and ``sample_count``: the message has its own.
-        :raises DecodeError: where it is no StateFrame.
+        :param payload: serialised message with its encapsulation.
+        :param game_time: unused like ``time`` and ``sample_count``: the message has its own.
+        :raises DecodeError: if it is not a StateFrame.
         """
         try:
             message = self._store.deserialize_cdr(bytes(payload), STATE_FRAME)
@@ -118,8 +119,8 @@ def _frame(message: Any, road_names: Mapping[int, str],  # noqa: ANN401
 def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
     """Return (N,) index of the actor of each part, and the N parts of all actors."""
     parts = [getattr(actor, part) for actor in actors]
-    owners = np.repeat(np.arange(len(parts)), np.array([len(own) for own in parts], np.int64))
-    return owners, [one for own in parts for one in own]
+    counts = np.array([len(actor_parts) for actor_parts in parts], np.int64)
+    return np.repeat(np.arange(len(parts)), counts), list(chain.from_iterable(parts))
 
 
 def _lanes(actors: Sequence[Any], road_names: Mapping[int, str]) -> Lanes:

@@ -34,7 +34,7 @@ class Resampler:
     """
     Interpolate frames at a constant rate.
 
-    :param rate_hz: None for the frames as they are.
+    :param rate_hz: rate, Hz; None for the frames as they are.
     """
 
     def __init__(self, rate_hz: float | None) -> None:
@@ -46,7 +46,7 @@ class Resampler:
         """
         Add a frame.
 
-        :param frame: the next one in time.
+        :param frame: next frame in time.
         :returns: the frames from the last one up to before this one.
         """
         if self._period_ns is None:
@@ -63,7 +63,7 @@ class Resampler:
         self._last = frame
 
     def finish(self) -> Iterator[OsiFrame]:
-        """Return the last frame, where it is at a time of the rate."""
+        """Return the last frame, if its time is a multiple of the period."""
         last, self._last = self._last, None
         if last is not None and self._period_ns is not None \
                 and math.isclose(self._next_ns(), last.stamp_ns, abs_tol=1e3):
@@ -76,9 +76,9 @@ class Resampler:
 
 class GapFiller:
     """
-    Add objects to frames in which they are absent, up to 1 s, between two in which they are.
+    Add objects to frames in which they are absent, in gaps of up to 1 s.
 
-    :param notes: of the gaps that are filled.
+    :param notes: notes of the gaps that are filled.
     """
 
     def __init__(self, notes: OsiNotes) -> None:
@@ -91,7 +91,7 @@ class GapFiller:
         """
         Add a frame.
 
-        :param frame: the next one in time.
+        :param frame: next frame in time.
         :returns: frames that are complete now, in their order.
         """
         if frame.is_restart:
@@ -150,10 +150,11 @@ def _share(before: OsiFrame, after: OsiFrame, stamp_ns: int) -> float:
 
 def _mixed(before: Floats, after: Floats, share: float) -> Floats:
     """
-    Return values between others.
+    Interpolate between values.
 
-    :param before: (K, 18) float64, as OsiFrame has them, like ``after``.
-    :param share: 0 for those before, 1 for those after.
+    :param before: (K, 18) float64, ``values`` of an OsiFrame.
+    :param after: (K, 18) float64, likewise.
+    :param share: 0 for ``before`` to 1 for ``after``.
     """
     change = after - before
     # The shorter way round.

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-What a trace of ASAM OSI has that its recording does not, in words.
+Notes about the differences between a trace of ASAM OSI and its recording.
 
 The format requires a class, a size and a host, and no object may be absent between two frames.
 """
@@ -25,7 +25,7 @@ from state_sensor_ros.files.osi.osi_types import type_of
 from state_sensor_ros.frame import KIND_VEHICLE
 from state_sensor_ros.naming import ActorList
 
-# What is noted by kind, and the option that changes it.
+# The text of each kind of note, and the option that changes it.
 _TEXTS = {
     'repeated': ('frames without a new time, left out', ''),
     'restarts': ('restarts of the simulator, after which the time goes on', ''),
@@ -45,13 +45,13 @@ _TEXTS = {
     'slow': ('steps of more than 0.1 s, where 10 Hz are recommended',
              '--resample interpolates')}
 _MAX_NAMED = 3
-# Of actors whose tags name no class: the values of the option --default-class.
-DEFAULT_CLASSES = (*(each.name for each in CLASSES[:UNKNOWN]), 'other')
+# Values of the option --default-class, for actors without a class tag.
+DEFAULT_CLASSES = (*(known.name for known in CLASSES[:UNKNOWN]), 'other')
 
 
 @dataclass(slots=True)
 class _Note:
-    """The number of times, and where it was at first."""
+    """The number of notes of a kind, and the places of the first ones."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)
@@ -84,10 +84,10 @@ class OsiNotes:
 
     def add(self, kind: str, place: str) -> None:
         """
-        Note one thing.
+        Add a note.
 
-        :param kind: of the table in this module.
-        :param place: where it is, in words.
+        :param kind: key of ``_TEXTS``.
+        :param place: place in words.
         """
         note = self._notes.setdefault(kind, _Note())
         note.count += 1
@@ -96,9 +96,9 @@ class OsiNotes:
 
     def add_each(self, kind: str, actors: npt.NDArray[np.uint32]) -> None:
         """
-        Note actors by name, each once.
+        Add a note with the name of each actor, once for each.
 
-        :param kind: as of :meth:`add`.
+        :param kind: kind of note, as for :meth:`add`.
         :param actors: (K,) uint32, their ids.
         """
         noted = self._noted.setdefault(kind, set())
@@ -109,7 +109,7 @@ class OsiNotes:
 
     def add_actors(self, actor_list: ActorList) -> None:
         """
-        Take the names of actors, and whether their tags name a class.
+        Store the names of actors, and whether their tags name a class.
 
         :param actor_list: the actors of a frame.
         """
@@ -126,7 +126,7 @@ class OsiNotes:
 
     def add_objects(self, actors: npt.NDArray[np.uint32]) -> None:
         """
-        Note the objects of a message whose class is assumed, each once.
+        Add a note for each object of a message whose class is assumed, once for each.
 
         :param actors: (K,) uint32, their ids.
         """

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The moving objects of a frame as ASAM OSI has them."""
+"""The objects of a frame in the terms of ASAM OSI."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class OsiFrame:
     """
     K objects at one time.
 
-    ``ids`` (K,) of their actors; ``types`` (K,) index in OSI_TYPES; ``values`` (K, 18) dimension
-    (m), centre (m), roll, pitch, yaw (rad), velocity (m/s), acceleration (m/s2), turning rate
-    about the axes of the global frame (rad/s); ``host`` row of the ego, None without one.
+    ``ids`` (K,) ids of their actors; ``types`` (K,) indices in OSI_TYPES; ``values`` (K, 18)
+    dimension (m), centre (m), roll, pitch, yaw (rad), velocity (m/s), acceleration (m/s2), turning
+    rate about the axes of the global frame (rad/s); ``host`` row of the ego, None without one.
     """
 
     stamp_ns: int
@@ -61,9 +61,9 @@ def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
     """
     Return the objects of a frame, and the ego.
 
-    :param rows: of the frame.
-    :param notes: of what is left out or assumed.
-    :returns: None for a frame that has no time of its own.
+    :param rows: rows of the frame.
+    :param notes: notes of what is left out or assumed.
+    :returns: the objects; None for a frame without a new time.
     """
     if rows.step is Step.REPEATED or rows.stamp_ns is None:
         notes.add('repeated', f'frame {rows.index}')

@@ -9,10 +9,10 @@
 """
 A trace of ASAM OSI that is being written from frames: a GroundTruth for each.
 
-Reference point of an object is the centre of its box. A trace has strictly increasing times, a
-host in each message, and no object that is absent between two of its frames: repeated frames are
-left out, the times of a new run of the simulator follow those of the last one, and an object that
-returns has a new id, or is interpolated in its gap.
+The reference point of an object is the centre of its box. A trace has strictly increasing times, a
+host in each message, and no object with a gap: repeated frames are left out, the times of a new
+run of the simulator follow those of the last one, and an object that returns gets a new id, or is
+interpolated in its gap.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from osi3.osi_groundtruth_pb2 import GroundTruth
     from osi3.osi_object_pb2 import MovingObject, StationaryObject
 
-# Length-delimited messages; all else is MCAP.
+# Suffix of length-delimited messages; all others mean MCAP.
 PLAIN = '.osi'
 _ROLE_CIVIL = 2
-# Between the last frame of a run of the simulator and the first one of the next.
+# Time between the last frame of a run of the simulator and the first one of the next.
 _RUN_GAP_NS = 50_000_000
-# omega-prime recommends 10 Hz; with a tolerance for the rounding of times.
+# omega-prime recommends 10 Hz; this adds a tolerance for the rounding of times.
 _SLOW_NS = 101_000_000
 
 
@@ -53,14 +53,14 @@ class OsiOutput(WholeFile, FrameWriter):
 
     :param path: NAME.osi.mcap, or NAME.osi for length-delimited messages.
     :param force: whether a file of that name may be replaced.
-    :param rate_hz: of interpolated frames; None for the frames as they are.
+    :param rate_hz: rate of interpolated frames, Hz; None for the frames as they are.
     :param fills_gaps: whether an object that is absent for up to 1 s is interpolated; otherwise it
         has a new id when it returns.
-    :param default_class: of actors whose tags name none, one of DEFAULT_CLASSES; ``''`` for
+    :param default_class: class of actors without a class tag, one of DEFAULT_CLASSES; ``''`` for
         ``car`` of vehicles and ``other`` of objects.
-    :param settings: of which default_sizes and ego_tag are used.
+    :param settings: settings; default_sizes and ego_tag are used.
     :param source: name of the recording, for errors.
-    :raises SinkError: where the file cannot be written.
+    :raises SinkError: if the file cannot be written.
     """
 
     def __init__(self, path: str, *, force: bool, rate_hz: float | None = None,
@@ -79,7 +79,7 @@ class OsiOutput(WholeFile, FrameWriter):
         self._resampler = Resampler(rate_hz)
         self._shift_ns = self._last_ns = -1
         self._host: int | None = None
-        # Id of each actor in the trace, the last message that has it, and its time, ns.
+        # For each actor: its id in the trace, the number of its last message, and its time, ns.
         self._ids: dict[int, tuple[int, int, int]] = {}
         self._next_id = 1
         self._mcap: Any = None
@@ -94,21 +94,21 @@ class OsiOutput(WholeFile, FrameWriter):
         """
         Append a frame.
 
-        :param frame: SI, REP-103 axes.
+        :param frame: frame; SI, REP-103 axes.
         """
         self.n_frames += 1
         for rows in self._maker.add(frame):
             self._add(rows)
 
     def complete(self) -> None:
-        """Write the last frames and the end, and wait until everything has reached the disk."""
+        """Write the last frames and the end, and sync the file."""
         if self._handle is not None and not self._handle.closed:
             for rows in self._maker.finish():
                 self._add(rows)
-            for each in () if self._filler is None else self._filler.finish():
-                self._resample(each)
-            for each in self._resampler.finish():
-                self._write_message(each)
+            for objects in () if self._filler is None else self._filler.finish():
+                self._resample(objects)
+            for objects in self._resampler.finish():
+                self._write_message(objects)
             if self.n_frames and not self.n_messages:
                 raise TrajectoryFormatError(self._source, 'no objects', 'at least one')
             if self._mcap is not None:
@@ -123,12 +123,12 @@ class OsiOutput(WholeFile, FrameWriter):
         objects = objects_of(rows, self._notes)
         if objects is None:
             return
-        for each in (objects,) if self._filler is None else self._filler.add(objects):
-            self._resample(each)
+        for filled in (objects,) if self._filler is None else self._filler.add(objects):
+            self._resample(filled)
 
     def _resample(self, objects: OsiFrame) -> None:
-        for each in self._resampler.add(objects):
-            self._write_message(each)
+        for resampled in self._resampler.add(objects):
+            self._write_message(resampled)
 
     def _write_message(self, objects: OsiFrame) -> None:
         stamp_ns = objects.stamp_ns + max(self._shift_ns, 0)
@@ -158,7 +158,7 @@ class OsiOutput(WholeFile, FrameWriter):
         self.n_messages += 1
 
     def _id_of(self, actor: int, stamp_ns: int) -> int:
-        """Return the id of an actor in this message; a new one where it was absent before."""
+        """Return the id of an actor in this message, a new one if it was absent before."""
         known = self._ids.get(actor)
         if known is None or known[1] < self.n_messages - 1:
             if known is not None:
@@ -184,31 +184,31 @@ def _add_objects(message: GroundTruth, objects: OsiFrame, ids: list[int]) -> Non
     """
     Add the objects of a frame to a message.
 
-    :param ids: of the objects in the trace.
+    :param ids: ids of the objects in the trace.
     """
     for id_, type_, row in zip(ids, objects.types.tolist(), objects.values.tolist(), strict=True):
-        own = OSI_TYPES[type_]
-        if own.is_stationary:
+        osi_type = OSI_TYPES[type_]
+        if osi_type.is_stationary:
             still = message.stationary_object.add()
-            still.classification.type = own.number
+            still.classification.type = osi_type.number
             _set_pose(still, id_, row)
             continue
         moving = message.moving_object.add()
-        moving.type = own.number
+        moving.type = osi_type.number
         _set_pose(moving, id_, row)
         base = moving.base
         for vector, begin in ((base.velocity, 9), (base.acceleration, 12)):
             vector.x, vector.y, vector.z = row[begin:begin + 3]
         rate = base.orientation_rate
         rate.roll, rate.pitch, rate.yaw = row[15:18]
-        if own.vehicle:
-            moving.vehicle_classification.type = own.vehicle
+        if osi_type.vehicle:
+            moving.vehicle_classification.type = osi_type.vehicle
             moving.vehicle_classification.role = _ROLE_CIVIL
 
 
-def _set_pose(each: MovingObject | StationaryObject, id_: int, row: list[float]) -> None:
-    each.id.value = id_
-    base = each.base
+def _set_pose(osi_object: MovingObject | StationaryObject, id_: int, row: list[float]) -> None:
+    osi_object.id.value = id_
+    base = osi_object.base
     size, place, angles = base.dimension, base.position, base.orientation
     size.length, size.width, size.height = row[0:3]
     place.x, place.y, place.z = row[3:6]
@@ -219,7 +219,7 @@ def new_trace(path: str, options: WriteOptions) -> OsiOutput:
     """
     Begin a trace; the options are ``resample``, ``gaps`` and ``default_class``.
 
-    :raises SinkError: where the file cannot be written.
+    :raises SinkError: if the file cannot be written.
     """
     values = options.values
     return OsiOutput(

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The beginning of a trace in an MCAP file, as ASAM's trace file format wants it."""
+"""The beginning of a trace in an MCAP file, by ASAM's trace file format."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def begin_trace(handle: BinaryIO, message: type[GroundTruth],
     """
     Begin an indexed file in chunks, with the metadata of a trace.
 
-    :param handle: open for writing.
+    :param handle: file, open for writing.
     :param message: type of the messages.
-    :param version: of OSI.
+    :param version: version of OSI.
     :returns: the writer, and the number of the channel.
     :raises MissingLibraryError: if mcap is not installed.
     """
@@ -56,7 +56,7 @@ def begin_trace(handle: BinaryIO, message: type[GroundTruth],
 
 
 def _definition(message: type[GroundTruth]) -> bytes:
-    """Return the definition of a type and of those that it uses, serialised."""
+    """Return the serialised definitions of a type and of the types that it uses."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     definitions = FileDescriptorSet()
     seen: set[str] = set()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from state_sensor_ros.classes import CLASSES
 
-# Tag of all objects that a trace names stationary.
+# Tag of all stationary objects of a trace.
 STATIONARY = 'stationary'
 # MovingObject.Type. An unknown one is a vehicle.
 _OTHER, _VEHICLE, _PEDESTRIAN, _ANIMAL = 1, 2, 3, 4
@@ -76,7 +76,7 @@ def stationary_tags(stationary_type: int) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class OsiType:
     """
-    What an object is written as.
+    The type of an object in a trace.
 
     ``number`` of MovingObject.Type, or of StationaryObject.Classification.Type if
     ``is_stationary``; ``vehicle`` number of VehicleClassification.Type, 0 for no vehicle.
@@ -100,22 +100,23 @@ _OF_TAGS = {
 _OF_STATIONARY = {tag: OsiType(number, is_stationary=True)
                   for number, tag in _STATIONARY.items()}
 OSI_TYPES: tuple[OsiType, ...] = (
-    *(_OF_CLASSES[each.name] for each in CLASSES), *_OF_TAGS.values(), *_OF_STATIONARY.values())
+    *(_OF_CLASSES[known.name] for known in CLASSES), *_OF_TAGS.values(),
+    *_OF_STATIONARY.values())
 
 
 def type_of(class_index: int, tags: Iterable[str]) -> int:
     """
-    Return what an actor is written as.
+    Return the type of an actor in a trace.
 
-    :param class_index: in CLASSES, of an actor without a tag that says more.
-    :param tags: as sent; compared as a whole, in lower case.
+    :param class_index: index in CLASSES of an actor without a more specific tag.
+    :param tags: tags as sent; compared as a whole, in lower case.
     :returns: index in OSI_TYPES.
     """
     lower = [tag.lower() for tag in tags]
     if STATIONARY in lower:
-        found = next((_OF_STATIONARY[tag] for tag in lower if tag in _OF_STATIONARY),
-                     _OF_STATIONARY['other_structure'])
-        return OSI_TYPES.index(found)
+        stationary = next((_OF_STATIONARY[tag] for tag in lower if tag in _OF_STATIONARY),
+                          _OF_STATIONARY['other_structure'])
+        return OSI_TYPES.index(stationary)
     if CLASSES[class_index].name in ('car', 'unknown'):
         special = next((_OF_TAGS[tag] for tag in lower if tag in _OF_TAGS), None)
         if special is not None:

@@ -9,8 +9,8 @@
 """
 Size limits of a bag, and the errors for a bag that exceeds them or is damaged.
 
-Readers check a declared size before they allocate memory for it: a few bytes of a file can declare
-any size.
+Readers check a declared size before they allocate memory for it, because a few bytes of a file can
+declare any size.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class BagLimits:
     """
     Sizes above which a bag is refused, bytes.
 
-    ``n_bytes`` of a message and of a chunk, also decompressed, and of all definitions together.
+    ``n_bytes`` limit for a message, for a chunk, also decompressed, and for all definitions.
     """
 
-    # Equal to the default of max_frame_bytes: a larger packet cannot have been received.
+    # The default of max_frame_bytes: the node cannot have received a larger packet.
     n_bytes: int = 64 * 1024 * 1024
 
     @property
@@ -61,7 +61,9 @@ class BagError(TrajectoryFormatError):
     A bag is damaged or too large.
 
     :param where: place in one of its files.
-    :param fault: what is wrong there, in a few words; ``''`` for the text of ``found``.
+    :param found: see :class:`StateSensorError`.
+    :param expected: see :class:`StateSensorError`.
+    :param fault: short description of the fault; ``''`` for the text of ``found``.
     """
 
     def __init__(self, where: str, found: str, expected: str, fault: str = '') -> None:
@@ -74,7 +76,7 @@ def damaged(where: str, fault: str) -> BagError:
     Return the error for a violation of a bag's format.
 
     :param where: place in a file.
-    :param fault: what is wrong there, in a few words.
+    :param fault: short description of the fault.
     """
     return BagError(where, f'a damaged bag ({fault})', _REPAIRABLE, fault)
 
@@ -85,7 +87,7 @@ def too_large(where: str, what: str, limit: int) -> BagError:
 
     :param where: place in a file.
     :param what: noun with its article, such as ``a chunk``.
-    :param limit: which it exceeds, bytes.
+    :param limit: limit that it exceeds, bytes.
     """
     found = f'{what} of more than {limit} bytes'
     return BagError(where, found, 'no more than that (--max-bag-bytes; in the node '

@@ -9,7 +9,7 @@
 """Recognition of compressed data by its first bytes; this imports no library."""
 
 ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
-# Of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
+# Magic numbers of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
 _SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
 GZIP_MAGIC = b'\x1f\x8b'
 

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The CRC-32 of two texts one behind the other, from the CRC-32 of each.
+The CRC-32 of two concatenated texts, from the CRC-32 of each.
 
 A CRC-32 is the remainder of a polynomial over GF(2), divided by the polynomial of the standard. To
 append n bytes multiplies the polynomial of the first text by x to the power of 8 n, and adds that
@@ -27,7 +27,7 @@ _ONE = 1 << 31
 
 def combined_crc(first: int, second: int, n_bytes: int) -> int:
     """
-    Return the CRC-32 of two texts one behind the other.
+    Return the CRC-32 of two concatenated texts.
 
     :param first: CRC-32 of the first text.
     :param second: CRC-32 of the second text.

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A gzip or zstd file as the file that was compressed, read in constant memory."""
+"""The decompressed content of a gzip or zstd file, read in constant memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 64 * 1024
 _BLOCK_BYTES = 256 * 1024
 _NO_LIMIT = 2 ** 62
-# More than the blank before the first frame of a trajectory.
+# More than the white space before the first frame of a trajectory.
 _HEAD_BYTES = 4096
 
 
@@ -35,7 +35,7 @@ class DecompressedFile(io.RawIOBase):
 
     A seek backwards decompresses from the beginning.
 
-    :param source: the compressed file, at its beginning; it stays open.
+    :param source: compressed file, at its beginning; it stays open.
     :param compression: ``gzip`` or ``zstd``.
     :ivar n_read: compressed bytes read so far.
     """
@@ -46,7 +46,7 @@ class DecompressedFile(io.RawIOBase):
 
     @property
     def fault(self) -> str:
-        """Return what is wrong behind the last byte that was read, ``''`` for nothing."""
+        """Return a description of the fault after the last byte read, ``''`` for none."""
         return self._stream.fault
 
     @property
@@ -94,10 +94,10 @@ class DecompressedFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """
-        Go to a position; from the end, only to the end itself.
+        Go to a position; of those from the end, only to the end itself.
 
-        :param offset: bytes.
-        :param whence: as :meth:`io.IOBase.seek` has it.
+        :param offset: offset, bytes.
+        :param whence: origin of the offset, as for :meth:`io.IOBase.seek`.
         """
         target = offset + (self._position if whence == os.SEEK_CUR else 0)
         if whence == os.SEEK_END:
@@ -116,8 +116,8 @@ def decompressed(file: BinaryIO) -> tuple[BinaryIO, DecompressedFile | None]:
     """
     Return the content of a file that may be compressed.
 
-    :param file: open for reading, at its beginning; need not be seekable.
-    :returns: the file to read from, and the decompression, None where it is not compressed.
+    :param file: file, open for reading, at its beginning; need not be seekable.
+    :returns: the file to read from, and the decompression, None if it is not compressed.
     """
     if not isinstance(file, io.BufferedReader):
         return file, None
@@ -130,10 +130,10 @@ def decompressed(file: BinaryIO) -> tuple[BinaryIO, DecompressedFile | None]:
 
 def is_compressed_trajectory(path: Path) -> bool:
     """
-    Return whether a file is compressed and begins as JSON does.
+    Return whether a file is compressed and its content begins like JSON.
 
-    :param path: of a file or a folder.
-    :raises OSError: where it cannot be read.
+    :param path: path of a file or a folder.
+    :raises OSError: if it cannot be read.
     """
     if path.is_dir():
         return False

@@ -9,7 +9,7 @@
 """
 Decompression of gzip, zstd and lz4 that stops at a size limit and keeps the data before a fault.
 
-The output grows with the limit, not with the size that the compressed data declares.
+The memory depends on the limit, not on the size that the compressed data declares.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# Of zlib.decompressobj(): with the header and the CRC of gzip.
+# Argument of zlib.decompressobj() for data with the header and the CRC of gzip.
 _GZIP_WINDOW = 31
-# A decompressor returns nothing of the piece in which it finds a fault.
+# A decompressor returns nothing of a piece with a fault.
 _PIECE_BYTES = 64 * 1024
 _FRAME_HEADER_BYTES = 18
 
@@ -49,7 +49,7 @@ class _Decompressor(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """Return the data behind that end."""
+        """Return the data after that end."""
 
     def decompress(self, data: memoryview, max_length: int) -> bytes:
         """Return at most ``max_length`` bytes."""
@@ -69,7 +69,7 @@ class _GzipDecompressor:
 
     @property
     def unused_data(self) -> bytes:
-        """Return the data behind that end."""
+        """Return the data after that end."""
         return self._zlib.unused_data
 
     def decompress(self, data: memoryview, max_length: int) -> bytes:
@@ -90,10 +90,10 @@ def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[
     """
     Decompress data up to the first fault or the limit.
 
-    :param data: one or several frames of the compression.
+    :param data: one or several compressed frames.
     :param compression: ``zstd`` or ``lz4``.
-    :param limit: greatest size of the result, bytes; one more byte is returned of longer data.
-    :returns: the decompressed bytes; the fault that follows them, ``''`` for none.
+    :param limit: greatest size of the result, bytes; of longer data, one more byte is returned.
+    :returns: the decompressed bytes; a description of the fault after them, ``''`` for none.
     """
     view = memoryview(data)
     pieces = (view[at:at + _PIECE_BYTES] for at in range(0, len(view), _PIECE_BYTES))
@@ -106,9 +106,9 @@ def decompress_message(data: bytes, where: str, limit: int) -> bytes:
     Decompress a message that is compressed by zstd.
 
     :param data: the compressed message.
-    :param where: its place, for the error.
+    :param where: place of the message, for the error.
     :param limit: greatest size of the result, bytes.
-    :raises BagError: where it is damaged or larger than ``limit``.
+    :raises BagError: if it is damaged or larger than ``limit``.
     """
     message, fault = decompress(data, 'zstd', limit)
     if fault:
@@ -125,9 +125,9 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
     :param source: path of the compressed file.
     :param target: path of the decompressed file, which is created.
     :param limit: greatest size of ``target``, bytes.
-    :returns: the fault that follows the written data, ``''`` for none.
-    :raises BagError: where the decompressed data is larger than ``limit``.
-    :raises OSError: where a file cannot be read or written.
+    :returns: a description of the fault after the written data, ``''`` for none.
+    :raises BagError: if the decompressed data is larger than ``limit``.
+    :raises OSError: if a file cannot be read or written.
     """
     if _declared_size(source) > limit:
         raise too_large(str(source), 'a compressed file', limit)
@@ -147,11 +147,12 @@ class DecompressedStream:
     """
     Decompressed data, block by block.
 
-    :param pieces: of the compressed data.
-    :param limit: the stream ends with the first block that exceeds it, by one byte.
+    :param pieces: pieces of the compressed data.
+    :param compression: ``gzip``, ``zstd`` or ``lz4``.
+    :param limit: size after which the stream ends, with one byte more, bytes.
     :param block_bytes: greatest size of a block, None for the limit.
-    :ivar fault: what is wrong after the last block, ``''`` for nothing.
-    :ivar is_cut: whether that is a missing end.
+    :ivar fault: description of the fault after the last block, ``''`` for none.
+    :ivar is_cut: whether that fault is a missing end.
     """
 
     def __init__(self, pieces: Iterator[memoryview], compression: str, limit: int, *,
@@ -188,7 +189,7 @@ class DecompressedStream:
                     piece = memoryview(b'')
 
     def _next_frame(self, unused: bytes) -> memoryview | None:
-        """Return where the next frame begins, None at the end; gzip may be padded with zeros."""
+        """Return the data from the next frame on, None at the end; skip zero padding of gzip."""
         piece: memoryview | None = memoryview(unused)
         while piece is not None:
             if self._compression == 'gzip':
@@ -200,7 +201,7 @@ class DecompressedStream:
 
 
 def _declared_size(source: Path) -> int:
-    """Return the size that the first frame of zstd declares, bytes, 0 where it declares none."""
+    """Return the size that the first frame of zstd declares, bytes, 0 if it declares none."""
     with source.open('rb') as file:
         begin = file.read(_FRAME_HEADER_BYTES)
     try:

@@ -28,8 +28,8 @@ class LoadedChunk:
     """
     A chunk in memory.
 
-    :param records: of the chunk, decompressed.
-    :ivar n_bytes: their size.
+    :param records: decompressed records of the chunk.
+    :ivar n_bytes: size of the records, bytes.
     """
 
     def __init__(self, records: memoryview) -> None:
@@ -43,11 +43,11 @@ class LoadedChunk:
         """
         Check all records and note the selected messages.
 
-        :param chunk: its head, whose first and last time contain all log times.
+        :param chunk: its head, between whose first and last time all log times must be.
         :param selected: numbers of channels.
-        :param counts: incremented for each message, by channel.
+        :param counts: number of messages by channel, incremented for each message.
         :returns: opcode and content of each schema and channel.
-        :raises ValueError: where a record is damaged; struct.error likewise.
+        :raises ValueError: if a record is damaged; struct.error likewise.
         """
         records, unpack, message = self._records, MESSAGE_HEAD.unpack_from, Opcode.MESSAGE
         first_ns, last_ns = chunk.first_ns, chunk.last_ns

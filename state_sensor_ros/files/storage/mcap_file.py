@@ -38,11 +38,11 @@ class McapFile:
     """
     An open MCAP file.
 
-    :param path: of the file; it is open until :meth:`close`.
-    :param name: of the file in errors.
-    :param limits: on the sizes of records and chunks.
-    :ivar size: of the file, bytes.
-    :raises OSError: where it cannot be opened.
+    :param path: path of the file; it is open until :meth:`close`.
+    :param name: name of the file in errors.
+    :param limits: limits on the sizes of records and chunks.
+    :ivar size: size of the file, bytes.
+    :raises OSError: if it cannot be opened.
     """
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
@@ -59,8 +59,8 @@ class McapFile:
         """
         Return the error for damage.
 
-        :param offset: of the damage in the file.
-        :param found: what is there, in words.
+        :param offset: offset of the damage in the file.
+        :param found: short description of it.
         """
         return damaged(f'{self.name}: byte {offset}', found)
 
@@ -68,9 +68,9 @@ class McapFile:
         """
         Return bytes of the file.
 
-        :param offset: of the first in the file.
+        :param offset: offset of the first byte in the file.
         :param n_bytes: their number.
-        :raises BagError: where they are more than the limit, or the file ends before.
+        :raises BagError: if they are more than the limit, or the file ends before them.
         """
         if n_bytes > self.limits.n_bytes + _MAX_HEAD_BYTES:
             raise too_large(f'{self.name}: byte {offset}', 'a record', self.limits.n_bytes)
@@ -83,7 +83,7 @@ class McapFile:
         """
         Return the content of a record.
 
-        :param head: of the record.
+        :param head: head of the record.
         :raises BagError: as :meth:`read`.
         """
         return self.read(head.offset + HEAD.size, head.length)
@@ -92,8 +92,8 @@ class McapFile:
         """
         Yield the heads of records up to the footer.
 
-        :param offset: of the first.
-        :raises BagError: where the bytes are no record, or the file ends in one.
+        :param offset: offset of the first head.
+        :raises BagError: if the bytes are not a record, or the file ends in one.
         """
         block, begin = b'', offset
         while True:
@@ -117,8 +117,8 @@ class McapFile:
         """
         Return the fields of a chunk before its data.
 
-        :param head: of the record of the chunk.
-        :raises BagError: where the record is no chunk, or the chunk is too large.
+        :param head: head of the record of the chunk.
+        :raises BagError: if the record is not a chunk, or the chunk is too large.
         """
         start = self.read(head.offset + HEAD.size, min(head.length, CHUNK_HEAD_BYTES))
         try:
@@ -136,10 +136,10 @@ class McapFile:
         """
         Return the records of a chunk, decompressed.
 
-        :param head: of the chunk.
+        :param head: head of the chunk.
         :param chunk: its fields as :meth:`chunk_head` returned them.
-        :param content: of the chunk.
-        :raises BagError: where decompression fails, or size or CRC-32 disagree with ``chunk``.
+        :param content: content of the chunk.
+        :raises BagError: if decompression fails, or size or CRC-32 disagree with ``chunk``.
         """
         where = f'{self.name}: chunk at byte {head.offset}'
         records = content[chunk.begin:]
@@ -173,7 +173,7 @@ class RunningCrc:
         """
         Extend the CRC over ``data``; bytes between its end and ``offset`` are read.
 
-        :param offset: of the data in the file; data before the end of the CRC is ignored.
+        :param offset: offset of the data in the file; data before the end of the CRC is ignored.
         """
         if offset >= self._end:
             self.up_to(offset)
@@ -184,8 +184,8 @@ class RunningCrc:
         """
         Extend the CRC up to an offset and return it.
 
-        :param end: offset in the file, bytes; without effect where the CRC reaches as far already.
-        :returns: of the bytes from ``begin`` to the end of the CRC.
+        :param end: offset in the file, bytes; no effect if the CRC already extends that far.
+        :returns: CRC-32 of the bytes from ``begin`` to its end.
         :raises BagError: as :meth:`McapFile.read`.
         """
         while self._end < end:

@@ -55,7 +55,7 @@ from state_sensor_ros.files.storage.mcap_records import (
 from state_sensor_ros.files.storage.storage_file import StoredMessage, StoredTopic
 
 PROFILE = 'ros2'
-# Limit on the chunks that overlap in time and are in memory together, in chunks of the limit.
+# Limit on chunks in memory together because they overlap in time, as a multiple of that of one.
 _MAX_OVERLAP = 4
 # Enough for bags of hundreds of gigabytes.
 _MAX_CHUNKS = 2**20
@@ -68,14 +68,14 @@ class McapReader:
     """
     An MCAP file, a :class:`Storage`.
 
-    :param path: of the file; it is open until :meth:`close`.
-    :param name: of the file in errors.
-    :param limits: on sizes, as they are read.
-    :param profile: that the file must have; None for any.
-    :ivar topics: by their number in this file.
-    :ivar counts: of messages by the same number.
-    :raises BagError: where the file is damaged or too large.
-    :raises OSError: where it cannot be read.
+    :param path: path of the file; it is open until :meth:`close`.
+    :param name: name of the file in errors.
+    :param limits: limits on sizes.
+    :param profile: required profile of the file; None for any.
+    :ivar topics: topics by their number in this file.
+    :ivar counts: numbers of messages by the same number.
+    :raises BagError: if the file is damaged or too large.
+    :raises OSError: if it cannot be read.
     """
 
     def __init__(self, path: Path, name: str, limits: BagLimits,
@@ -87,7 +87,7 @@ class McapReader:
         self._n_definition_bytes = 0
         # Set once all channels have been read: a further one is damage then.
         self._is_complete = False
-        # Of each chunk: offset, length of its content, first log time in ns.
+        # For each chunk: offset, length of its content, first log time, ns.
         self._chunks = array('Q'), array('Q'), array('Q')
         self._has_loose_messages = False
         self._data_end: Head | None = None
@@ -110,8 +110,7 @@ class McapReader:
         Yield messages in the order of their log times.
 
         :param selected: numbers of topics.
-        :raises BagError: where the file is damaged; after the last message, where some are
-            missing.
+        :raises BagError: if the file is damaged; after the last message, if some are missing.
         """
         counts: Counter[int] = Counter()
         crc = RunningCrc(self._file)
@@ -222,7 +221,7 @@ class McapReader:
         offsets, lengths, times = self._chunks
         waiting = iter(sorted(range(len(times)), key=times.__getitem__))
         i_next = next(waiting, None)
-        # Of each chunk in memory: log time of its next message, ns; its index; that message; the
+        # For each chunk in memory: log time of its next message, ns; its index; that message; the
         # messages after it. The index is unique, so that messages are never compared.
         heap: list[tuple[int, int, StoredMessage, Iterator[StoredMessage]]] = []
 
@@ -276,7 +275,7 @@ class McapReader:
         """
         Yield the messages outside of chunks.
 
-        :raises BagError: where they are not in the order of their log times.
+        :raises BagError: if they are not in the order of their log times.
         """
         before_ns = 0
         for head in self._file.heads():
@@ -305,7 +304,7 @@ def _is_new(records: dict[int, Record], record: Record) -> bool:
     """
     Store a record by its number, unless it is there.
 
-    :raises ValueError: where a different one has its number.
+    :raises ValueError: if a different one has its number.
     """
     stored = records.setdefault(record.id, record)
     if stored != record:
@@ -317,8 +316,8 @@ def topic_of(channel: Channel, schema: Schema | None) -> StoredTopic:
     """
     Return the topic of a channel.
 
-    :param channel: as rosbag2 stores it.
-    :param schema: of its messages, None where the file has none.
+    :param channel: channel, with the metadata of rosbag2.
+    :param schema: schema of its messages, None if the file has none.
     """
     schema = schema or Schema(0, '', '', '')
     return StoredTopic(

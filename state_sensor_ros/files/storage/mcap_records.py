@@ -48,12 +48,12 @@ LEAST_MESSAGE_BYTES = MESSAGE_HEAD.size - HEAD.size
 # A message index up to its entries: head; channel, size of the entries, each a time and an offset.
 INDEX_HEAD = struct.Struct('<BQHI')
 INDEX_ENTRY_BYTES = 16
-# The whole footer: head; offset of the summary, offset of its offsets, CRC-32.
+# The whole footer: head; offset of the summary, offset of the summary offsets, CRC-32.
 FOOTER_RECORD = struct.Struct('<BQQQI')
 CRC = struct.Struct('<I')
 # The CRC of summary and footer covers this much of the footer.
 FOOTER_CRC_AT = FOOTER_RECORD.size - CRC.size
-# The name of a compression is short: the content of a chunk up to its data is no longer.
+# Largest size of the content of a chunk up to its data: names of compressions are short.
 CHUNK_HEAD_BYTES = 64
 
 _U16, _U32, _U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
@@ -63,7 +63,7 @@ _COUNT = struct.Struct('<HQ')
 _FOOTER = struct.Struct('<QQI')
 
 
-# Encodings of schemas whose definitions are not text: these are left out.
+# Encodings of schemas with binary definitions, which are left out.
 _BINARY_ENCODINGS = frozenset(('protobuf', 'flatbuffer'))
 
 
@@ -143,7 +143,7 @@ class _Fields:
     """
     The fields of a record, parsed one after another.
 
-    :raises ValueError: by each method, where the content ends before the field does.
+    :raises ValueError: by each method, if the content ends before the field.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
@@ -173,15 +173,15 @@ class _Fields:
     def texts(self) -> dict[str, str]:
         """Return pairs of texts that follow their 32-bit length in bytes."""
         [length] = self.take(_U32)
-        end, found = self.at + length, {}
+        end, pairs = self.at + length, {}
         while self.at < end:
             key = self.text()
-            found[key] = self.text()
-        return found
+            pairs[key] = self.text()
+        return pairs
 
 
 def text_field(text: str) -> bytes:
-    """Return ``text`` in UTF-8, behind its 32-bit length in bytes."""
+    """Return ``text`` in UTF-8, after its 32-bit length in bytes."""
     data = text.encode()
     return _U32.pack(len(data)) + data
 
@@ -190,8 +190,8 @@ def parse_header(content: bytes) -> str:
     """
     Return the profile that a header names.
 
-    :param content: of the record, for all functions here.
-    :raises ValueError: where the content is not that of such a record, as by all functions here.
+    :param content: content of the record, also in the functions below.
+    :raises ValueError: if the content is not that of such a record, also by those functions.
     """
     return _Fields(content).text()
 
@@ -200,8 +200,8 @@ def parse_schema(content: bytes | memoryview) -> Schema:
     """
     Parse a schema.
 
-    :param content: of the record; may be inside of a chunk.
-    :raises ValueError: where the content is not that of a schema.
+    :param content: content of the record, which may be inside of a chunk.
+    :raises ValueError: if the content is not that of a schema.
     """
     fields = _Fields(content)
     [number] = fields.take(_U16)
@@ -214,8 +214,8 @@ def parse_channel(content: bytes | memoryview) -> Channel:
     """
     Parse a channel.
 
-    :param content: of the record; may be inside of a chunk.
-    :raises ValueError: where the content is not that of a channel.
+    :param content: content of the record, which may be inside of a chunk.
+    :raises ValueError: if the content is not that of a channel.
     """
     fields = _Fields(content)
     [number], [schema] = fields.take(_U16), fields.take(_U16)
@@ -226,7 +226,7 @@ def parse_chunk_head(content: bytes | memoryview) -> ChunkHead:
     """
     Parse the fields of a chunk before its data.
 
-    :param content: its first CHUNK_HEAD_BYTES, or all of it where it is shorter.
+    :param content: its first CHUNK_HEAD_BYTES, or all of it if it is shorter.
     """
     fields = _Fields(content)
     first_ns, last_ns, size, crc = fields.take(_CHUNK_HEAD)
@@ -239,8 +239,8 @@ def parse_statistics(content: bytes | memoryview) -> Statistics:
     """
     Parse statistics.
 
-    :param content: of the record.
-    :raises ValueError: where the content is not that of statistics.
+    :param content: content of the record.
+    :raises ValueError: if the content is not that of statistics.
     """
     fields = _Fields(content)
     n_messages, n_schemas, n_channels, *_ = fields.take(_COUNTS)
@@ -254,9 +254,9 @@ def parse_footer(content: bytes | memoryview) -> tuple[int, int]:
     """
     Return the offset of the summary, 0 for none, and the CRC-32 of summary and footer.
 
-    :param content: of the footer's record.
+    :param content: content of the footer.
     :returns: offset in the file, bytes; CRC-32 of the summary and of the footer before the CRC.
-    :raises ValueError: where the content is too short.
+    :raises ValueError: if the content is too short.
     """
     summary, _, crc = _Fields(content).take(_FOOTER)
     return summary, crc
@@ -266,9 +266,9 @@ def parse_crc(content: bytes | memoryview) -> int:
     """
     Return the CRC-32 at the beginning of a record.
 
-    :param content: of the record DATA_END.
+    :param content: content of the record DATA_END.
     :returns: of all bytes of the file before that record.
-    :raises ValueError: where the content is too short.
+    :raises ValueError: if the content is too short.
     """
     [crc] = _Fields(content).take(CRC)
     return crc

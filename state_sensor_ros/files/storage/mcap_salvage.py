@@ -16,14 +16,14 @@ Records are read in the order of the file. An example with four kinds of damage:
 
 1. A chunk that cannot be decompressed, or whose CRC-32 is wrong, is lost as a whole. The indexes
    after it contain the number of its messages.
-2. Where no record begins, the next one is searched for at each byte. A candidate has the opcode of
-   a chunk or message, and a length below 2**40, whose upper three bytes are zero. A chunk is
+2. If no record begins there, the next one is searched for at each byte. A candidate has the opcode
+   of a chunk or message, and a length below 2**40, whose upper three bytes are zero. A chunk is
    accepted if its sizes agree:    06 | .. .. .. .. .. 00 00 00
 3. A message is accepted if its channel is known and a known opcode follows it.
 4. A chunk that the file ends in is decompressed as far as possible; its whole messages are
    returned.
 
-A summary, where it can be read, provides channels in advance and the number of all messages.
+A summary, if it can be read, provides channels in advance and the number of all messages.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class McapSalvage:
     """
     A damaged MCAP file, a :class:`Salvage`.
 
-    :param path: of the file; it is open until :meth:`close`.
-    :param name: of the file in errors.
-    :param limits: on sizes, as they are read.
-    :raises OSError: where it cannot be opened.
+    :param path: path of the file; it is open until :meth:`close`.
+    :param name: name of the file in errors.
+    :param limits: limits on sizes.
+    :raises OSError: if it cannot be opened.
     """
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
@@ -83,7 +83,7 @@ class McapSalvage:
         self._file = McapFile(path, name, limits)
         self._schemas: dict[int, Schema] = {}
         self._n_definition_bytes = 0
-        # According to the summary.
+        # Number in the summary.
         self._n_messages: int | None = None
         self._n_found = self._n_unknown = self._n_unchecked = 0
         # Offset of the next record.
@@ -187,7 +187,7 @@ class McapSalvage:
         """
         Return the number of messages in a chunk according to its indexes.
 
-        :param offset: of the first index, the end of the chunk.
+        :param offset: offset of the first index, the end of the chunk.
         """
         n_messages = 0
         with suppress(BagError):
@@ -240,8 +240,8 @@ class McapSalvage:
         """
         Move to the next record after damage; yield the messages of a chunk that is cut there.
 
-        :param offset: of the damage.
-        :param fault: what is wrong there, in words.
+        :param offset: offset of the damage.
+        :param fault: short description of it.
         """
         size = self._file.size
         found = self._next_record(offset + 1)
@@ -275,7 +275,7 @@ class McapSalvage:
         self.losses.append(f'the last {n_bytes} of {size} bytes in the chunk at byte {offset}')
 
     def _next_record(self, offset: int) -> int | None:
-        """Return the offset of the first record from an offset on, None where there is none."""
+        """Return the offset of the first record from an offset on, None if there is none."""
         size = self._file.size
         while offset + HEAD.size < size:
             block = self._file.read(offset, min(_BLOCK_BYTES, size - offset))
@@ -300,7 +300,7 @@ class McapSalvage:
             return False
 
     def _check_data_crc(self) -> None:
-        """Note a wrong CRC of the data section, where no other CRC has covered a message."""
+        """Note a wrong CRC of the data section, if some message has no other CRC."""
         if self._data_end is None or self._data_end.opcode != Opcode.DATA_END or self.losses \
                 or not self._n_unchecked:
             return

@@ -43,7 +43,7 @@ from state_sensor_ros.files.storage.mcap_records import (
 
 ENCODINGS = {MessageDefinitionFormat.MSG: 'ros2msg', MessageDefinitionFormat.IDL: 'ros2idl',
              MessageDefinitionFormat.NONE: ''}
-# In the header, for readers that work around the faults of writers.
+# Name in the header, by which readers work around the faults of writers.
 _LIBRARY = 'state_sensor_ros'
 _MAX_TIME_NS = 2**63 - 1
 _CHUNK_HEAD = struct.Struct('<BQQQQIIQ')
@@ -58,13 +58,13 @@ _METADATA, _METADATA_KEY = 'rosbag2', 'serialized_metadata'
 
 class _FrameLayout:
     """
-    The heads of the messages of one log time, and where the messages begin.
+    The heads of the messages of one log time, and the offsets of the messages.
 
-    A frame has the topics and sizes of the frame before in most cases: its heads differ in the
+    In most cases, a frame has the topics and sizes of the frame before: its heads differ in the
     time only.
 
     :param connections: the topics of the messages.
-    :param sizes: of their data, bytes.
+    :param sizes: sizes of their data, bytes.
     """
 
     def __init__(self, connections: Sequence[Connection], sizes: list[int]) -> None:
@@ -86,7 +86,7 @@ class _FrameLayout:
                 for begin in range(0, len(text), MESSAGE_HEAD.size)]
 
     def begins(self, offset: int) -> bytes:
-        """Return where the messages begin, uint64 each, the first of them at ``offset``."""
+        """Return the offsets of the messages, uint64 each, the first one being ``offset``."""
         return (self._begins + np.uint64(offset)).tobytes()
 
 
@@ -110,7 +110,7 @@ class _MessageIndex:
 
     def by_channel(self) -> list[tuple[int, bytes]]:
         """
-        Return each channel with its entries, a time and an offset each, 16 bytes.
+        Return each channel with its entries of 16 bytes, a time and an offset.
 
         The channels are in the order of their first messages.
         """
@@ -132,9 +132,9 @@ class McapStorageWriter:
     The heads of all messages of a frame are packed with one call, and the buffer of a chunk is
     written without a copy and used again.
 
-    :param path: folder of the bag; the file is named after it as rosbag2 does.
-    :ivar path: of the file.
-    :raises OSError: where the file cannot be written, by all methods.
+    :param path: folder of the bag, from whose name rosbag2 derives that of the file.
+    :ivar path: path of the file.
+    :raises OSError: if the file cannot be written, by all methods.
     """
 
     def __init__(self, path: Path) -> None:
@@ -159,7 +159,7 @@ class McapStorageWriter:
 
     def add_msgtype(self, connection: Connection) -> None:
         """
-        Write the definition of a type, an empty one where there is none.
+        Write the definition of a type, an empty one if there is none.
 
         :param connection: a topic of the type.
         """
@@ -173,9 +173,9 @@ class McapStorageWriter:
         """
         Write a topic.
 
-        :param connection: of a type that :meth:`add_msgtype` was called with.
-        :param qos: its offered profiles, YAML.
-        :raises OverflowError: where MCAP has no number for it.
+        :param connection: topic whose type :meth:`add_msgtype` has written.
+        :param qos: its offered profiles as YAML.
+        :raises OverflowError: if MCAP has no number for it.
         """
         if connection.id >= 2**16:
             raise OverflowError(f'the channel {connection.id}')
@@ -195,9 +195,9 @@ class McapStorageWriter:
 
         :param connection: its topic.
         :param timestamp: its log time, ns.
-        :param data: serialised.
+        :param data: serialised message.
         :param publish_ns: its time of publishing, ns; None for the log time.
-        :param sequence: its number at the publisher, 0 where unknown.
+        :param sequence: its number at the publisher, 0 if unknown.
         """
         self._note_time(timestamp)
         number, file = connection.id, self._chunk
@@ -215,9 +215,9 @@ class McapStorageWriter:
         """
         Write messages of one log time, in a fifth of the time of as many calls of :meth:`write`.
 
-        :param connections: the topic of each; must not be changed afterwards.
-        :param timestamp: their log time and time of publishing, ns.
-        :param data: of each, serialised.
+        :param connections: topic of each message; must not be changed afterwards.
+        :param timestamp: their log time, which is also their time of publishing, ns.
+        :param data: serialised messages.
         """
         sizes = list(map(len, data))
         if connections is not self._layout.connections or sizes != self._layout.sizes:
@@ -226,8 +226,8 @@ class McapStorageWriter:
         offset = file.tell()
         if offset + layout.n_bytes > _CHUNK_BYTES:
             # The chunk ends with one of these messages.
-            for connection, own in zip(connections, data, strict=True):
-                self.write(connection, timestamp, own)
+            for connection, message in zip(connections, data, strict=True):
+                self.write(connection, timestamp, message)
             return
         self._note_time(timestamp)
         self._index.add_frame(layout, timestamp, offset)
@@ -285,7 +285,7 @@ class McapStorageWriter:
         """
         Write the last chunk, the metadata, the summary, and the CRCs of data and summary.
 
-        :param version: of metadata.yaml, which ``metadata`` contains.
+        :param version: version of metadata.yaml, which ``metadata`` contains.
         :param metadata: its text.
         """
         if self._chunk.tell():

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-A file whose position belongs to the object, not to the operating system's open file.
+A file whose position is kept by the object, not by the operating system.
 
-Processes share the position of a file that was opened before a fork: each would read what the
-others leave.
+Processes share the position of a file that was opened before a fork: each would get only a part of
+the data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _PositionedFile(io.RawIOBase):
     """
     A regular file.
 
-    :param descriptor: open for reading; closed with this object.
+    :param descriptor: descriptor, open for reading; closed with this object.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -58,8 +58,8 @@ class _PositionedFile(io.RawIOBase):
         """
         Go to a position.
 
-        :param offset: bytes.
-        :param whence: as :meth:`io.IOBase.seek` has it.
+        :param offset: offset, bytes.
+        :param whence: origin of the offset, as for :meth:`io.IOBase.seek`.
         """
         begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
         if begin is None:

@@ -26,7 +26,7 @@ from state_sensor_ros.files.storage.storage_file import StoredMessage, StoredTop
 
 MAX_TOPICS = 65535
 LOG_SUFFIXES = ('-wal', '-journal')
-# Characters of the default value of a column.
+# Largest number of characters of the default value of a column.
 _MAX_DEFAULT = 100
 # The first bytes of a journal with pages to be written back; a finished one begins with zeros.
 _JOURNAL = bytes.fromhex('d9d505f920a163d7')
@@ -36,12 +36,12 @@ class SqliteReader:
     """
     An SQLite file of rosbag2, a :class:`Storage`.
 
-    :param path: of the file; it is open until :meth:`close`.
-    :param name: of the file in errors.
-    :param limits: on sizes, as they are read.
-    :ivar topics: by their number in this file.
-    :ivar counts: of messages by the same number.
-    :raises BagError: where the file is damaged or too large.
+    :param path: path of the file; it is open until :meth:`close`.
+    :param name: name of the file in errors.
+    :param limits: limits on sizes.
+    :ivar topics: topics by their number in this file.
+    :ivar counts: numbers of messages by the same number.
+    :raises BagError: if the file is damaged or too large.
     """
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
@@ -70,8 +70,7 @@ class SqliteReader:
         Yield messages in the order of their log times.
 
         :param selected: numbers of topics.
-        :raises BagError: where the file is damaged; after the last message, where some are
-            missing.
+        :raises BagError: if the file is damaged; after the last message, if some are missing.
         """
         places = ','.join('?' * len(selected))
         n_messages = 0
@@ -103,11 +102,11 @@ class SqliteReader:
 
 def unfinished_log(path: Path) -> Path | None:
     """
-    Return the log that a program that did not close the database left beside it.
+    Return the log beside a database that a program did not close.
 
-    :param path: of the database.
-    :returns: a write-ahead log or a journal with content; None where there is none.
-    :raises OSError: where a log cannot be read.
+    :param path: path of the database.
+    :returns: a write-ahead log or a journal with content; None if there is none.
+    :raises OSError: if a log cannot be read.
     """
     wal, journal = (Path(f'{path}{suffix}') for suffix in LOG_SUFFIXES)
     if wal.is_file() and wal.stat().st_size:
@@ -122,10 +121,10 @@ def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.C
     """
     Open a database from an untrusted source.
 
-    :param path: of the file.
-    :param limits: on the size of a value.
+    :param path: path of the file.
+    :param limits: limits on the size of a value.
     :param is_copy: whether SQLite may change it, to apply its logs.
-    :raises apsw.Error: where it cannot be opened.
+    :raises apsw.Error: if it cannot be opened.
     """
     access = apsw.SQLITE_OPEN_READWRITE if is_copy else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(path.absolute().as_uri() + ('' if is_copy else '?immutable=1'),
@@ -142,13 +141,13 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
     """
     Return the topics of a database by their numbers.
 
-    :param connection: as :func:`connected` returned it.
-    :param name: of the file in errors.
-    :param limits: on the size of all definitions.
-    :param errors: what becomes of text that is not UTF-8, as :meth:`bytes.decode` has it.
+    :param connection: database, from :func:`connected`.
+    :param name: name of the file in errors.
+    :param limits: limits on the size of all definitions.
+    :param errors: treatment of text that is not UTF-8, as for :meth:`bytes.decode`.
     :raises UnicodeDecodeError: if text is not UTF-8 and ``errors`` is strict.
-    :raises BagError: where it lacks the tables of rosbag2, or they hold too much.
-    :raises apsw.Error: where it cannot be read.
+    :raises BagError: if it lacks the tables of rosbag2, or they are too large.
+    :raises apsw.Error: if it cannot be read.
     """
     n_bytes = 0
 
@@ -161,7 +160,7 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
             yield row
 
     def texts(columns: Iterable[str], rest: str) -> Iterator[list[str]]:
-        # As bytes: a text may be any.
+        # As bytes, because the text may not be UTF-8.
         for row in rows(f'SELECT {", ".join(f"CAST({column} AS BLOB)" for column in columns)} '
                         f'FROM {rest}'):
             yield [value.decode(errors=errors) if isinstance(value, bytes) else ''
@@ -173,7 +172,7 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
     if not {'topics', 'messages'} <= tables:
         raise damaged(name, 'a database without the tables topics and messages')
     for table in {'topics', 'messages', 'message_definitions'} & tables:
-        # A few bytes of the schema are a value of any size in each row.
+        # A few bytes of the schema can produce a value of any size in each row.
         if any(True for _ in rows(f"SELECT 1 FROM pragma_table_xinfo('{table}') WHERE hidden > 1 "
                                   f'OR length(dflt_value) > {_MAX_DEFAULT}')):
             raise damaged(name, f'a table {table} with computed columns')

@@ -39,13 +39,13 @@ from state_sensor_ros.files.storage.sqlite_reader import (
 from state_sensor_ros.files.storage.storage_file import Recovered, StoredTopic
 from state_sensor_ros.files.whole.temporary import temporary_folder
 
-# The search advances row by row this far: a page has fewer rows.
+# Number of rows that the search tries one by one: a page has fewer rows.
 _N_SINGLE_STEPS = 2000
 _FIRST_ROW, _LAST_ROW = -2**63, 2**62
 _ROWS = 'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? ORDER BY rowid'
-# A text in a row may be no UTF-8.
+# Text in a row may not be UTF-8.
 _FAULTS = (apsw.Error, UnicodeDecodeError)
-# Stands for the number of a row where there is none.
+# Result of a search that finds no row.
 _NO_ROW = 2**63 - 1
 
 
@@ -53,11 +53,11 @@ class SqliteSalvage:
     """
     A damaged SQLite file, a :class:`Salvage`.
 
-    :param path: of the file; it is open until :meth:`close`.
-    :param name: of the file in errors.
-    :param limits: on sizes, as they are read.
-    :raises BagError: where the tables cannot be read.
-    :raises OSError: where it cannot be copied.
+    :param path: path of the file; it is open until :meth:`close`.
+    :param name: name of the file in errors.
+    :param limits: limits on sizes.
+    :raises BagError: if the tables cannot be read.
+    :raises OSError: if it cannot be copied.
     """
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
@@ -125,7 +125,7 @@ class SqliteSalvage:
 
     def _first_row(self) -> int:
         """Return the number to begin at: 1 as rosbag2 does, or that of a row before it."""
-        # Where the first page is malformed, from some number on the rows are readable.
+        # If the first page is malformed, rows are readable from some number on.
         for first in (_FIRST_ROW, *(-2**i for i in range(62, -1, -1))):
             found = self._first_from(first)
             if found is not None:
@@ -143,10 +143,10 @@ class SqliteSalvage:
 
     def _next_row(self, row: int, fault: str) -> int | None:
         """
-        Return the number of the next readable row, None where there is none; note the loss.
+        Return the number of the next readable row, None if there is none; note the loss.
 
-        :param row: which could not be read.
-        :param fault: why not, in words.
+        :param row: number of the row that could not be read.
+        :param fault: reason.
         """
         last, step = row, 1
         while last <= _LAST_ROW - step:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""SQLite files as rosbags writes them, with commits while they are written."""
+"""Writer of the SQLite files of bags: that of rosbags, with commits in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import sqlite3
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 
-# A killed program loses the messages after the last commit.
+# Size of the messages in a commit; a killed program loses those after the last one.
 _COMMIT_BYTES = 4 * 1024 * 1024
 
 
@@ -28,14 +28,14 @@ class SqliteStorageWriter(Sqlite3Writer):
 
     No commit waits for the disk: as with MCAP, the file is synced once it is complete.
 
-    :param path: folder of the bag; the file is named after it as rosbag2 does.
-    :raises sqlite3.Error: where the file cannot be written, by all methods.
+    :param path: folder of the bag, from whose name rosbag2 derives that of the file.
+    :raises sqlite3.Error: if the file cannot be written, by all methods.
     """
 
     def __init__(self, path: Path) -> None:
-        # Not by the base class, whose name of the file `ros2 bag reindex` does not find.
+        # Without the base constructor, whose file name `ros2 bag reindex` does not find.
         self.path = path / f'{path.name}_0.db3'
-        # A recorder opens and completes it in another thread than the one that writes.
+        # A recorder writes in one thread, and opens and completes the file in another.
         self.conn = sqlite3.connect(self.path, check_same_thread=False)
         self.conn.executescript(self.SQLITE_SCHEMA)
         self.cursor = self.conn.cursor()
@@ -58,8 +58,8 @@ class SqliteStorageWriter(Sqlite3Writer):
 
         :param connection: its topic.
         :param timestamp: its log time, ns.
-        :param data: serialised.
-        :param publish_ns: not stored, as ``sequence``: the table has no columns for them.
+        :param data: serialised message.
+        :param publish_ns: not stored, like ``sequence``: the table has no columns for them.
         """
         super().write(connection, timestamp, data)
         self._count(len(data))
@@ -69,9 +69,9 @@ class SqliteStorageWriter(Sqlite3Writer):
         """
         Write messages of one log time.
 
-        :param connections: the topic of each.
+        :param connections: topic of each message.
         :param timestamp: their log time, ns.
-        :param data: of each, serialised.
+        :param data: serialised messages.
         """
         self.cursor.executemany(
             'INSERT INTO messages (topic_id, timestamp, data) VALUES(?, ?, ?)',

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Interfaces of a storage file of a bag, the same for MCAP and SQLite: to read and to salvage."""
+"""Interfaces of a storage file of a bag, MCAP or SQLite: to read it, and to salvage it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoredTopic:
     A topic in a storage file.
 
     ``definition`` of its type, in the language ``encoding`` (``ros2msg``, ``ros2idl``, ``''``);
-    ``type_hash`` RIHS01 or ``''``; ``serialization`` such as ``cdr``; ``qos`` offered profiles,
+    ``type_hash`` RIHS01 or ``''``; ``serialization`` such as ``cdr``; ``qos`` offered profiles as
     YAML.
     """
 
@@ -44,7 +44,7 @@ class Recovered(NamedTuple):
     """
     A message of a damaged bag.
 
-    ``log_ns`` and ``publish_ns`` its times, ns; ``publish_ns`` None and ``sequence`` 0 where the
+    ``log_ns`` and ``publish_ns`` its times, ns; ``publish_ns`` None and ``sequence`` 0 if the
     file does not store them.
     """
 
@@ -59,8 +59,8 @@ class Salvage(Protocol):
     """
     Recovery of a storage file.
 
-    ``topics`` found so far, by number; complete after the last message: ``losses`` data that
-    could not be read, and ``defects`` other faults, each in words.
+    ``topics`` topics found so far, by number; ``losses`` descriptions of data that could not be
+    read, and ``defects`` of other faults, both complete after the last message.
     """
 
     topics: dict[int, StoredTopic]
@@ -69,7 +69,7 @@ class Salvage(Protocol):
 
     @property
     def n_lost(self) -> int | None:
-        """Return the number of lost messages, None where it is unknown."""
+        """Return the number of lost messages, None if it is unknown."""
 
     def messages(self) -> Iterator[Recovered]:
         """Yield all readable messages in the order of the file."""
@@ -93,7 +93,7 @@ class Storage(Protocol):
         Yield messages in the order of their log times.
 
         :param selected: numbers of topics.
-        :raises BagError: where the file is damaged.
+        :raises BagError: if the file is damaged.
         """
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ _SIZE, _COMPRESSED_SIZE = 2, 3
 _DATA, _DATA_V2 = 5, 8
 _N_VALUES = 1
 _ENCODING = {_DATA: 2, _DATA_V2: 4}
-# A text is what the one before it begins with, and some bytes: a few bytes become any number.
+# Each text repeats the beginning of the one before it: a few bytes can expand to any size.
 _DELTA_BYTE_ARRAY = 7
 _MAX_HEADER_BYTES = 64 * 1024
 # Of Thrift's compact protocol.
@@ -53,15 +53,15 @@ def check_pages(path: Path, columns: set[str], limits: BagLimits) -> None:
     Check the sizes of the columns that are read, row group by row group.
 
     :param path: path of the file.
-    :param columns: names of the top level.
-    :param limits: on a page; the texts and the nested values of a row group may have four times
-        as many bytes.
+    :param columns: names of the columns, without those of nested ones.
+    :param limits: limits on a page; the texts and the nested values of a row group may have four
+        times as many bytes.
     :raises TrajectoryFormatError: if one declares more, or has an encoding without a limit.
     :raises ValueError: if the metadata or a page header is damaged.
     :raises OSError: if the file cannot be read.
     """
     with path.open('rb') as file:
-        # pyarrow ends the process where it reads damaged metadata of a column.
+        # pyarrow aborts the process when it reads damaged metadata of a column.
         for group in _list(_footer(file), _ROW_GROUPS):
             for chunk in _list(group, _CHUNKS):
                 column = chunk.get(_METADATA) if isinstance(chunk, dict) else None
@@ -82,7 +82,7 @@ def _footer(file: BinaryIO) -> Fields:
 
 def _check_column(file: BinaryIO, column: object, where: str, limits: BagLimits, *,
                   is_nested: bool) -> None:
-    """Check the pages of a column of a row group, as far as they are read."""
+    """Check the pages of a column of a row group that are read."""
     begin, dictionary = _number(column, _DATA_OFFSET), _number(column, _DICTIONARY_OFFSET, 0)
     if dictionary:
         begin = min(begin, dictionary)
@@ -128,7 +128,7 @@ class _Struct:
     """
     A struct in Thrift's compact protocol.
 
-    :param data: the struct, and what follows it.
+    :param data: struct, and the data after it.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -146,7 +146,7 @@ class _Struct:
         number = 0
         while (head := self._byte()) & 15 != _STOP:
             number = number + (head >> 4) if head >> 4 else self._integer()
-            # A flag is its own type.
+            # The type of a flag is its value.
             fields[number] = head & 15 == _TRUE if head & 15 in _FLAGS \
                 else self._value(head & 15, depth)
         return fields
@@ -167,7 +167,7 @@ class _Struct:
         if kind in (_LIST, _SET):
             head = self._byte()
             n_values = head >> 4 if head >> 4 < 15 else self._unsigned()
-            # Each takes at least a byte: an end of the data ends a list of any declared length.
+            # Each value has at least a byte: the end of the data limits any declared length.
             return [self._value(head & 15, depth + 1) for _ in range(n_values)]
         raise ValueError(_DAMAGED)
 

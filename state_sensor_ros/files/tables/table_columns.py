@@ -86,9 +86,9 @@ def selected(names: Iterable[str] | None) -> tuple[TableColumn, ...]:
     """
     Return columns by name.
 
-    :param names: in any order, None for all.
-    :returns: in the order of the table.
-    :raises ConfigError: where there is no such column, or none is named.
+    :param names: names of columns in any order, None for all.
+    :returns: columns in the order of the table.
+    :raises ConfigError: if there is no such column, or ``names`` is empty.
     """
     if names is None:
         return COLUMNS
@@ -106,8 +106,8 @@ def new_schema(columns: Iterable[TableColumn], *, source: str, form: str, genera
     Return the schema of a table, with units and the source in its metadata.
 
     :param source: name of the recording.
-    :param form: of the recording, in words.
-    :param generation: of its first frame.
+    :param form: format of the recording in words.
+    :param generation: generation of its first frame.
     :param default_sizes: length, width and height of each class without a box, m.
     """
     import pyarrow as pa

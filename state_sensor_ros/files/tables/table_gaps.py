@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What a table has no column for, and the topics of a bag that therefore differ or are missing."""
+"""The parts of a frame without a column in tables, and the topics that differ or are missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OBJECTS = 'objects of --outputs'
 
 @dataclass(frozen=True, slots=True)
 class TableGap:
-    """Parts of a frame without a column, in words, and the topics of a bag that have them."""
+    """Description of parts of a frame without a column, and the topics of a bag with them."""
 
     parts: str
     topics: tuple[str, ...]
@@ -35,11 +35,11 @@ class TableGap:
 
 def gaps_of(table: TableRecording, settings: Settings, *, has_own: bool) -> list[TableGap]:
     """
-    Return what the frames of a table lack.
+    Return the parts of frames that a table lacks.
 
-    :param table: also one with some of the columns.
-    :param settings: of the bag to write; topics that they switch off are not named.
-    :param has_own: whether its simulator has topics of its own.
+    :param table: table, possibly with some of the columns only.
+    :param settings: settings of the bag to write; topics that they switch off are not named.
+    :param has_own: whether the table's simulator has its own topics.
     """
     frame = (FRAME_TOPIC.name,) if settings.frame else ()
     has_stack = 'autoware' in settings.outputs

@@ -45,7 +45,7 @@ GROUP_ROWS = 100_000
 # The parts of a frame that have columns.
 NEEDS = Needs(wheels=False, inputs=False, appearance=False)
 _KINDS = ('object', 'vehicle')
-# Between the tags of an actor, in CSV.
+# Separates the tags of an actor in CSV.
 TAG_SEPARATOR = ';'
 
 
@@ -55,9 +55,9 @@ class TableBuilder:
 
     :param columns: names, None for all.
     :param source: name of the recording.
-    :param form: of the recording, in words.
-    :param settings: of which default_sizes and ego_tag are used.
-    :raises ConfigError: where there is no such column.
+    :param form: format of the recording in words.
+    :param settings: settings; default_sizes and ego_tag are used.
+    :raises ConfigError: if there is no such column.
     """
 
     def __init__(self, columns: Iterable[str] | None, *, source: str, form: str,
@@ -83,7 +83,7 @@ class TableBuilder:
         """
         Add a frame.
 
-        :param frame: SI, REP-103 axes; the next one in time.
+        :param frame: next frame in time; SI, REP-103 axes.
         :returns: a batch for each group of enough rows.
         """
         if not self.n_frames:
@@ -120,8 +120,8 @@ class _Arrays:
     The columns of some frames as Arrow arrays.
 
     :param arrow: the module pyarrow.
-    :param frames: at least one row.
-    :param names: numbers of names so far, added to.
+    :param frames: frames with at least one row together.
+    :param names: numbers of names so far; new names are added.
     """
 
     def __init__(self, arrow: Any, frames: Sequence[FrameRows],  # noqa: ANN401
@@ -152,16 +152,16 @@ class _Arrays:
         """
         Return numbers or flags as an Arrow array.
 
-        ``pyarrow.array`` would import pandas where that is installed, a fifth of the time of a
-        conversion of a minute.
+        ``pyarrow.array`` would import pandas if that is installed, which takes a fifth of the time
+        of converting a minute.
 
         :param values: (N,) of any type of numbers, or bool.
-        :param known: (N,) bool, False where the column has null; None for nowhere.
+        :param known: (N,) bool, False if the column has null; None for nowhere.
         """
         def buffer(flags: npt.NDArray[Any]) -> Any:  # noqa: ANN401
             return self._arrow.py_buffer(np.packbits(flags, bitorder='little'))
 
-        # A column of a table of rows is not contiguous.
+        # A column of a block of rows is not contiguous.
         data = buffer(values) if values.dtype == np.bool_ else self._arrow.py_buffer(
             np.ascontiguousarray(values))
         return self._arrow.Array.from_buffers(
@@ -178,19 +178,19 @@ class _Arrays:
         return np.concatenate([getattr(rows.actors, part) for rows in self._frames])
 
     def _of_each(self, made: Callable[[ActorColumns], Any]) -> list[Any]:
-        """Return what ``made`` returns for the actors of each frame; equal ones are made once."""
+        """Return the result of ``made`` for the actors of each frame, once for equal actors."""
         parts, last = [], None
-        found: Any = None
+        part: Any = None
         for rows in self._frames:
             if rows.actors is not last:
                 last = rows.actors
-                found = made(last)
-            parts.append(found)
+                part = made(last)
+            parts.append(part)
         return parts
 
     def _texts_of_each(
             self, texts: Callable[[ActorColumns], Iterable[str]]) -> Any:  # noqa: ANN401
-        # Array.take would load pyarrow.compute, a twentieth of the conversion of a minute.
+        # Array.take would import pyarrow.compute: a twentieth of the time of converting a minute.
         return self._arrow.concat_arrays(
             self._of_each(lambda actors: _texts(self._arrow, texts(actors))))
 
@@ -230,7 +230,7 @@ class _Arrays:
 
     def _class(self) -> Any:  # noqa: ANN401
         return self._texts_of_each(
-            lambda actors: [CLASSES[each].name for each in actors.classes.tolist()])
+            lambda actors: [CLASSES[number].name for number in actors.classes.tolist()])
 
     def _tag_lists(self) -> Any:  # noqa: ANN401
         def lists(actors: ActorColumns) -> Any:  # noqa: ANN401
@@ -246,7 +246,7 @@ class _Arrays:
 
 
 def _texts(arrow: Any, texts: Iterable[str]) -> Any:  # noqa: ANN401
-    """Return strings as an Arrow array, without pandas like numbers."""
+    """Return strings as an Arrow array, without importing pandas."""
     encoded = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return arrow.Array.from_buffers(
@@ -262,13 +262,13 @@ class TableOutput(WholeFile, FrameWriter):
     :param force: whether a file of that name may be replaced.
     :param columns: names, None for all.
     :param source: name of the recording.
-    :param form: of the recording, in words.
-    :param settings: of which default_sizes and ego_tag are used.
-    :raises ConfigError: where there is no such column.
-    :raises SinkError: where the file cannot be written.
+    :param form: format of the recording in words.
+    :param settings: settings; default_sizes and ego_tag are used.
+    :raises ConfigError: if there is no such column.
+    :raises SinkError: if the file cannot be written.
     """
 
-    # Half of the time: a table has no column of the other parts.
+    # This saves half of the time: the other parts have no columns.
     needs = NEEDS
 
     def __init__(self, path: str, *, force: bool, columns: Iterable[str] | None, source: str,
@@ -283,15 +283,15 @@ class TableOutput(WholeFile, FrameWriter):
         """
         Append the rows of a frame.
 
-        :param frame: SI, REP-103 axes.
-        :raises OSError: where the file cannot be written.
+        :param frame: frame; SI, REP-103 axes.
+        :raises OSError: if the file cannot be written.
         """
         self.n_frames += 1
         for batch in self._builder.add(frame):
             self._write(batch)
 
     def complete(self) -> None:
-        """Write the last rows and the end, and wait until everything has reached the disk."""
+        """Write the last rows and the end, and sync the file."""
         if self._handle is None or not self._handle.closed:
             if self._writer is None or self._builder.n_frames:
                 for batch in self._builder.finish():
@@ -304,7 +304,7 @@ class TableOutput(WholeFile, FrameWriter):
         return super().salvage() if self._is_parquet else self.kept()
 
     def abort(self) -> None:
-        """Close the file and remove what was written."""
+        """Close the file and remove the written data."""
         if self._writer is not None:
             with suppress(OSError, ValueError):
                 self._writer.close()
@@ -314,7 +314,7 @@ class TableOutput(WholeFile, FrameWriter):
         if self._is_parquet:
             if self._writer is None:
                 from pyarrow.parquet import ParquetWriter
-                # Snappy, as pandas: half of the size of none, a third of the time of zstd.
+                # Snappy, as in pandas: half of the uncompressed size, a third of the time of zstd.
                 self._writer = ParquetWriter(self.handle, self._builder.schema,
                                              compression='snappy', write_page_checksum=True)
             self._writer.write_batch(batch, row_group_size=max(batch.num_rows, 1))
@@ -330,8 +330,8 @@ def new_table(path: str, options: WriteOptions) -> TableOutput:
     """
     Begin a table, with the columns that the option ``columns`` names.
 
-    :raises ConfigError: where there is no such column.
-    :raises SinkError: where the file cannot be written.
+    :raises ConfigError: if there is no such column.
+    :raises SinkError: if the file cannot be written.
     """
     text = options.values.get('columns')
     return TableOutput(
@@ -341,7 +341,7 @@ def new_table(path: str, options: WriteOptions) -> TableOutput:
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch as CSV can have it: names and tags as text, nothing for NaN."""
+    """Return a batch for CSV: names and tags as text, empty values for NaN."""
     import pyarrow as pa
     import pyarrow.compute as pc
     arrays, names = [], batch.schema.names

@@ -9,8 +9,8 @@
 """
 A table in a Parquet file as a recording: its rows back to frames, in constant memory.
 
-The payload of a frame is its rows as an Arrow message. An actor has a box along its own axes
-where its centre and size are not those that an actor of its class has without a box.
+The payload of a frame is its rows as an Arrow message. An actor gets a box along its own axes if
+its centre and size differ from those that an actor of its class has without a box.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ if TYPE_CHECKING:
 
 _KINEMATICS = (
     'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
-# Without one of these a row is no actor of a frame.
+# Columns that an actor of a frame needs.
 NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *CHANGES, *LANE_IDS, 's')
-# The only velocity of sources that measure no other; without it, it is unknown.
+# The only velocity from sources that measure no other; the column may be missing.
 _SPEED = 'speed'
-# Names of the roads; without it, they have none.
+# Names of the roads; the column may be missing.
 _ROAD = 'road'
-# Of the boxes; all of them or none is used.
+# Columns of the boxes, which are used together or not at all.
 BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 _BATCH_ROWS = 50_000
 _WITHOUT_NULL = ('frame', 'name', 'kind')
@@ -89,10 +89,10 @@ class TableRecording:
     """
     The rows of a Parquet file as frames.
 
-    :param path: of the file.
-    :param limits: sizes above which it is refused: of a page and of the rows of a frame.
-    :ivar missing: columns of boxes that it lacks.
-    :raises TrajectoryFormatError: where it is no such table, or lacks columns of a frame.
+    :param path: path of the file.
+    :param limits: limits on the sizes of a page and of the rows of a frame.
+    :ivar missing: columns of boxes that the table lacks.
+    :raises TrajectoryFormatError: if it is not such a table, or lacks columns of a frame.
     """
 
     unit = 'frame'
@@ -105,10 +105,10 @@ class TableRecording:
         self.name = str(path)
         self.cut: TruncatedError | None = None
         self._limits = limits
-        # Damaged files make pyarrow raise many others.
+        # Damaged files make pyarrow raise many types of errors.
         self._failures = (pa.ArrowException, OSError, ValueError, TypeError, KeyError,
                           IndexError, OverflowError)
-        # A name that is not UTF-8 is none for pyarrow.
+        # pyarrow refuses a name that is not UTF-8.
         self._handle = _opened(path)
         try:
             self._open(path)
@@ -121,7 +121,7 @@ class TableRecording:
         self.decoder = self.new_decoder()
 
     def _open(self, path: Path) -> None:
-        """Read the metadata, and check what the rest of it depends on."""
+        """Read the metadata, and check columns, types and sizes."""
         from pyarrow import parquet
         file = parquet.ParquetFile(self._handle)
         schema, metadata = file.schema_arrow, file.schema_arrow.metadata or {}
@@ -146,7 +146,7 @@ class TableRecording:
             self._handle, read_dictionary=texts, page_checksum_verification=True)
 
     def _check_type(self, name: str, types: list[pa.DataType]) -> None:
-        """Check that there is one column of a name, of a type that has the values it needs."""
+        """Check that there is one column of a name, and that its type can hold the values."""
         import pyarrow.types as kinds
         kind = types[0]
         expected = _TYPES.get(name, 'float64')
@@ -155,8 +155,8 @@ class TableRecording:
                 and _is_text(kind.value_type)
         else:
             is_fit = {'string': _is_text, 'bool': kinds.is_boolean, 'int64': kinds.is_integer,
-                      'int32': kinds.is_integer, 'float64': lambda each: kinds.is_integer(each)
-                      or kinds.is_floating(each)}[expected](kind)
+                      'int32': kinds.is_integer, 'float64': lambda kind: kinds.is_integer(kind)
+                      or kinds.is_floating(kind)}[expected](kind)
         if len(types) > 1 or not is_fit:
             found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]
             raise TrajectoryFormatError(f'{self.name}: column {name}', found, expected)
@@ -183,21 +183,21 @@ class TableRecording:
 
     def frames(self) -> Iterator[RecordedFrame]:
         """
-        Yield the rows of each frame that has any.
+        Yield the rows of each frame; a frame without actors has none.
 
-        :raises TrajectoryFormatError: where the file is damaged.
+        :raises TrajectoryFormatError: if the file is damaged.
         """
         game_time = -PERIOD_S
         for index, rows in enumerate(self._rows_of_frames()):
-            found = rows.column('game_time')[0].as_py()
-            clock_s = math.nan if found is None else float(found)
+            time_s = rows.column('game_time')[0].as_py()
+            clock_s = math.nan if time_s is None else float(time_s)
             game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
             yield RecordedFrame(
                 Packet(_message(rows), game_time, 0, 0), clock_s, index,
                 f'frame {rows.column("frame")[0].as_py()}', index + 1)
 
     def _rows_of_frames(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one frame after the other."""
+        """Yield the rows of each frame."""
         import pyarrow as pa
         rest: pa.RecordBatch | None = None
         try:
@@ -257,7 +257,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Return whether values are text, also as numbers of a dictionary."""
+    """Return whether values are text, directly or in a dictionary."""
     import pyarrow.types as kinds
     if kinds.is_dictionary(kind):
         kind = kind.value_type
@@ -266,7 +266,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _n_text_bytes(column: pa.Array) -> int:
-    """Return the size of the texts of a column, each as often as it occurs, bytes."""
+    """Return the size of the texts of a column, with repetitions, bytes."""
     import pyarrow.compute as pc
     import pyarrow.types as kinds
     if kinds.is_list(column.type) or kinds.is_large_list(column.type):
@@ -281,8 +281,8 @@ class TableDecoder(SingleFrameDecoder):
     """
     A PayloadDecoder of the rows of a frame.
 
-    :param generation: of the frames.
-    :param default_sizes: (len(CLASSES), 3) float64, m, of actors without a box.
+    :param generation: generation of the frames.
+    :param default_sizes: (len(CLASSES), 3) float64, m, sizes of actors without a box.
     """
 
     def __init__(self, generation: str, default_sizes: Floats) -> None:
@@ -296,10 +296,10 @@ class TableDecoder(SingleFrameDecoder):
         """
         Decode the rows of one frame.
 
-        :param payload: a stream of Arrow with one batch.
-        :param game_time: where the rows have none.
-        :param time: unused, as ``sample_count``.
-        :raises DecodeError: where the rows are no frame.
+        :param payload: Arrow stream with one batch.
+        :param game_time: time for rows without one, s.
+        :param time: unused, like ``sample_count``.
+        :raises DecodeError: if the rows are not a frame.
         """
         import pyarrow as pa
         try:
@@ -316,7 +316,7 @@ class TableDecoder(SingleFrameDecoder):
 
     def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
         """
-        Add the boxes of actors whose centre and size are not the usual ones.
+        Add boxes to actors whose centre and size are not those without a box.
 
         :param shapes: (N, 6) float64, centre and length, width, height, m, NaN where unknown.
         """
@@ -330,10 +330,10 @@ class TableDecoder(SingleFrameDecoder):
         return replace(frame, boxes=Boxes(actor, ('',) * len(actor), rows))
 
     def _class_of(self, kind: int, tags: tuple[str, ...]) -> int:
-        found = self._classes.get((kind, tags))
-        if found is None:
-            found = self._classes[kind, tags] = class_of(kind, tags)
-        return found
+        index = self._classes.get((kind, tags))
+        if index is None:
+            index = self._classes[kind, tags] = class_of(kind, tags)
+        return index
 
     def _frame(self, columns: dict[str, Any], n_actors: int, game_time: float) -> Frame:
         time_s = columns['game_time'][0].as_py()
@@ -363,7 +363,7 @@ class TableDecoder(SingleFrameDecoder):
 
 
 def _forward_speed(columns: dict[str, Any], kinematics: Floats) -> Floats | None:
-    """Return the speeds where they are the only velocities."""
+    """Return the speeds if they are the only velocities."""
     if _SPEED not in columns or not np.isnan(kinematics[:, 7:]).all():
         return None
     speeds = _floats(columns[_SPEED])
@@ -371,7 +371,7 @@ def _forward_speed(columns: dict[str, Any], kinematics: Floats) -> Floats | None
 
 
 def _message(rows: pa.RecordBatch) -> bytes:
-    """Return rows as a stream of Arrow with one batch."""
+    """Return rows as an Arrow stream with one batch."""
     import pyarrow as pa
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
@@ -383,8 +383,8 @@ def _message(rows: pa.RecordBatch) -> bytes:
 def _floats(column: Any) -> Floats:  # noqa: ANN401
     """Return a column as numbers, NaN for null."""
     import pyarrow as pa
-    found: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
-    return found
+    numbers: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
+    return numbers
 
 
 def _lanes(columns: dict[str, Any]) -> Lanes:
@@ -403,6 +403,6 @@ def open_table(path: str, options: ReadOptions) -> TableRecording:
     """
     Open a table in a Parquet file.
 
-    :raises TrajectoryFormatError: where it is no such table, or lacks columns of a frame.
+    :raises TrajectoryFormatError: if it is not such a table, or lacks columns of a frame.
     """
     return TableRecording(Path(path), options.limits)

@@ -41,15 +41,15 @@ _AT = {name: i for i, name in enumerate(FLOAT_NAMES)}
 _POSE, _ANGLES, _TWIST = _AT['x'], _AT['roll'], _AT['vx']
 _ACCELERATION, _SPEED = _AT['ax'], _AT['speed']
 _CENTRE, _SIZE, _S = _AT['center_x'], _AT['length'], _AT['s']
-# Frames of a simulator that is paused: more of them are completed without an acceleration.
+# Largest number of repeated frames, from a paused simulator, that wait for an acceleration.
 _MAX_REPEATED = 256
-# Larger blocks save no more, and OpenBLAS would start threads for their products.
+# Larger blocks are not faster, and OpenBLAS would start threads for their products.
 _BLOCK_ROWS, _MAX_BLOCK_FRAMES = 1024, 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActorColumns:
-    """What does not change while the actors are the same: (N,) columns."""
+    """The (N,) columns that do not change while the actors are the same."""
 
     actor_list: ActorList
     ids: npt.NDArray[np.uint32]
@@ -97,11 +97,12 @@ class RowMaker:
     """
     Make the rows of consecutive frames.
 
-    Frames are computed in blocks of about a thousand rows: the calls of numpy would take most of
-    the time of a frame of fifty actors.
+    Frames are computed in blocks of about a thousand rows: for single frames of fifty actors, the
+    overhead of numpy's calls would take most of the time.
 
-    :param settings: of which default_sizes and ego_tag are used.
-    :param default_class: of actors whose tags name none, index in CLASSES; None for the usual one.
+    :param settings: settings; default_sizes and ego_tag are used.
+    :param default_class: class of actors without a class tag, index in CLASSES; None for the
+        usual one.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, *,
@@ -122,7 +123,7 @@ class RowMaker:
         """
         Add a frame.
 
-        :param frame: SI, REP-103 axes; the next one in time.
+        :param frame: next frame in time; SI, REP-103 axes.
         :returns: the rows of frames that are complete now, in their order.
         """
         complete: list[FrameRows] = []
@@ -166,7 +167,7 @@ class RowMaker:
             step = self._stamper.step(frame, 0)
             stamp_ns = self._stamper.stamp_ns
         except DecodeError:
-            # Without neighbours in time.
+            # The frame has no neighbours in time.
             step = Step.RESTARTED
         else:
             if step is Step.RESTARTED:
@@ -186,13 +187,13 @@ class RowMaker:
         lanes, is_changing, has_lane = _lanes(whole, floats)
         rows, begin = [], 0
         for named in block:
-            own = slice(begin, begin + named.frame.n_actors)
+            span = slice(begin, begin + named.frame.n_actors)
             rows.append(FrameRows(
-                self._n_frames, named.stamp_ns, named.frame.game_time, named.actors, floats[own],
-                has_box[own], lanes[own], is_changing[own], has_lane[own],
+                self._n_frames, named.stamp_ns, named.frame.game_time, named.actors, floats[span],
+                has_box[span], lanes[span], is_changing[span], has_lane[span],
                 named.frame.lanes.road_names, named.step))
             self._n_frames += 1
-            begin = own.stop
+            begin = span.stop
         return rows
 
     def _actor_columns(self, frame: Frame, actor_list: ActorList) -> ActorColumns:
@@ -244,7 +245,7 @@ def _are_alike(frame: Frame, other: Frame) -> bool:
 
 
 def _joined(frames: Sequence[Frame]) -> Frame:
-    """Return the actors of frames with the same parts, one frame behind the other, as one."""
+    """Return one frame with the actors of frames that have the same parts, in their order."""
     first = frames[0]
     if len(frames) == 1:
         return first
@@ -264,10 +265,10 @@ def _joined(frames: Sequence[Frame]) -> Frame:
         np.concatenate([frame.kinds for frame in frames]),
         tuple(chain.from_iterable([frame.tags for frame in frames])),
         np.concatenate([frame.kinematics for frame in frames]),
-        Lanes(owners(lanes), np.concatenate([own.is_changing for own in lanes]),
-              np.concatenate([own.ids for own in lanes]),
-              np.concatenate([own.s for own in lanes])),
-        Boxes(owners(boxes), (), np.concatenate([own.rows for own in boxes])) if boxes else None,
+        Lanes(owners(lanes), np.concatenate([part.is_changing for part in lanes]),
+              np.concatenate([part.ids for part in lanes]),
+              np.concatenate([part.s for part in lanes])),
+        Boxes(owners(boxes), (), np.concatenate([part.rows for part in boxes])) if boxes else None,
         forward_speed=np.concatenate(speeds) if speeds else None,
         accelerations=np.concatenate(accelerations) if accelerations else None)
 
@@ -311,7 +312,7 @@ def _set_accelerations(before: FrameRows, now: FrameRows, after: FrameRows) -> N
 
 
 def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:
-    """Return (N,) int64, the row of each actor in another frame, -1 where it is not there."""
+    """Return (N,) int64, the row of each actor in another frame, -1 if it is not there."""
     if others is actors:
         return np.arange(len(actors.ids), dtype=np.int64)
     rows = {int(id_): row for row, id_ in enumerate(others.ids)}

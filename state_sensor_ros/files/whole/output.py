@@ -16,7 +16,7 @@ Interface of an output with a name: it appears whole under its name, or not at a
                        +-------------+-------> abort()        nothing is left of it
 
 :meth:`Output.commit` completes an output that is not complete. :meth:`Output.finish` and the end
-of a ``with`` commit it, and abort it where it cannot be completed.
+of a ``with`` commit it, and abort it if it cannot be completed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Output(ABC):
     """
     An output, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
 
-    :ivar name: of the output as it was given.
+    :ivar name: path of the output as given.
     """
 
     name: str
 
     @property
     def remains(self) -> str:
-        """Rest of a replaced output that could not be removed, in words, ``''`` for none."""
+        """Return a description of what is left of a replaced output, ``''`` for nothing."""
         return ''
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Output(ABC):
         """
         Sync everything to the disk; nothing can be written after that.
 
-        :raises SinkError: where that fails, for example on a full disk.
+        :raises SinkError: if that fails, for example on a full disk.
         """
 
     @abstractmethod
@@ -55,32 +55,32 @@ class Output(ABC):
         """
         Complete the output if necessary, and give it its name; a second call has no effect.
 
-        :raises SinkError: where that fails; a complete output is kept beside its name.
+        :raises SinkError: if that fails; a complete output is kept beside its name.
         """
 
     @abstractmethod
     def discard(self) -> str:
         """
-        Remove what was written, from any thread; no effect after :meth:`commit`.
+        Remove the written data, from any thread; no effect after :meth:`commit`.
 
-        :returns: what remains, in words.
+        :returns: a line about the result.
         """
 
     @abstractmethod
     def abort(self) -> None:
-        """Close and remove what was written; no effect after :meth:`commit`."""
+        """Close the output and remove the written data; no effect after :meth:`commit`."""
 
     def salvage(self) -> str:
         """
-        End an output that cannot be completed: keep what can be read without its end.
+        End an output that cannot be completed: keep the data that can be read without its end.
 
-        :returns: where that is, in words, ``''`` where nothing is kept.
+        :returns: a description of its place, ``''`` if nothing is kept.
         """
         self.abort()
         return ''
 
     def finish(self) -> None:
-        """Commit the output; abort it where it cannot be completed."""
+        """Commit the output; abort it if it cannot be completed."""
         try:
             self.commit()
         finally:

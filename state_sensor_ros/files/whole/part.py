@@ -16,7 +16,7 @@ one already, it is one of these::
     not locked, empty          taken over
     not locked, not empty      left by a killed program: kept; the new part is .out.json.2.part
 
-The lock is one of the operating system, which ends with the program, however that ends.
+The operating system removes the lock when the program ends, however it ends.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Part:
     The part of an output, until :meth:`release`.
 
     :param output: path of the output.
-    :param name: of the output in errors.
+    :param name: name of the output in errors.
     :param is_folder: whether it is a folder.
-    :ivar path: of the part, at first an empty file or folder.
+    :ivar path: path of the part, at first an empty file or folder.
     :ivar left_behind: parts of killed programs.
-    :raises SinkError: where another program writes the same output.
-    :raises OSError: where the part cannot be created.
+    :raises SinkError: if another program writes the same output.
+    :raises OSError: if the part cannot be created.
     """
 
     def __init__(self, output: Path, name: str, *, is_folder: bool) -> None:
@@ -114,8 +114,8 @@ class Part:
         """
         Lock a part.
 
-        :returns: a descriptor, whose close ends the lock; None where the part is gone.
-        :raises SinkError: where another program has locked it.
+        :returns: descriptor, whose close ends the lock; None if the part is gone.
+        :raises SinkError: if another program has locked it.
         """
         try:
             # A link is not followed, and a pipe is opened without waiting for its other end.
@@ -150,7 +150,7 @@ class Part:
 
 def next_part(output: Path) -> Path:
     """
-    Return the path of the part that a program makes which writes an output now.
+    Return the path of the part that a program would make to write an output now.
 
     :param output: path of the output.
     """
@@ -166,7 +166,7 @@ def remove_part(part: Path) -> None:
     Remove a part that a killed program has left; a locked one stays.
 
     :param part: path of the part, which may be gone.
-    :raises OSError: where it cannot be removed.
+    :raises OSError: if it cannot be removed.
     """
     try:
         descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

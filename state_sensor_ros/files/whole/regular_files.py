@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The check that an input is no pipe, socket or device.
+The check that an input is not a pipe, socket or device.
 
 Opening a pipe waits until another program opens its other end, possibly for ever.
 """
@@ -28,7 +28,7 @@ def check_regular(path: str | Path) -> None:
     """
     Check that ``path``, if it exists, is a file or a folder.
 
-    :raises TrajectoryFormatError: where it is something else.
+    :raises TrajectoryFormatError: if it is something else.
     """
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)

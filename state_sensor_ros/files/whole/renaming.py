@@ -29,10 +29,10 @@ def rename_new(old: Path, new: Path) -> None:
     """
     Rename a file or a folder without replacing another one.
 
-    :param old: its path.
-    :param new: its path to be, on the same file system.
-    :raises FileExistsError: where the new name is taken.
-    :raises OSError: where it cannot be renamed; both names are unchanged.
+    :param old: present path.
+    :param new: new path, on the same file system.
+    :raises FileExistsError: if the new name is taken.
+    :raises OSError: if it cannot be renamed; both names are unchanged.
     """
     try:
         _renameat2(old, new, _NOREPLACE)
@@ -58,9 +58,9 @@ def exchange(new: Path, path: Path) -> Path:
         new + .old                         old
 
     :param new: the folder, on the file system of ``path``.
-    :param path: of the folder to be replaced.
+    :param path: path of the folder to replace.
     :returns: the new path of the old folder.
-    :raises OSError: where that fails; the old folder keeps its name.
+    :raises OSError: if that fails; the old folder keeps its name.
     """
     try:
         _renameat2(new, path, _EXCHANGE)
@@ -80,8 +80,8 @@ def sync(path: Path) -> None:
     """
     Write the content of a file to the disk.
 
-    :param path: of a file, or of a folder for the names in it.
-    :raises OSError: where that fails, for example on a full disk.
+    :param path: path of a file, or of a folder for the names in it.
+    :raises OSError: if that fails, for example on a full disk.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -92,10 +92,10 @@ def sync(path: Path) -> None:
 
 def sync_folder(path: Path) -> None:
     """
-    Write the names in a folder to the disk, where the file system supports it.
+    Write the names in a folder to the disk, if the file system supports it.
 
-    :param path: of the folder; one without permission to read is left out.
-    :raises OSError: where that fails.
+    :param path: path of the folder; without permission to read it, nothing is done.
+    :raises OSError: if that fails.
     """
     try:
         sync(path)
@@ -111,8 +111,8 @@ def sync_tree(folder: Path) -> None:
     """
     Write all files and names in a folder to the disk.
 
-    :param folder: is synced after all that is in it.
-    :raises OSError: where that fails.
+    :param folder: path of the folder, which is synced after its content.
+    :raises OSError: if that fails.
     """
     for place, _, names in os.walk(folder, topdown=False):
         for name in names:
@@ -121,7 +121,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def _renameat2(old: Path, new: Path, flags: int) -> None:
-    """Call renameat2() of the C library; OSError also where the library has none."""
+    """Call renameat2() of the C library; raise OSError also if the library lacks it."""
     with suppress(AttributeError):
         function = ctypes.CDLL(None, use_errno=True).renameat2
         function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Standard output of the program, which has its data and nothing that other packages print.
+Standard output of the program, for its data and not for the output of other packages.
 
-:func:`reserve` makes what ``print`` writes go to standard error: the code of an added simulator
-runs beside that of the program.
+:func:`reserve` redirects ``print`` to standard error, because the code of added simulators runs in
+the same process.
 """
 
 from __future__ import annotations

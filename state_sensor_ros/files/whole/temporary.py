@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Temporary folders that are removed at whatever moment a signal ends the program."""
+"""Temporary folders, which are also removed when a signal ends the program at any moment."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _folders: set[Path] = set()
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """
-    Make a folder and remove it with what is in it when the block ends.
+    Make a folder, and remove it with its content when the block ends.
 
-    It is noted before it is made: an exception that a signal raises has no moment at which the
-    folder exists and is not noted, as :class:`tempfile.TemporaryDirectory` has one.
+    It is noted before it is made, so that the exception of a signal cannot come between the two;
+    with :class:`tempfile.TemporaryDirectory` it could.
 
-    :raises OSError: where no folder can be made.
+    :raises OSError: if no folder can be made.
     """
-    # Loaded where a folder is made: 10 ms of each start of a command.
+    # Imported here: it would take 10 ms of each start of a command.
     import secrets
     import tempfile
     path = Path(tempfile.gettempdir(), f'state_sensor_{secrets.token_hex(8)}')
@@ -43,7 +43,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def remove_folders() -> None:
-    """Remove what is left of the folders before the process ends; no block has to end before."""
+    """Remove the folders before the process ends, also those whose blocks have not ended."""
     for path in tuple(_folders):
         shutil.rmtree(path, ignore_errors=True)
 

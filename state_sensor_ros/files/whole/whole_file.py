@@ -39,7 +39,7 @@ from state_sensor_ros.files.whole.renaming import rename_new, sync_folder
 from state_sensor_ros.files.whole.standard_output import standard_output
 
 STANDARD_OUTPUT = '-'
-# At 9, the default of the library, writing takes three times as long for 3 % less.
+# At 9, the library's default, writing takes three times as long and saves 3 %.
 _GZIP_LEVEL = 6
 
 
@@ -47,11 +47,11 @@ class WholeFile(Output):
     """
     An output file, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
 
-    :param path: of the file; ``-`` for standard output. A device or a pipe is written directly. A
-        file NAME.gz or NAME.zst is compressed; ``handle.flush()`` completes a block of it, which
-        can be decompressed also where the end is missing after a crash.
+    :param path: path of the file; ``-`` for standard output. A device or a pipe is written
+        directly. A file NAME.gz or NAME.zst is compressed; ``handle.flush()`` completes a block of
+        it, which can be decompressed even if the end is missing after a crash.
     :param force: whether a file of that name may be replaced.
-    :raises SinkError: where it cannot be written.
+    :raises SinkError: if it cannot be written.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
@@ -59,9 +59,9 @@ class WholeFile(Output):
         self._force = force
         self._is_committed = False
         self._handle: BinaryIO | None = None
-        # Compresses what is written to the same file; None unless its name ends in .gz or .zst.
+        # The file that compresses, or the handle itself; None before the first use.
         self._compressor: BinaryIO | None = None
-        # None where the output is written directly.
+        # None if the output is written directly.
         self._part: Part | None = None
         # The target of a link is replaced, not the link.
         self._path = Path(os.path.realpath(path))
@@ -82,7 +82,7 @@ class WholeFile(Output):
 
         A device or a pipe is opened at the first use, which waits for a reader of the pipe.
 
-        :raises SinkError: where it cannot be opened.
+        :raises SinkError: if it cannot be opened.
         """
         if self._handle is None:
             try:
@@ -96,12 +96,12 @@ class WholeFile(Output):
 
     @property
     def is_direct(self) -> bool:
-        """Whether written data can be neither removed nor read again."""
+        """Whether written data cannot be removed or read again: a device or a pipe."""
         return self._part is None
 
     @property
     def part(self) -> Path | None:
-        """Path of the file until it has its name; None where it is written directly."""
+        """Path of the file until it has its name; None if it is written directly."""
         return None if self._part is None else self._part.path
 
     @property
@@ -126,15 +126,15 @@ class WholeFile(Output):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         super().__exit__(kind, error, traceback)
-        # BrokenPipeError: the reader of a pipe has closed it, which is no error of this file.
+        # BrokenPipeError: the reader of a pipe has closed it, which is not an error of this file.
         if isinstance(error, OSError) and not isinstance(error, (BrokenPipeError, SinkError)):
             raise self.error(error) from error
 
     def error(self, error: OSError) -> SinkError:
         """
-        Return the error of this output for one of the operating system.
+        Return the SinkError of this output for an error.
 
-        :param error: a SinkError is returned as it is.
+        :param error: error of the operating system; a SinkError is returned unchanged.
         """
         if isinstance(error, SinkError):
             return error
@@ -162,7 +162,7 @@ class WholeFile(Output):
         """
         Give the file its name; a second call has no effect.
 
-        :raises SinkError: where that fails; the complete file is kept beside the name.
+        :raises SinkError: if that fails; the complete file is kept beside the name.
         """
         self.complete()
         if self._part is None or self._is_committed:
@@ -189,14 +189,14 @@ class WholeFile(Output):
         return SinkError(self.name, f'{reason_of(error)}; what was written is in {part}')
 
     def reopen(self) -> BinaryIO:
-        """Open the part again after a failure, to rescue its content; not of a direct output."""
+        """Open the part again after a failure, to rescue its content; there must be a part."""
         assert self._part is not None
         self._close()
         self._handle = self._compressor = self._part.path.open('r+b')
         return self._handle
 
     def _close(self) -> None:
-        """Close the file, whatever happens to what is buffered."""
+        """Close the file, even if its buffer cannot be written."""
         for handle in (self._compressor, self._handle):
             if handle is not None and self.name != STANDARD_OUTPUT:
                 with suppress(OSError, ValueError):
@@ -215,7 +215,7 @@ class WholeFile(Output):
         return '' if part is None else str(part)
 
     def discard(self) -> str:
-        """Remove what was written; return what remains, in words."""
+        """Remove the written data; return a line about the result."""
         if self._part is not None:
             self._part.discard()
         elif self._handle is not None:
@@ -223,7 +223,7 @@ class WholeFile(Output):
         return f'nothing was written to {self.name}'
 
     def abort(self) -> None:
-        """Close the file and remove what was written."""
+        """Close the file and remove the written data."""
         self.discard()
         self._close()
         if self._part is not None:
@@ -232,11 +232,11 @@ class WholeFile(Output):
 
 def _compressing(path: str, handle: BinaryIO) -> BinaryIO:
     """
-    Return a file that compresses what is written to it.
+    Return a file object that compresses the data for another one.
 
     :param path: name of the output, which selects the compression.
-    :param handle: open for writing; it stays open when the returned file is closed.
-    :returns: ``handle`` itself where the name is that of no compressed file.
+    :param handle: file, open for writing; it stays open when the returned one is closed.
+    :returns: ``handle`` itself if the name is not that of a compressed file.
     """
     if path.endswith('.gz'):
         from gzip import GzipFile

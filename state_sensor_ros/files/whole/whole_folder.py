@@ -20,8 +20,8 @@ A bag ``run`` that replaces an older one::
                         new bag                                   old bag removed, entry by entry
     abort() instead     old bag
 
-What another program adds to the old bag after the check is not removed: its folder then remains
-in ``.run.part``, and ``remains`` names it.
+Files that another program adds to the old bag after the check are not removed: the folder then
+remains in ``.run.part``, and ``remains`` names it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.files.whole.part import Part
 from state_sensor_ros.files.whole.renaming import exchange, rename_new, sync_folder, sync_tree
 
-# Returns whether an entry of a folder, 'name' of a file or 'name/' of a folder, is of its kind.
+# Returns whether an entry, 'name' of a file or 'name/' of a folder, belongs to such an output.
 Own = Callable[[str], bool]
 
 
@@ -43,15 +43,15 @@ class WholeFolder:
     """
     An output folder, ended by either :meth:`commit` or :meth:`abort`.
 
-    :param path: of the folder.
+    :param path: path of the folder.
     :param noun: its kind in errors, such as ``bag``.
-    :param own: returns, for an existing folder, the test for entries of such an output; a folder
+    :param own: function that returns the test for entries of an existing folder; a folder
         with any other entry is not replaced.
     :param force: whether one of that name may be replaced.
-    :ivar path: of the folder, the target where it is a link.
+    :ivar path: path of the folder; of a link, that of its target.
     :ivar inside: an empty folder to write into, on the same file system.
-    :ivar remains: rest of a replaced folder that was not removed, in words, ``''`` for none.
-    :raises SinkError: where the name is taken, or the folder cannot be written.
+    :ivar remains: description of what is left of a replaced folder, ``''`` for nothing.
+    :raises SinkError: if the name is taken, or the folder cannot be written.
     """
 
     def __init__(self, path: str | Path, *, noun: str, own: Callable[[Path], Own],
@@ -71,9 +71,9 @@ class WholeFolder:
 
     def error(self, error: OSError) -> SinkError:
         """
-        Return the error of this output for one of the operating system.
+        Return the SinkError of this output for an error.
 
-        :param error: a SinkError is returned as it is.
+        :param error: error of the operating system; a SinkError is returned unchanged.
         """
         if isinstance(error, SinkError):
             return error
@@ -108,7 +108,7 @@ class WholeFolder:
         """
         Sync everything to the disk; a second call has no effect.
 
-        :raises SinkError: where that fails, for example on a full disk.
+        :raises SinkError: if that fails, for example on a full disk.
         """
         if self._is_complete:
             return
@@ -123,7 +123,7 @@ class WholeFolder:
         Give a complete folder the name, and remove the folder that had it.
 
         :param whole: the folder, :attr:`inside` or one in it.
-        :raises SinkError: where that fails; the complete folder is kept beside the name.
+        :raises SinkError: if that fails; the complete folder is kept beside the name.
         """
         if self._is_committed:
             return
@@ -166,33 +166,33 @@ class WholeFolder:
 
     def discard(self) -> str:
         """
-        Remove what was written, from any thread; no effect after :meth:`commit`.
+        Remove the written data, from any thread; no effect after :meth:`commit`.
 
-        :returns: what remains, in words.
+        :returns: a line about the result.
         """
         self._part.discard()
         return f'nothing was written to {self.name}'
 
     def keep(self) -> None:
-        """Keep what was written, without its name."""
+        """Keep the written data, without its name."""
         self._part.keep()
         self._part.release()
 
     def abort(self) -> None:
-        """Remove what was written; no effect after :meth:`commit`."""
+        """Remove the written data; no effect after :meth:`commit`."""
         self.discard()
         self._part.release()
 
 
 class FileFromFolder(WholeFolder):
     """
-    An output file that is written in a folder of its own, with other files beside it.
+    An output file that is written in a folder, together with temporary files.
 
     :meth:`commit` gives the file its name; the parameters are those of :class:`WholeFolder`.
     """
 
     def _check_replaceable(self) -> Own:
-        """Check that the file of that name may be replaced; an entry of a folder never may."""
+        """Check that the file of that name may be replaced; no entry of a folder may be."""
         if not self._force:
             found = 'a folder' if self.path.is_dir() else 'a file'
             raise SinkError(self.name, f'{found} of that name', 'none, or --force')
@@ -202,7 +202,7 @@ class FileFromFolder(WholeFolder):
         return lambda entry: False
 
     def _exchange(self, whole: Path) -> Path:
-        """Replace the old file; nothing is left of it."""
+        """Replace the old file, which is gone then."""
         whole.replace(self.path)
         return whole
 
@@ -218,15 +218,16 @@ def _entries(folder: Path, prefix: str = '') -> Iterator[str]:
         elif entry.is_file(follow_symlinks=False):
             yield f'{prefix}{entry.name}'
         else:
-            # A link or a device: a name that is no entry of any output.
+            # A link or a device: a name that no output has as an entry.
             yield f'{prefix}{entry.name}//'
 
 
 def _remove(folder: Path, own: Own) -> str:
     """
-    Remove a folder with the entries that are of its kind.
+    Remove a folder with its own entries.
 
-    :returns: what remains of it, in words, ``''`` for nothing.
+    :param own: test for these.
+    :returns: a description of what is left of it, ``''`` for nothing.
     """
     reason = ''
     try:
