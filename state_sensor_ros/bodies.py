@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Poses of the actors and boxes of a frame: which can be published, and which boxes drawn."""
+"""Poses of the actors and boxes of a frame: which can be published, which boxes drawn."""
 
 from __future__ import annotations
 
@@ -45,12 +45,13 @@ class Bodies:
     """
     The actors of a frame, then its boxes, in one block.
 
-    One pass for both: below about ten actors the overhead of numpy's calls dominates. After the
-    pause between two frames each function's code comes from memory, so a frame calls few different
-    ones (bench/README.md#a-frame-of-few-actors). ``usable`` (N,) bool, actors with a pose that
-    can be published, ``usable_boxes`` (M,) likewise, both read-only. ``is_finite`` whether all
-    numbers are finite, and small enough that a product of two of them is. ``is_plain`` whether
-    that holds and all poses are usable.
+    One pass for both: below about ten actors the overhead of numpy's calls dominates. The code of
+    a function is no longer in the processor's cache after the pause between two frames, so a frame
+    calls few different functions (bench/README.md#a-frame-of-few-actors).
+
+    ``usable`` (N,) bool, actors with a pose that can be published; ``usable_boxes`` (M,) likewise;
+    both read-only. ``is_finite`` whether all numbers are finite, and small enough that a product
+    of two of them is. ``is_plain`` whether that holds and all poses are usable.
 
     :param rows: (N + M, 13) float64, with position xyz and orientation xyzw in the first columns.
     :param n_actors: N.

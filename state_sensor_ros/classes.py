@@ -38,12 +38,12 @@ class Kind(IntEnum):
 @dataclass(frozen=True, slots=True)
 class ObjectClass:
     """
-    One class.
+    A class of actors.
 
-    ``name`` as of vision_msgs and of the parameter ``object_classes``; ``tags`` in lower case, one
-    of which makes an actor one of this class; ``autoware`` and ``derived`` number in
-    ObjectClassification and in derived_object_msgs/Object; ``is_motor_vehicle`` whether paths are
-    predicted for longer.
+    ``name`` in vision_msgs and in the parameter ``object_classes``; ``tags`` in lower case: an
+    actor with one of them has this class; ``autoware`` and ``derived`` number of the class in
+    ObjectClassification and in derived_object_msgs/Object; ``is_motor_vehicle`` whether its
+    predicted paths are longer.
     """
 
     name: str
@@ -63,7 +63,7 @@ CLASSES = (
     ObjectClass('trailer', frozenset(('trailer',)), 4, 9, True),
     ObjectClass('car', frozenset(('car',)), 1, 6, True),
     ObjectClass('unknown', frozenset(), 0, 0, False))
-CLASS_NAMES = tuple(each.name for each in CLASSES)
+CLASS_NAMES = tuple(object_class.name for object_class in CLASSES)
 PERSON, CAR, UNKNOWN = 0, len(CLASSES) - 2, len(CLASSES) - 1
 
 
@@ -72,13 +72,13 @@ def class_of(kind: int, tags: Iterable[str], default: int | None = None) -> int:
     Return the class of an actor.
 
     :param kind: Kind.VEHICLE or another; a vehicle without a tag of a class is a car.
-    :param tags: as sent; compared as a whole, in lower case.
-    :param default: index in CLASSES if no tag names a class; None for one by the kind.
-    :returns: index in CLASSES; UNKNOWN if neither names one.
+    :param tags: tags as sent; compared as a whole, in lower case.
+    :param default: index in CLASSES if no tag names a class; None for the default of the kind.
+    :returns: index in CLASSES.
     """
     lower = {tag.lower() for tag in tags}
-    for i, each in enumerate(CLASSES):
-        if not lower.isdisjoint(each.tags):
+    for i, object_class in enumerate(CLASSES):
+        if not lower.isdisjoint(object_class.tags):
             return i
     if default is not None:
         return default
@@ -89,7 +89,7 @@ def has_ego_tag(tags: Iterable[str], ego_tag: str = EGO_TAG) -> bool:
     """
     Return whether the tags of an actor mark an ego.
 
-    :param tags: as sent; compared as a whole, in any case.
+    :param tags: tags as sent; compared as a whole, in any case.
     :param ego_tag: tag that marks the ego, in any case.
     """
     return ego_tag.lower() in map(str.lower, tags)
@@ -99,7 +99,8 @@ def ego_row(tags: Iterable[Iterable[str]], ego_tag: str = EGO_TAG) -> int | None
     """
     Return the row of the ego: of several actors with its tag, the first.
 
-    :param tags: those of each actor of a frame, as sent.
-    :param ego_tag: as for :func:`has_ego_tag`.
+    :param tags: tags of each actor of a frame, as sent.
+    :param ego_tag: tag that marks the ego, in any case.
     """
-    return next((row for row, own in enumerate(tags) if has_ego_tag(own, ego_tag)), None)
+    return next((row for row, actor_tags in enumerate(tags) if has_ego_tag(actor_tags, ego_tag)),
+                None)

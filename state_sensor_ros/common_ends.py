@@ -9,8 +9,8 @@
 """
 Length of the common prefix and suffix of two sequences, and replacement of what is between them.
 
-Results kept for each actor are updated this way: the work is that for the changed actors, not for
-all. Example: ``b`` leaves and ``x``, ``y`` arrive at its place::
+Results kept for each actor are updated this way: only those of changed actors are computed again.
+Example: ``b`` leaves and ``x``, ``y`` arrive at its place::
 
     names    a  b  c  d        common_ends('abcd', 'axycd') == (1, 2)
     results  A  B  C  D
@@ -56,10 +56,11 @@ def common_ends(old: Sequence[_Item], new: Sequence[_Item]) -> tuple[int, int]:
 
 def spliced(old: _Items, head: int, middle: _Items, tail: int) -> _Items:
     """
-    Replace all of ``old`` but its ends.
+    Replace the middle of a sequence.
 
+    :param old: sequence whose ends are kept.
     :param head: number of items kept at the front.
-    :param middle: put between the ends.
+    :param middle: new items between the ends.
     :param tail: number of items kept at the back.
     """
     return old[:head] + middle + old[len(old) - tail:]

@@ -14,12 +14,12 @@ disk, a host or a port, ``where: X``.
 
 StateSensorError
  +- ConfigError            a parameter or option has a value it cannot have
- +- TransportError         a socket did what the protocol does not foresee
+ +- TransportError         a connection failed, or the peer broke the protocol
  |   +- RefusalError       the simulator replied that it refuses a command
  +- FramingError           a packet cannot have the length in its header
  +- DecodeError            a payload is not a frame
  +- StateError             arrays of a frame break an invariant
- +- EncodeError            a message cannot be laid out: our own mistake
+ +- EncodeError            a message definition is not the expected one: a defect of the package
  +- TrajectoryFormatError  a recording breaks a rule of its format
  |   +- MissingFileError   there is no such recording
  +- SinkError              an output cannot be written
@@ -40,7 +40,7 @@ _EXTRAS = {
     'google': 'carla', 'pyarrow': 'tables', 'osi3': 'osi', 'distributed': 'dask',
     'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
     'trackeval': 'evaluate', 'rerun': 'view', 'rerun_cli': 'view'}
-# What comes with a ROS 2, besides packages of messages: no pip installs it.
+# Modules that come with ROS 2, besides message packages; pip cannot install them.
 _OF_ROS = frozenset({
     'rclpy', '_rclpy_pybind11', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch',
     'launch_ros'})
@@ -51,7 +51,7 @@ def one_line(text: str) -> str:
     """
     Make text safe for one line of a log or a terminal.
 
-    :param text: may contain names from a peer or a file, with line ends or escape sequences.
+    :param text: text that may contain line ends or escape sequences from a peer or a file.
     :returns: the text with unprintable characters as in Python string literals.
     """
     if text.isprintable():
@@ -66,8 +66,8 @@ def counted(number: int, noun: str) -> str:
     >>> counted(1, 'vehicle'), counted(48, 'object')
     ('1 vehicle', '48 objects')
 
-    :param number: of the things.
-    :param noun: of one of them.
+    :param number: how many.
+    :param noun: what is counted, in the singular.
     """
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
@@ -139,11 +139,10 @@ def cannot_connect(where: str, error: OSError,
 
 def failed_stream(where: str, reason: str, missing: str) -> TransportError:
     """
-    Return the error for a stream that is missing, without a second place in its text.
+    Return the error for a stream that brought nothing; its text names the place once.
 
     :param where: ``host:port``.
-    :param reason: text of the last error, ``''`` for none; it is that of the result if it names
-        the place.
+    :param reason: text of the last error, ``''`` for none; used alone if it begins with the place.
     :param missing: what is missing, such as ``no frame received``.
     """
     for place in (where, f'{_NO_CONNECTION}{where}'):
@@ -153,15 +152,15 @@ def failed_stream(where: str, reason: str, missing: str) -> TransportError:
 
 
 class FramingError(StateSensorError):
-    """A packet length is impossible; all that follows in the stream is undefined."""
+    """The length of a packet is impossible; the rest of the stream cannot be read."""
 
 
 class DecodeError(StateSensorError, ValueError):
-    """A payload, or one actor in it, is of no frame generation."""
+    """A payload, or one actor in it, does not have the form of any frame generation."""
 
 
 class StateError(StateSensorError, ValueError):
-    """Arrays that belong together do not fit together."""
+    """Arrays of one frame have unequal lengths, or an object has a wrong state."""
 
 
 class EncodeError(StateSensorError):
@@ -177,7 +176,7 @@ def no_frames(where: str, *, is_part: bool = False) -> TrajectoryFormatError:
     Return the error for a recording without frames.
 
     :param where: the recording.
-    :param is_part: whether only a part of its time was read.
+    :param is_part: whether only a span of time was read.
     """
     return TrajectoryFormatError(
         where, f'no frames{" in the selected time" if is_part else ""}', 'at least one frame')
@@ -191,15 +190,15 @@ class TruncatedError(TrajectoryFormatError):
     """
     A trajectory ends before its array does.
 
-    ``n_frames`` whole ones before that; ``end`` the offset behind the last of them; ``lost`` what
-    follows there, in words.
+    ``n_frames`` number of whole frames; ``end`` offset after the last of them; ``lost``
+    description of what follows it.
 
     :param where: the recording and the place in it.
-    :param found: as :class:`StateSensorError` has it.
-    :param expected: likewise.
+    :param found: see :class:`StateSensorError`.
+    :param expected: see :class:`StateSensorError`.
     :param n_frames: number of whole frames.
-    :param end: what the recording ends in.
-    :param lost: what is lost, in words.
+    :param end: offset after the last whole frame.
+    :param lost: description of what is lost.
     """
 
     def __init__(self, where: str, found: str, expected: str, *, n_frames: int, end: int,
@@ -211,12 +210,12 @@ class TruncatedError(TrajectoryFormatError):
 
     @property
     def summary(self) -> str:
-        """How many frames there are and what is lost, in words."""
+        """Return the number of whole frames, and what is lost."""
         return f'{counted(self.n_frames, "whole frame")}; lost: {self.lost}'
 
     @property
     def warning(self) -> str:
-        """One line for where the whole frames are used."""
+        """Warning in one line, for programs that use the whole frames."""
         return one_line(f'{self.where}: found the end of the file inside the array; '
                         f'{self.summary}; `state_sensor repair` writes a whole file')
 
@@ -225,7 +224,7 @@ class UsageError(StateSensorError, ValueError):
     """
     A command cannot be run as it is written: exit code 2.
 
-    :param text: which option or name, and what it is for.
+    :param text: the option or name, and what it is for.
     """
 
     def __init__(self, text: str) -> None:
@@ -242,8 +241,8 @@ class MissingLibraryError(StateSensorError, ImportError):
     A library that the work needs cannot be imported; ``library`` names its distribution.
 
     :param where: what needs the library.
-    :param found: as :class:`StateSensorError` has it.
-    :param expected: likewise.
+    :param found: see :class:`StateSensorError`.
+    :param expected: see :class:`StateSensorError`.
     :param library: name of its distribution.
     """
 
@@ -258,8 +257,8 @@ def importing(where: str) -> Iterator[None]:
     Replace an ImportError in the block by one line that names the library.
 
     :param where: what needs the library, such as ``state_sensor render``.
-    :raises MissingLibraryError: where a library cannot be imported. An ImportError of a module of
-        this package, or of no known module, is a defect and raised as it is.
+    :raises MissingLibraryError: if a library cannot be imported. An ImportError of a module of
+        this package, or of no known module, is a defect and is raised unchanged.
     """
     try:
         yield

@@ -76,7 +76,7 @@ def common_actors(old: ActorList, new: ActorList) -> tuple[int, int]:
 
     :param old: the list before a change; its ``actors`` are compared, not kinds or tags.
     :param new: the list after it.
-    :returns: as of :func:`common_ends`; the results of four pairs are kept.
+    :returns: lengths, as from :func:`common_ends`; the results of four pairs are kept.
     """
     return common_ends(old.actors, new.actors)
 
@@ -101,7 +101,7 @@ class _TopicNames:
     """
     Topic names in use, each with the raw name that has it.
 
-    :param reserved: returns whether a topic name must not be used.
+    :param reserved: function that returns whether a topic name must not be used.
     :param taken: further topic names in use.
     """
 
@@ -110,7 +110,7 @@ class _TopicNames:
         self._is_reserved = reserved
         self._taken = {} if taken is None else taken
         self.owners: dict[str, str] = {}
-        # By the legal form of names that are equal in it: the number to try next, and how many
+        # For each legal name that several raw names share: the number to try next, and how many
         # numbered names are in use. Without the former, N such names would cost N * N look-ups.
         self._next_number: dict[str, int] = {}
         self._n_numbered: Counter[str] = Counter()
@@ -154,10 +154,10 @@ class Registry:
 
     The work for a frame is linear in its actors, for any names.
 
-    :param frame_prefix: put before the actor's name to make its frame.
+    :param frame_prefix: prefix of TF frames, before the actor's name.
     :param ego_tag: the tag that marks the ego, in any case.
     :param ego_frame: frame of the ego, ``''`` for the ordinary rule.
-    :param max_actor_topics: how many actors may have topics of their own at a time.
+    :param max_actor_topics: largest number of actors with topics of their own at a time.
     :param reserved_frames: frame ids that no actor may have, such as that of the world.
     """
 
@@ -199,7 +199,7 @@ class Registry:
         Name all actors of a frame.
 
         :param frame: whose clock advanced; its names, kinds and tags are used.
-        :returns: the previous object itself where actors, their order, kinds and tags are equal.
+        :returns: the previous object if actors, their order, kinds and tags are equal.
         """
         kinds = frame.kinds.tobytes()
         last = self.actor_list
@@ -250,7 +250,7 @@ class Registry:
         """
         Give free places to actors of the last frame that have no topics of their own.
 
-        :returns: the actors of the last frame; the previous object itself where nothing changed.
+        :returns: the actors of the last frame; the previous object if nothing changed.
         """
         n_free = self.n_free_places
         if n_free <= 0 or not self._without_topics:
@@ -271,7 +271,7 @@ class Registry:
         """
         Free the names and the place of an actor that has left.
 
-        :param topic_name: ``Actor.topic_name`` of the actor; no effect where it is not in use.
+        :param topic_name: ``Actor.topic_name`` of the actor; no effect if it is not in use.
         """
         self._with_topics.discard(topic_name)
         name = self._names.free(topic_name)

@@ -36,13 +36,13 @@ LIVE, RECORDED = 'live', 'recorded'
 @dataclass(frozen=True, slots=True)
 class Rule:
     """
-    What a parameter may be.
+    The rules for the values of a parameter.
 
-    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string or of
-    each item, to which other packages may add where ``is_open``; ``length`` of an array;
-    ``pattern`` of a string with what it means; ``dynamic`` whether it may change while running;
-    ``may_be_nan`` whether NaN stands for a number that is found otherwise; ``affects`` STREAM,
-    MESSAGES or NODE; ``used_by`` sources, LIVE or RECORDED, empty for all.
+    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` values of a
+    string or of each item, to which other packages may add if ``is_open``; ``length`` of an array;
+    ``pattern`` of a string; ``dynamic`` whether it may change while running; ``may_be_nan``
+    whether NaN is allowed, for a number that is then computed; ``affects`` STREAM, MESSAGES or
+    NODE; ``used_by`` sources, LIVE or RECORDED, empty for all.
     """
 
     help: str
@@ -64,7 +64,7 @@ def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN
 
     :param default: value of the type of the field: bool, int, float, str, or a tuple of float or
         str.
-    :param help: one line that ends with a full stop, with the unit.
+    :param help: one line with the unit, ending with a full stop.
     :param rule: other members of :class:`Rule`.
     """
     return field(default=default, metadata={'rule': Rule(help, **rule)})
@@ -88,7 +88,7 @@ class Parameter:
 
     @property
     def item(self) -> type | None:
-        """Type of the items of a list, None where the value is no list."""
+        """Type of the items of a list, None if the value is not a list."""
         items = get_args(self.type)
         return cast(type, items[0]) if items else None
 
@@ -156,7 +156,7 @@ class Parameter:
         """
         Return the value in a text, as ROS reads it from ``-p NAME:=TEXT``.
 
-        :param text: of a list ``[A, B]``; quotes around a text may be left out.
+        :param text: value; a list is ``[A, B]``, and quotes around a text may be left out.
         :raises ConfigError: naming the parameter, the text and what is allowed.
         """
         if self.item is None:
@@ -169,7 +169,7 @@ class Parameter:
 
 
 def _scalar(text: str, kind: type) -> object:
-    """Return ``text`` as a value of a type; the text itself where it is none, which is refused."""
+    """Return the value of a type in ``text``, or the text itself, which is refused."""
     text = text.strip()
     if kind is str:
         is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in '\'"'
@@ -192,21 +192,21 @@ def parameters_in(owner: type, prefix: str = '') -> dict[str, Parameter]:
     """
     Return the parameters of a class, by name.
 
-    :param owner: a dataclass; fields that :func:`parameter` did not make are no parameters.
-    :param prefix: of their names, such as ``toy.``.
+    :param owner: dataclass; fields that :func:`parameter` did not make are ignored.
+    :param prefix: prefix of their names, such as ``toy.``.
     """
     hints = get_type_hints(owner)
-    return {f'{prefix}{each.name}': Parameter(
-        f'{prefix}{each.name}', hints[each.name], cast(Value, each.default),
-        each.metadata['rule'], owner, each.name)
-        for each in fields(owner) if 'rule' in each.metadata}
+    return {f'{prefix}{item.name}': Parameter(
+        f'{prefix}{item.name}', hints[item.name], cast(Value, item.default),
+        item.metadata['rule'], owner, item.name)
+        for item in fields(owner) if 'rule' in item.metadata}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """
-    Return the known name that is most similar to ``name``, ``''`` where none is similar.
+    Return the known name that is most similar to ``name``, ``''`` if none is similar.
 
-    :param name: that is not known.
+    :param name: unknown name.
     :param known: names.
     """
     # Imported here: a name is wrong in few starts of a program.
@@ -216,9 +216,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def as_yaml(value: Value) -> str:
     """
-    Return a value of a parameter as a file of parameters has it.
+    Return a value of a parameter as YAML.
 
-    :param value: as :class:`Settings` has it.
+    :param value: value of a field of :class:`Settings`.
     """
     if isinstance(value, bool):
         return str(value).lower()

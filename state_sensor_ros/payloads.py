@@ -69,11 +69,11 @@ class Packet:
     """
     One payload and the times in its header, or one frame that was never a payload.
 
-    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
-    ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True where
-    a recording that plays was sought or begins again before it; ``upcoming`` its frame in a
-    recording whose following frames are read ahead, else None. ``decoded`` the frame of a source
-    of frames, whose ``payload`` is empty, or the error in its place; None of a payload.
+    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 if the header has none;
+    ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True if a
+    seek or a restart of the played recording precedes it; ``upcoming`` the poses of its frame if
+    the recording is read ahead, else None. ``decoded`` the frame of a source of frames, whose
+    ``payload`` is empty, or the error in its place; None for a payload.
     """
 
     payload: bytes | bytearray
@@ -105,19 +105,19 @@ class PayloadDecoder(Protocol):
         """
         Decode one payload.
 
-        :param payload: one frame, or several where the form allows it.
-        :param game_time: s, from the header of the packet, where the payload has none.
-        :param time: s since the Unix epoch, likewise.
-        :param sample_count: likewise.
-        :raises DecodeError: where the payload is no frame.
+        :param payload: one frame, or several if the format allows it.
+        :param game_time: time in the header of the packet, for a payload without one, s.
+        :param time: wall time in the header, for a payload without one, s since the Unix epoch.
+        :param sample_count: number in the header, for a payload without one.
+        :raises DecodeError: if the payload is not a frame.
         """
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
         """
         Return the payload of each frame in a payload; may be called from any thread.
 
-        :param payload: one frame, or several where the form allows it.
-        :returns: undecoded, in their order; the payload itself where it cannot be split.
+        :param payload: one frame, or several if the format allows it.
+        :returns: undecoded, in their order; the payload itself if it cannot be split.
         """
 
 
@@ -159,10 +159,10 @@ class SelectingDecoder:
     """
     A decoder whose frames have the selected actors only.
 
-    :param decoder: of all actors.
-    :param selector: of frames and actors.
-    :param times: whether frames are left out by their times: those of a live stream, whose
-        payloads have no times before they are decoded.
+    :param decoder: decoder of frames with all actors.
+    :param selector: selector of frames and actors.
+    :param times: whether to leave out frames by their times, which a payload of a live stream has
+        only once it is decoded.
     """
 
     def __init__(self, decoder: PayloadDecoder, selector: FrameSelection, *,
@@ -193,7 +193,7 @@ class SelectingDecoder:
         Decode one payload.
 
         :returns: the frames that are used, with their selected actors.
-        :raises DecodeError: where the payload is not a frame.
+        :raises DecodeError: if the payload is not a frame.
         """
         return self.selected(self._decoder.decode(
             payload, game_time=game_time, time=time, sample_count=sample_count))
@@ -202,10 +202,10 @@ class SelectingDecoder:
         """
         Return the frames that are used, with their selected actors.
 
-        :param decoded: of a packet.
+        :param decoded: decoded frames of a packet.
         """
-        return [replace(each, frame=self._selector.actors_of(each.frame)) for each in decoded
-                if not self._times or self._selector.keeps(each.frame.game_time)]
+        return [replace(item, frame=self._selector.actors_of(item.frame)) for item in decoded
+                if not self._times or self._selector.keeps(item.frame.game_time)]
 
 
 # What a source or recording of frames yields: a frame, one with the faults of actors that were
@@ -215,9 +215,9 @@ FrameLike: TypeAlias = Frame | Decoded | DecodeError
 
 def packet_of(item: FrameLike | Packet) -> Packet:
     """
-    Return a packet of a frame; a packet as it is.
+    Return a packet with a frame, or the packet itself.
 
-    :param item: of a source.
+    :param item: item from a source.
     """
     if isinstance(item, Packet):
         return item
@@ -233,10 +233,10 @@ def decode_packet(decoder: PayloadDecoder, packet: Packet, *,
     """
     Return the frames of a packet.
 
-    :param decoder: of the payloads of its source.
-    :param packet: with a payload, or with a frame.
+    :param decoder: decoder of the payloads of its source.
+    :param packet: packet with a payload or a frame.
     :param is_timed: whether a frame without times gets those of the packet.
-    :raises DecodeError: where the payload is no frame.
+    :raises DecodeError: if the payload is not a frame.
     """
     decoded = packet.decoded
     if decoded is None:

@@ -40,7 +40,7 @@ from state_sensor_ros.parameters import (
 Own = TypeVar('Own')
 
 # The simulators of this package: each is a folder of this name in simulators/. The first one is
-# the default, and its recordings are those of simulators without a form of their own.
+# the default; simulators without a format of their own are recorded in its format.
 SIMULATORS = ('monodrive', 'carla', 'sumo', 'osi')
 # Value of ``source`` for a recording.
 FILE = 'file'
@@ -201,46 +201,46 @@ class Settings:
     stale_after: float = parameter(2.0, 'Silence after which the stream counts as stale, s.',
                                    low=0.01, high=_LONG_S)
 
-    # Not a parameter: those of Perception and of simulators, where they are not the defaults.
+    # Not a parameter: the parameters of Perception and of simulators that are not the defaults.
     own: tuple[object, ...] = ()
 
     def of(self, owner: type[Own]) -> Own:
         """
         Return the parameters of a class of their own.
 
-        :param owner: that of a simulator, or Perception.
+        :param owner: a simulator's class of parameters, or Perception.
         """
-        return next((each for each in self.own if isinstance(each, owner)), None) or owner()
+        return next((part for part in self.own if isinstance(part, owner)), None) or owner()
 
     @property
     def perception(self) -> Perception:
         """How the objects of outputs differ from the truth."""
         # Not through of(): read for each frame.
-        for each in self.own:
-            if type(each) is Perception:
-                return each
+        for part in self.own:
+            if type(part) is Perception:
+                return part
         return _AS_IT_IS
 
     @property
     def max_bag_bytes(self) -> int:
-        """Size above which a part of a bag is refused: a limit on packets may raise it."""
+        """Size above which a part of a bag is refused; ``max_frame_bytes`` may raise it."""
         return max(self.max_frame_bytes, DEFAULTS.max_frame_bytes)
 
 
 PERCEPTION = parameters_in(Perception, 'perception.')
 _CORE = {**parameters_in(Settings), **PERCEPTION}
-# Of the driver: no simulator declares them.
+# Names of the parameters of the driver, which no simulator declares.
 NAMES: tuple[str, ...] = tuple(_CORE)
 DEFAULTS = Settings()
 
 
 class ParameterTable:
     """
-    The parameters of the driver, and those of simulators with their names in front.
+    The parameters of the driver, and those of simulators, prefixed by their names.
 
     :param owners: classes of parameters by name of the simulator.
-    :param aliases: other names of parameters; where one is that of a parameter of the driver, it
-        stands for the other one here.
+    :param aliases: other names of parameters; an alias that is also the name of a parameter of the
+        driver means the other parameter here.
     """
 
     def __init__(self, owners: Mapping[str, type], aliases: Mapping[str, str]) -> None:
@@ -256,9 +256,10 @@ class ParameterTable:
 
     def find(self, name: str) -> Parameter:
         """
-        Return the parameter of a name, which may be an alias.
+        Return a parameter.
 
-        :raises ConfigError: where there is none.
+        :param name: name or alias.
+        :raises ConfigError: if there is no such parameter.
         """
         try:
             return self._parameters[self.aliases.get(name, name)]
@@ -272,7 +273,7 @@ class ParameterTable:
         Return the value of a parameter.
 
         :param settings: all parameters.
-        :param name: of one of them, or an alias.
+        :param name: name of a parameter, or an alias.
         """
         found = self.find(name)
         owner = settings if found.owner is Settings else settings.of(found.owner)
@@ -282,8 +283,8 @@ class ParameterTable:
         """
         Check values one by one and against each other.
 
-        :param values: by name or alias; lists and arrays are taken as tuples.
-        :param base: settings that the others keep.
+        :param values: values by name or alias; lists and arrays are taken as tuples.
+        :param base: settings with the values of the other parameters.
         :raises ConfigError: naming the parameter, the value and what is allowed.
         """
         checked: dict[type, dict[str, Value]] = {}
@@ -293,16 +294,16 @@ class ParameterTable:
             checked.setdefault(found.owner, {})[found.attribute] = replace(
                 found, name=name).checked(values[name])
         core: dict[str, Any] = checked.pop(Settings, {})
-        own: dict[type, Any] = {type(each): each for each in base.own}
+        parts: dict[type, Any] = {type(part): part for part in base.own}
         for owner, given in checked.items():
-            own[owner] = replace(own.get(owner) or owner(), **given)
-        changed = tuple(each for each in own.values() if each != type(each)())
+            parts[owner] = replace(parts.get(owner) or owner(), **given)
+        changed = tuple(part for part in parts.values() if part != type(part)())
         settings = replace(base, own=changed, **core)
         _check_together(settings)
         return settings
 
     def _chosen(self, values: Mapping[str, object]) -> list[str]:
-        """Return the names to use: one for each parameter, where it is given by an alias, too."""
+        """Return one name for each parameter, of those by which it is given."""
         given: dict[str, list[str]] = {}
         for name in values:
             given.setdefault(self.aliases.get(name, name), []).append(name)
@@ -310,7 +311,7 @@ class ParameterTable:
                 for target, names in given.items()]
 
     def _one_of(self, target: str, names: list[str], values: Mapping[str, object]) -> str:
-        """Return the name of the value that counts: a default beside another value does not."""
+        """Return the name whose value is used: the default gives way to another value."""
         plain = {name: tuple(value) if isinstance(value := values[name], list) else value
                  for name in names}
         changed = [name for name in names if plain[name] != (
@@ -326,7 +327,7 @@ CORE = ParameterTable({}, {})
 
 
 def rule_of(name: str) -> Rule:
-    """Return what the parameter ``name`` of the driver may be."""
+    """Return the rules for the parameter ``name`` of the driver."""
     return CORE.find(name).rule
 
 
@@ -335,14 +336,14 @@ def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> S
     Check parameters of the driver one by one and against each other.
 
     :param values: parameter name to value; lists and arrays are taken as tuples.
-    :param base: what the others keep.
+    :param base: settings with the values of the other parameters.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
     return CORE.parse(values, base)
 
 
 def _check_together(settings: Settings) -> None:
-    """Check what one parameter demands of another."""
+    """Check parameters that depend on each other."""
     if settings.reconnect_min > settings.reconnect_max:
         raise ConfigError('reconnect_min', f'{settings.reconnect_min:g}',
                           f'at most reconnect_max, {settings.reconnect_max:g}')

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What was left out of the frames of a recording or a stream."""
+"""The faults of a recording or a stream: what was left out of its frames."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PAYLOAD, CUT, CONNECTION = 'payload', 'cut', 'connection'
 @dataclass(frozen=True, slots=True)
 class FrameFault:
     """
-    One thing that was left out.
+    An actor, payload or part of a stream that was left out.
 
     ``kind`` is ``left_out`` or ``duplicate`` for an actor, ``payload`` for a whole payload,
     ``cut`` for the missing end of a recording, ``connection`` for a lost connection; ``place`` in
     the recording or stream, in words; ``text`` what was found and what is expected; ``error`` the
-    same with ``where``, ``found`` and ``expected`` apart, None of ``cut`` and ``connection``;
+    error with separate ``where``, ``found`` and ``expected``, None for ``cut`` and ``connection``;
     ``index`` of the payload in a recording, from 0, else None.
     """
 
@@ -50,7 +50,7 @@ class FaultList(list[FrameFault]):
     """
     The first thousand faults.
 
-    :ivar counts: how many there are of each kind, with those that are not in the list.
+    :ivar counts: number of faults of each kind, including those not in the list.
     """
 
     def __init__(self) -> None:
@@ -59,11 +59,11 @@ class FaultList(list[FrameFault]):
 
     def add(self, fault: FrameFault) -> None:
         """
-        Append a fault, or only count it where the list is full.
+        Append a fault, or only count it if the list is full.
 
         The first fault of a kind is always appended.
 
-        :param fault: what was left out, and where.
+        :param fault: fault to add.
         """
         self.counts[fault.kind] += 1
         if len(self) < MAX_KEPT or self.counts[fault.kind] == 1:
@@ -79,21 +79,21 @@ class FaultList(list[FrameFault]):
         """
         Decode a payload, and add its faults.
 
-        :param packet: with the payload, and the times for frames without times of their own.
-        :param place: of the payload, in words.
-        :param index: of the payload in a recording.
+        :param packet: packet with the payload, and the times for frames without their own.
+        :param place: place of the payload, in words.
+        :param index: index of the payload in a recording.
         :param is_timed: whether frames without a time get that of the packet.
-        :returns: the frames of the payload, none where it cannot be decoded.
+        :returns: the frames of the payload, none if it cannot be decoded.
         """
         try:
             decoded = decode_packet(decoder, packet, is_timed=is_timed)
         except DecodeError as error:
             self.add(_fault_of(PAYLOAD, place, error, index))
             return
-        for one in decoded:
-            for fault in one.faults:
+        for item in decoded:
+            for fault in item.faults:
                 self.add(_fault_of(fault.kind, place, fault.error, index))
-            yield one.frame
+            yield item.frame
 
 
 def _fault_of(kind: str, place: str, error: DecodeError, index: int | None) -> FrameFault:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What one read of a recording finds: where each frame is, its time, the actors, lane changes."""
+"""An index of a recording from one read: places and times of its frames, actors, lane changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.library.lane_changes import LaneChange, LaneChangeFinder
 
-# The parts of a frame that are read.
+# The parts of a frame that the index needs.
 INDEX_NEEDS = Needs(boxes=False, wheels=False, inputs=False, appearance=False)
 
 
@@ -30,8 +30,8 @@ class RecordedActor:
     """
     An actor of a recording.
 
-    ``name`` raw; ``kind`` where it first appears, and ``class_name`` by its tags there, as in
-    tables; ``first`` and ``last`` game time of its frames, s.
+    ``name`` raw; ``kind`` in its first frame, and ``class_name`` by its tags there, as in tables;
+    ``first`` and ``last`` game time of its frames, s.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -51,15 +51,15 @@ class FrameIndex:
     """
     The places of the frames of a recording, 42 bytes each.
 
-    :ivar duration: s, the sum of all steps of the clock forward: without those back to the start.
-    :ivar generation: of the first frame, empty without frames.
+    :ivar duration: sum of all steps of the clock forward, s; steps back do not count.
+    :ivar generation: generation of the first frame, empty without frames.
     """
 
     def __init__(self) -> None:
         self.duration = 0.0
         self.generation = ''
-        # Of each frame: its time, that of its packet, the number of the packet, where this begins
-        # and ends (-1: unknown), and the number of the frame in it.
+        # For each frame: its time, that of its packet, the number of the packet, the begin and end
+        # of the packet (-1: unknown), and the number of the frame in it.
         self._times, self._packet_times = array('d'), array('d')
         self._payloads, self._begins, self._ends = array('q'), array('q'), array('q')
         self._parts = array('H')
@@ -75,7 +75,7 @@ class FrameIndex:
         """
         Add a frame.
 
-        :param recorded: of which it is.
+        :param recorded: recorded frame with its payload.
         :param part: number of the frame in its payload.
         """
         time_s = frame.game_time
@@ -116,11 +116,11 @@ class FrameIndex:
 
     def place(self, i: int) -> tuple[int, int, tuple[int, int] | None, float]:
         """
-        Return where a frame is.
+        Return the place of a frame.
 
-        :param i: its number, 0 to one below the number of frames.
-        :returns: number of the payload; that of the frame in it; the bookmark of the payload, None
-            where the recording has none; the game time of its packet.
+        :param i: its number, from 0.
+        :returns: number of the payload; number of the frame in it; bookmark of the payload, None
+            if the recording has none; game time of its packet.
         """
         begin = self._begins[i]
         return (self._payloads[i], self._parts[i],

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording of any form as a sequence of frames."""
+"""A recording of any format as a sequence of frames."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Recording:
     A ``for`` loop reads all of them, one after the other, in constant memory; the next loop begins
     at the first one again. Two loops at the same time need two recordings. The first use of
     ``len()``, ``recording[i]``, :meth:`at`, the times, :attr:`actors` or :meth:`lane_changes`
-    reads the recording once more, beside any loop, and keeps where the frames are.
+    reads the recording once more, apart from any loop, and keeps the places of the frames.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -66,25 +66,25 @@ class Recording:
     >>> recording
     Recording('drive.json', v2, 10 frames, 0.45 s)
 
-    :param recording: of any form; :meth:`close` closes it.
-    :param reopen: opens the same recording again; None for one that can be read once.
+    :param recording: reader of any format; :meth:`close` closes it.
+    :param reopen: function that opens the same recording again; None if it can be read once only.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
-        it is published and stamped. Otherwise it has NaN.
+        when it is published. Otherwise it has NaN.
     :param selection: part of the recording to read.
-    :ivar name: path of the recording as it was given.
-    :ivar form: in words.
-    :ivar faults: what the last loop left out: a list of :class:`FrameFault`, empty for nothing. It
-        has the first thousand; ``faults.counts`` counts all of them by kind.
-    :ivar index: of the payload that the last frame is from, from 0.
-    :ivar place: of that payload in the recording, in words.
-    :ivar payload: its bytes, for what a :class:`Frame` does not have: JSON of a trajectory, a
-        serialised message of a bag, of other recordings in a form of the package's own.
-    :ivar n_bytes: in all payloads of the last loop until then, also in those without a frame.
-    :ivar position: how much of the recording lies before the end of the last frame, of ``total``.
-    :ivar total: that of the whole recording, None where it is unknown; ``unit`` (``B`` or
+    :ivar name: path of the recording as given.
+    :ivar form: format in words.
+    :ivar faults: faults of the last loop, a list of :class:`FrameFault`. It has the first
+        thousand; ``faults.counts`` counts all of them by kind.
+    :ivar index: index of the payload of the last frame, from 0.
+    :ivar place: place of that payload in the recording, in words.
+    :ivar payload: bytes of that payload, for data that a :class:`Frame` does not have: JSON of a
+        trajectory, a serialised message of a bag, a format of this package for others.
+    :ivar n_bytes: size of all payloads so far in the last loop, including those without a frame.
+    :ivar position: part of ``total`` before the end of the last frame.
+    :ivar total: size of the whole recording, None if it is unknown; ``unit`` (``B`` or
         ``frame``) is that of both.
-    :ivar sensor_counts: of a dataset, or of a bag with sensors, the number of images or clouds of
-        points by name and kind of a sensor; None of other recordings.
+    :ivar sensor_counts: for a dataset, or a bag with sensors, the number of images or clouds of
+        points by name and kind of a sensor; None for other recordings.
     :ivar ignored: names of the files of a dataset that are not read.
     """
 
@@ -106,7 +106,7 @@ class Recording:
         self._recording: RecordingReader = recording if selection.has_all \
             else SelectedRecording(recording, selection)
         self._is_timed, self._reopen = is_timed, reopen
-        # Others of the same recording, by which it is read beside a loop.
+        # An index and another reader of the same recording, for reading it apart from a loop.
         self._index: FrameIndex | None = None
         self._reader: RecordingReader | None = None
         self._n_loops = 0
@@ -134,10 +134,10 @@ class Recording:
 
     def __iter__(self) -> Iterator[Frame]:
         """
-        Yield all frames; of a trajectory that was cut, all whole ones.
+        Yield all frames; of a truncated trajectory, the whole ones.
 
-        :raises TrajectoryFormatError: where the recording is damaged.
-        :raises StateError: where it is closed, or another loop over it has begun.
+        :raises TrajectoryFormatError: if the recording is damaged.
+        :raises StateError: if the recording is closed, or another loop over it has begun.
         """
         self._n_loops += 1
         number = self._n_loops
@@ -164,7 +164,7 @@ class Recording:
         return len(self._indexed())
 
     def __bool__(self) -> bool:
-        """Return True: a recording without frames is one."""
+        """Return True, also for a recording without frames."""
         return True
 
     @overload
@@ -208,7 +208,7 @@ class Recording:
 
     @property
     def duration(self) -> float:
-        """All steps of the clock forward, s: ``end - start`` of a recording of one run."""
+        """Sum of all steps of the clock forward, s: ``end - start`` for a single run."""
         return self._indexed().duration
 
     @property
@@ -217,7 +217,7 @@ class Recording:
         return self._indexed().actors
 
     def lane_changes(self) -> list[LaneChange]:
-        """Return the lane changes of all actors, in order of time; a change of road is none."""
+        """Return the lane changes of all actors, in order of time, without changes of road."""
         return self._indexed().lane_changes
 
     def track(self, name: str) -> Track:
@@ -242,11 +242,11 @@ class Recording:
         """
         Return a part of the recording, itself a recording, to be closed like this one.
 
-        :param tags: only actors with one of these; none for all.
-        :param names: only actors of these raw names; none for all.
-        :param start: s after the first frame.
-        :param end: s after the first frame.
-        :param rate: at most so many frames per second; None for all.
+        :param tags: tags, of which a selected actor has at least one; none for all actors.
+        :param names: raw names of the selected actors; none for all actors.
+        :param start: begin of the part, s after the first frame.
+        :param end: end of the part, s after the first frame.
+        :param rate: largest number of frames per second; None for all.
         :raises StateError: if it is standard input, which can be read once.
         """
         reopen = self._reopened
@@ -265,8 +265,8 @@ class Recording:
         Return a loop over the frames as a sensor of the ego would see them.
 
         The keywords are the parameters ``perception.*`` of the driver, all off by default. Objects
-        that are not seen are missing, the others are off by noise, and ghosts are added; the ego,
-        and actors that are not objects, stay as they are.
+        that are not seen are missing, the others have noise, and ghosts are added; the ego, and
+        actors that are not objects, do not change.
 
         >>> import state_sensor_ros as sensor
         >>> with sensor.open_recording('drive.json') as recording:
@@ -279,25 +279,25 @@ class Recording:
         :param field_of_view: angle about the ego's x axis, deg; 0 for all around.
         :param occlusion: least share of the width that other boxes do not hide; 0 for off.
         :param position_std: standard deviation of x and of y, m.
-        :param yaw_std: that of the yaw of the box, rad.
-        :param size_std: that of each edge, m.
-        :param velocity_std: that of the velocity along the global x and y axes, m/s.
+        :param yaw_std: standard deviation of the yaw of the box, rad.
+        :param size_std: standard deviation of each edge, m.
+        :param velocity_std: standard deviation of the velocity along the global x and y axes, m/s.
         :param missing: probability that an object is missed in a frame.
         :param ghosts: mean number of false objects in a frame.
-        :param delay: time of publication after the scene, s: it changes no frame, which has the
-            time of its scene.
-        :param seed: the same seed gives the same frames.
+        :param delay: time of publication after the scene, s; it changes no frame, because frames
+            have the time of the scene.
+        :param seed: seed of the random numbers; the same seed gives the same frames.
         :raises ConfigError: if a value is out of its range.
         """
         given = {name: value for name, value in locals().items() if name != 'self'}
-        # Imported here, and by few: it takes 5 ms.
+        # Imported here: it takes 5 ms, and is rarely used.
         from state_sensor_ros.perception.frame_perceiver import FramePerceiver
         perceiver = FramePerceiver(parse_settings({
             f'perception.{name}': value for name, value in given.items()}))
         return (perceiver.perceived(frame) for frame in self)
 
     def _reopened(self) -> RecordingReader:
-        """Open the same recording, and what is selected of it."""
+        """Open the same recording with the same selection."""
         if self._reopen is None:
             raise StateError(self.name, 'a second use of what can be read once',
                              'a file: write the stream to one first')
@@ -308,7 +308,7 @@ class Recording:
             else SelectedRecording(recording, self._selection)
 
     def _indexed(self) -> FrameIndex:
-        """Return where all frames are; the first call reads the recording."""
+        """Return the index of the frames; the first call reads the recording."""
         if self._index is None:
             index = FrameIndex()
             for recorded, part, frame in self._read_apart():
@@ -328,7 +328,7 @@ class Recording:
                     yield recorded, part, frame
 
     def _times(self) -> Floats:
-        """Return the game times of the frames, some of which are known."""
+        """Return the game times of the frames; raise StateError if none is known."""
         times = self._indexed().times
         if not np.isfinite(times).any():
             raise StateError(self.name, 'no frame with a time', 'a recording with times')
@@ -399,24 +399,24 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     >>> recording.faults
     []
 
-    :param path: of a trajectory (also ``.json.gz`` and ``.json.zst``), of the folder or the
+    :param path: path of a trajectory (also ``.json.gz`` and ``.json.zst``), of the folder or the
         ``.mcap`` or ``.db3`` file of a bag, or in the own format of a simulator, such as the
         folder of a dataset; ``-`` for a trajectory on standard input.
-    :param topic: of a bag that has the frames of several drivers.
+    :param topic: topic of the frames in a bag of several drivers.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s`` in the trajectory, ``cm`` or ``m``.
     :param max_bag_bytes: size above which a message or a chunk of a bag is refused; None for 64
         MiB.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         the driver would stamp it; otherwise it has NaN.
-    :param parameters: those of the simulator that it is of, by name.
+    :param parameters: parameters of its simulator, by name.
     :returns: a context manager to iterate over, any number of times.
-    :raises MissingFileError: if it does not exist, a FileNotFoundError, too.
-    :raises TrajectoryFormatError: where it cannot be read, or has no known form.
-    :raises ConfigError: where a parameter is out of its range.
+    :raises MissingFileError: if it does not exist; also a FileNotFoundError.
+    :raises TrajectoryFormatError: if it cannot be read, or has no known format.
+    :raises ConfigError: if a parameter is out of its range.
     """
     units = {'obb_extents': obb_extents, 'road_s_unit': road_s_unit}
-    # Most recordings need no simulator but the default one.
+    # Most recordings need the default simulator only.
     settings = checked_settings({**parameters, **units}, with_added=True) if parameters \
         else parse_settings(units)
     options = ReadOptions(settings, topic, max_bag_bytes)

@@ -25,7 +25,7 @@ class Stream:
     The frames that a simulator sends, as they arrive.
 
     It connects at the first frame. Frames wait in the buffers of the operating system while the
-    loop works on another one; when these are full, the simulator is held back.
+    loop works on another one; when these are full, the simulator has to wait.
 
     >>> import state_sensor_ros as sensor
     >>> stream: sensor.Stream = sensor.open_stream('127.0.0.1', port)
@@ -33,11 +33,11 @@ class Stream:
     21
     >>> stream.close()
 
-    :param settings: host, port, units and limits.
-    :param reconnect: whether to connect again, for ever, where the connection ends.
+    :param settings: settings with host, port, units and limits.
+    :param reconnect: whether to connect again, for ever, when the connection ends.
     :ivar name: host and port.
-    :ivar n_frames: that were received.
-    :ivar faults: what was left out: a list of :class:`FrameFault`, empty for nothing.
+    :ivar n_frames: number of frames received.
+    :ivar faults: faults so far, a list of :class:`FrameFault`.
     """
 
     def __init__(self, settings: Settings, *, reconnect: bool) -> None:
@@ -53,8 +53,8 @@ class Stream:
         """
         Yield frames until the connection ends, or :meth:`close` is called.
 
-        :raises TransportError: where no connection can be made, unless it is to be repeated.
-        :raises FramingError: likewise where what is sent is no stream of packets.
+        :raises TransportError: if no connection can be made, without ``reconnect``.
+        :raises FramingError: if the data is not a stream of packets, without ``reconnect``.
         :raises StateError: at the second call.
         """
         if self._is_begun:
@@ -115,19 +115,19 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     ...         break
     v2 21
 
-    :param host: of the simulator; None for its usual one.
-    :param port: of its frames; None for the usual one of the simulator.
-    :param reconnect: whether to connect again, for ever, where the connection cannot be made or
+    :param host: host of the simulator; None for the simulator's default.
+    :param port: port of its frames; None for the simulator's default.
+    :param reconnect: whether to connect again, for ever, when the connection cannot be made or
         ends. Otherwise the stream ends with the connection.
     :param source: name of the simulator.
     :param control_port: port on which the simulator takes requests; 0 does not configure it.
-    :param relay_port: as in ``parameters``; 0 opens none.
+    :param relay_port: the parameter of this name; 0 opens no port.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s``, ``cm`` or ``m``.
     :param parameters: other parameters of the driver or of the simulator, by name, such as
         ``{'config_file': 'sensor.json'}``.
     :returns: a context manager to iterate over, once.
-    :raises ConfigError: where a parameter is out of its range.
+    :raises ConfigError: if a parameter is out of its range.
     """
     given = {'host': host, 'port': port, 'relay_port': relay_port or None}
     return Stream(checked_settings({

@@ -18,7 +18,7 @@ from state_sensor_ros.frame import direction_of_change, Frame
 @dataclass(frozen=True, slots=True)
 class LaneChange:
     """
-    An actor in another lane than in its frame before, of the same section of a road.
+    A change of an actor to another lane of the same road section since its frame before.
 
     ``name`` raw; ``game_time`` of the first frame in the new lane, s; ``from_lane`` and
     ``to_lane`` OpenDRIVE ids; ``direction`` ``left`` or ``right``, in the direction of driving.

@@ -54,12 +54,12 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
     ...     len(sensor.read_table(stream, n_frames=2).to_pylist())
     42
 
-    :param source: path of a recording of any form, or of a table in a Parquet file; or a stream.
+    :param source: path of a recording of any format, or of a table in a Parquet file; or a stream.
     :param columns: names, in any order; None for all.
     :param n_frames: number of frames after which it ends; None for all. Of a stream, this or
         ``seconds`` is needed, unless its connection ends.
-    :param seconds: of game time after the first frame, after which it ends; None for all.
-    :param topic: as for :func:`open_recording`, like the others.
+    :param seconds: game time after the first frame at which to end, s; None for all.
+    :param topic: see :func:`open_recording`, also for the others.
     :returns: a table in memory, in the order of the frames: ``.to_pandas()``,
         ``polars.from_arrow(table)``.
     :raises MissingFileError: if there is no such recording.
@@ -77,7 +77,7 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
     names = None if columns is None else [column.name for column in selected(columns)]
     if os.fspath(source).endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
         try:
-            # A name that is not UTF-8 is none for pyarrow.
+            # pyarrow refuses a name that is not UTF-8.
             with open(source, 'rb') as file:
                 return parquet.read_table(file, columns=names, page_checksum_verification=True)
         except FileNotFoundError as error:
@@ -98,9 +98,10 @@ def table_of(frames: Iterable[Frame], columns: Iterable[str] | None = None, *, s
     """
     Return frames as a table.
 
-    :param frames: in their order.
+    :param frames: frames in their order.
     :param columns: names, in any order; None for all.
-    :param source: name of the recording, and ``form`` what it is, for the metadata.
+    :param source: name of the recording, for the metadata.
+    :param form: its format in words, likewise.
     :raises ConfigError: if there is no such column.
     :raises MissingLibraryError: if pyarrow is not installed.
     """
@@ -114,7 +115,7 @@ def table_of(frames: Iterable[Frame], columns: Iterable[str] | None = None, *, s
 
 def _first(frames: Iterable[Frame], n_frames: int | None, seconds: float | None,
            ) -> Iterator[Frame]:
-    """Yield frames until one of the limits, each None for none."""
+    """Yield frames up to one of the limits, each of which is None for no limit."""
     begin_s = math.nan
     for k, frame in enumerate(frames):
         if math.isnan(begin_s):

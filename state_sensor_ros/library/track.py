@@ -24,7 +24,7 @@ from state_sensor_ros.rotations import global_from_body, rpy_from_quaternion, sl
 if TYPE_CHECKING:
     import pandas as pd
 
-# Over a longer time between two frames no acceleration is computed, s: as in tables.
+# Longest time between two frames for which an acceleration is computed, s: as in tables.
 _MAX_GAP_S = 1.0
 # Columns of the numbers of a track.
 _POSITION, _ORIENTATION = slice(0, 3), slice(3, 7)
@@ -54,7 +54,7 @@ class Track:
 
     name: str
     game_time: Floats
-    # Number of the step of the clock, by which an absence is known.
+    # Number of the step of the clock: a jump shows an absence.
     _steps: Rows
     _numbers: Floats
 
@@ -130,8 +130,8 @@ class Track:
         """
         Interpolate the track: numbers along lines, orientations by slerp.
 
-        The lane and ``s`` are those of the instant before. Where the actor is absent, which is so
-        before its first and after its last frame, all is NaN.
+        The lane and ``s`` are those of the instant before. While the actor is absent, also before
+        its first and after its last frame, all numbers are NaN.
 
         :param times: (K,) game times, s.
         :returns: a track of K instants.
@@ -163,7 +163,7 @@ class Track:
     def _between(self, before: Rows, after: Rows, shares: Floats) -> Floats:
         """Return the numbers between rows ``before`` and ``after``."""
         first, last = self._numbers[before], self._numbers[after]
-        # A number that is unknown at the other end does not spoil an instant that is known.
+        # At a known instant, its numbers are used even if those of the other end are NaN.
         mixed: Floats = np.where(shares[:, None] == 0.0, first, np.where(
             shares[:, None] == 1.0, last, first + shares[:, None] * (last - first)))
         mixed[:, _ORIENTATION] = slerp(first[:, _ORIENTATION], last[:, _ORIENTATION], shares)
@@ -184,9 +184,9 @@ class Track:
 
 class TrackCollector:
     """
-    Collects the track of an actor from frames in their order.
+    Collect the track of an actor from frames in their order.
 
-    :param name: of the actor; None for the ego, whose name may change.
+    :param name: raw name of the actor; None for the ego, whose name may change.
     """
 
     def __init__(self, name: str | None) -> None:
@@ -249,7 +249,7 @@ def _numbers_of(frame: Frame, row: int) -> Floats:
 
 
 def _set_accelerations(times: Floats, steps: Rows, numbers: Floats) -> None:
-    """Set unknown ones to central differences, between frames before and after."""
+    """Set unknown accelerations to central differences of the velocity."""
     if len(times) < 3:
         return
     elapsed = np.diff(times)
