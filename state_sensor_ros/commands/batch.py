@@ -16,7 +16,7 @@ its processes end, and remove what they have not completed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -153,7 +153,7 @@ def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
     :raises TransportError: if there is no such scheduler.
     """
     records = {}
-    for job, result in _run_anywhere(jobs, n_processes, dask):
+    for job, result in run_jobs(jobs, n_processes=n_processes, dask=dask):
         for line in result.warnings:
             print_line(line)
         printed = json.loads(result.text) if result.text.strip() else {}
@@ -161,23 +161,29 @@ def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
     return [records[job.source] for job in jobs]
 
 
-def _run_anywhere(jobs: Sequence[BatchJob], n_processes: int | None,
-                  dask: str) -> Iterator[tuple[BatchJob, BatchResult]]:
+def run_jobs(jobs: Iterable[BatchJob], *, n_processes: int | None, dask: str, path: str = '',
+             line: str = '') -> Iterator[tuple[BatchJob, BatchResult]]:
+    """
+    Run jobs, here or on a cluster, and yield each with its result once it has ended.
+
+    :param jobs: jobs, which are iterated over when they can begin.
+    :param n_processes: number of processes at a time; None for the number of cores.
+    :param dask: address of a scheduler, which runs them instead, ``''`` for none.
+    :param path: file in the folder of the outputs, by which a worker recognises it, ``''`` for
+        none.
+    :param line: line of that file.
+    :raises TransportError: if there is no such scheduler.
+    """
     if not dask:
-        yield from run_here(jobs, n_processes or os.cpu_count() or 1)
+        yield from _run_here(jobs, n_processes or os.cpu_count() or 1)
         return
     from state_sensor_ros.commands.batch_cluster import connected, run_on_cluster
     with connected(dask) as client:
-        yield from run_on_cluster(client, dask, jobs)
+        yield from run_on_cluster(client, dask, jobs, path=path, line=line)
 
 
-def run_here(jobs: Sequence[BatchJob],
-             n_processes: int) -> Iterator[tuple[BatchJob, BatchResult]]:
-    """
-    Run jobs on this machine, and yield each with its result once it has ended.
-
-    :param n_processes: number of processes at a time.
-    """
+def _run_here(jobs: Iterable[BatchJob],
+              n_processes: int) -> Iterator[tuple[BatchJob, BatchResult]]:
     running: set[subprocess.Popen[str]] = set()
     with ThreadPoolExecutor(n_processes, 'batch') as pool:
         futures = {pool.submit(run_job, job, running): job for job in jobs}

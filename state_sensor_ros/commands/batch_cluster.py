@@ -15,19 +15,19 @@ waits for the scheduler are limited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 import logging
 import os
 from pathlib import Path
-import threading
 import time
 from typing import Protocol, TypeVar
 
 from state_sensor_ros.commands.batch import BatchJob, BatchResult, run_job
 from state_sensor_ros.commands.batch_outputs import size_of
+from state_sensor_ros.commands.daemon_call import call_in_daemon
 from state_sensor_ros.errors import one_line, TransportError
 
 Result = TypeVar('Result')
@@ -100,7 +100,7 @@ def absolute(job: BatchJob) -> BatchJob:
                    part=job.part and os.path.abspath(job.part))
 
 
-def run_on_cluster(client: Client, address: str, jobs: Sequence[BatchJob], *, path: str = '',
+def run_on_cluster(client: Client, address: str, jobs: Iterable[BatchJob], *, path: str = '',
                    line: str = '') -> Iterator[tuple[BatchJob, BatchResult]]:
     """
     Run jobs on a Dask cluster, and yield each with its result once it has ended.
@@ -202,29 +202,8 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def _limited(call: Callable[[], Result], seconds: float) -> Result:
-    """
-    Return the result of a call that may never end.
-
-    :param call: runs in a thread, which is left behind when the time is over.
-    :raises TimeoutError: if the time is over.
-    """
-    errors: list[Exception] = []
-    results: list[Result] = []
-
-    def run() -> None:
-        try:
-            results.append(call())
-        except Exception as error:  # noqa: BLE001 - raised again below
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name='dask', daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise TimeoutError('no reply')
-    return results[0]
+    """Return the result of a call; raise an error if it has not ended after ``seconds``."""
+    return call_in_daemon(call, 'dask').result(seconds)
 
 
 def _run_shared(job: BatchJob, shared: _Shared) -> BatchResult:

@@ -21,7 +21,7 @@ from state_sensor_ros.commands.batch import (
     BatchJob,
     BatchResult,
     plain_options,
-    run_here,
+    run_jobs,
     show_failures,
 )
 from state_sensor_ros.commands.batch_outputs import BatchOutputs, is_newer, size_of
@@ -86,7 +86,8 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     try:
         # The largest first: a long job at the end would run alone.
         waiting.sort(key=lambda job: size_of(Path(job.source)), reverse=True)
-        for job, result in _run(args, waiting, written):
+        for job, result in run_jobs(_begun(waiting, written), n_processes=args.jobs,
+                                    dask=args.dask, path=written.path, line=written.token):
             for line in result.warnings:
                 print_line(line)
             if result.code:
@@ -171,20 +172,8 @@ def _replaceable(jobs: Sequence[BatchJob], written: BatchOutputs, *, is_forced: 
     return allowed, refused
 
 
-def _begun(jobs: Sequence[BatchJob], written: BatchOutputs) -> list[BatchJob]:
-    """Note that jobs begin, and return them with the parts that they will leave if killed."""
-    if not jobs:
-        return []
-    parts = written.begin([job.output for job in jobs])
-    return [replace(job, part=parts[job.output]) for job in jobs]
-
-
-def _run(args: argparse.Namespace, jobs: Sequence[BatchJob],
-         written: BatchOutputs) -> Iterator[tuple[BatchJob, BatchResult]]:
-    if not args.dask:
-        yield from run_here(_begun(jobs, written), args.jobs or os.cpu_count() or 1)
-        return
-    from state_sensor_ros.commands.batch_cluster import connected, run_on_cluster
-    with connected(args.dask) as client:
-        yield from run_on_cluster(client, args.dask, _begun(jobs, written), path=written.path,
-                                  line=written.token)
+def _begun(jobs: Sequence[BatchJob], written: BatchOutputs) -> Iterator[BatchJob]:
+    """Note that jobs begin, and yield them with the parts that they would leave if killed."""
+    parts = written.begin([job.output for job in jobs]) if jobs else {}
+    for job in jobs:
+        yield replace(job, part=parts[job.output])

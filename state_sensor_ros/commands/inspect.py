@@ -37,9 +37,8 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
     LIVE_OPTIONS,
-    LIVE_PARAMETERS,
     LiveRecording,
-    refuse_options_of_others,
+    refuse_unused_live,
 )
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
@@ -124,9 +123,7 @@ def _check_options(args: argparse.Namespace) -> None:
         ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
     used = {'json', 'live', 'ego_tag'} | SELECTION
     if args.live:
-        refuse_options_of_others(args)
-        refuse_unused(args, (used | LIVE_OPTIONS | {'obb_extents'}) - {'start', 'end'},
-                      '--live has no FILE', uses, parameters=LIVE_PARAMETERS)
+        refuse_unused_live(args, used | {'obb_extents'}, '--live has no FILE', uses)
     elif is_batch(args):
         refuse_unused(args, used.union(('parquet', 'jobs', 'dask'), *(
             row.reads for row in formats())), 'the input is many files', uses)
@@ -143,10 +140,7 @@ def _opened(args: argparse.Namespace, settings: Settings,
     if not args.live:
         return Recording(open_input(args, args.file, settings), is_timed=False,
                          selection=selection)
-    interruption.is_endless = args.frames is None and args.seconds is None
-    stream = LiveRecording(args)
-    interruption.stopped_by(stream.close, lambda: '')
-    return Recording(stream, is_timed=False, selection=selection)
+    return Recording(LiveRecording(args, interruption), is_timed=False, selection=selection)
 
 
 def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:

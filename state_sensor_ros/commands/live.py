@@ -11,12 +11,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import replace
 import math
 import threading
 import time
 
+from state_sensor_ros.commands.format_options import refuse_unused
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
 from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
@@ -47,7 +49,7 @@ _PARAMETERS = ('control_port', 'config_file', *parameters_that_affect(STREAM))
 LIVE_OPTIONS = frozenset((
     *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
 # Parameters that a live stream may use; its simulator selects from them.
-LIVE_PARAMETERS = SOURCE_PARAMETERS | {'reconnect_min', 'reconnect_max'}
+_LIVE_PARAMETERS = SOURCE_PARAMETERS | {'reconnect_min', 'reconnect_max'}
 
 
 class SimulatorNames(Container[str]):
@@ -103,18 +105,24 @@ def live_settings(args: argparse.Namespace, parameters: Sequence[str] = ()) -> S
         args, (*_PARAMETERS, *parameters), args.source)})
 
 
-def refuse_options_of_others(args: argparse.Namespace) -> None:
+def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
+                       uses: dict[str, str] | None = None) -> None:
     """
-    Refuse options and parameters that only other simulators use.
+    Refuse options and parameters that a run with a live stream does not use.
 
     :param args: the parsed options.
-    :raises UsageError: naming the first such option.
+    :param used: names of the options that it uses besides those of every live stream.
+    :param what: description of the run, as for :func:`refuse_unused`.
+    :param uses: purposes of options, likewise.
+    :raises UsageError: naming the first such option, and what it is for.
     """
     given = {name: option_of(name) for name in _PARAMETERS
              if getattr(args, name) is not None}
     given |= {name: f'-p {name}' for name in parameter_names(args)}
     for name in unused_parameters(given, args.source):
         raise UsageError(f'{given[name]} is for another --source than {args.source}')
+    refuse_unused(args, (used | LIVE_OPTIONS) - {'start', 'end'}, what, uses,
+                  parameters=_LIVE_PARAMETERS)
 
 
 class LiveStream:
@@ -165,14 +173,15 @@ class LiveRecording:
     """
     The next frames of a live stream, with the interface of a recording; read once.
 
-    :param args: the parsed options, with an end.
+    :param args: the parsed options.
+    :param interruption: signal handling of the program: a signal ends the stream.
     :raises StateSensorError: if the options exclude each other.
     """
 
     form = 'stream'
     unit = 'frame'
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, interruption: Interruption) -> None:
         self._stream = LiveStream(args, ends=False, parameters=('obb_extents',))
         self.name = self._stream.where
         self.simulator = self._stream.simulator.name
@@ -181,6 +190,8 @@ class LiveRecording:
         self.total: int | None = args.frames
         self._n_frames = 0
         self._is_quiet: bool = args.quiet
+        interruption.is_endless = args.frames is None and args.seconds is None
+        interruption.stopped_by(self.close, lambda: '')
 
     def new_decoder(self) -> PayloadDecoder:
         """Return the decoder of the stream."""

@@ -25,7 +25,6 @@ from state_sensor_ros.commands.format_options import (
     add_to,
     add_writing_options,
     refuse_alone,
-    refuse_unused,
     SELECTION,
     selection_of,
     WRITING_PARAMETERS,
@@ -34,10 +33,8 @@ from state_sensor_ros.commands.format_options import (
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
-    LIVE_OPTIONS,
-    LIVE_PARAMETERS,
     LiveStream,
-    refuse_options_of_others,
+    refuse_unused_live,
 )
 from state_sensor_ros.commands.options import add_quiet
 from state_sensor_ros.commands.packet_writer import (
@@ -116,9 +113,8 @@ def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
     simulator = find_simulator(args.source)
     folder = next((row for row in simulator.formats if not row.suffixes), BAG)
     output = output_format(args.out, to=args.to or '', storage=args.storage or '', folder=folder)
-    refuse_options_of_others(args)
-    refuse_unused(args, SELECTION | LIVE_OPTIONS | written_with(output) | {'once', 'to'},
-                  f'OUT {args.out} is {output.noun}', parameters=LIVE_PARAMETERS)
+    refuse_unused_live(args, SELECTION | written_with(output) | {'once', 'to'},
+                       f'OUT {args.out} is {output.noun}')
 
     def new_stream() -> LiveStream:
         return LiveStream(args, ends=args.once, parameters=WRITING_PARAMETERS)

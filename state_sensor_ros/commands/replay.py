@@ -12,12 +12,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager
 import sys
-import threading
 
+from state_sensor_ros.commands.daemon_call import call_in_daemon
 from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.keyboard import keyboard
@@ -106,7 +106,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         return reading(recording, 'read', is_quiet=args.quiet)
 
     replay = default_simulator().open_replay(args, read, _warn)
-    replaying: Future[None] = Future()
 
     def stop() -> None:
         """End the replay after the answer to the current step, or after a second without it."""
@@ -117,9 +116,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     def remains() -> str:
         return f'at frame {replay.index + 1} of {replay.n_frames}'
 
-    interruption.stopped_by(stop, remains)
     try:
-        _begin(replay.run, replaying)
+        replaying = call_in_daemon(replay.run, 'replay')
+        interruption.stopped_by(stop, remains)
         _watch(replaying, replay, is_quiet=args.quiet)
     finally:
         replay.abort()
@@ -129,24 +128,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if not interruption.number:
         show_result(f'{args.host}:{args.control_port}', [f'replayed, {remains()}'],
                     is_quiet=args.quiet)
-
-
-def _begin(work: Callable[[], None], done: Future[None]) -> None:
-    """
-    Run ``work`` in a daemon thread, and set its result in ``done``.
-
-    An executor would wait for the thread at exit; the look-up of a host's name cannot be
-    interrupted.
-    """
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001
-            done.set_exception(error)
-        else:
-            done.set_result(None)
-
-    threading.Thread(target=run, name='replay', daemon=True).start()
 
 
 def _warn(text: str) -> None:

@@ -40,15 +40,13 @@ from state_sensor_ros.commands.live import (
     LIVE_OPTIONS,
     live_settings,
     LiveRecording,
-    refuse_options_of_others,
+    refuse_unused_live,
 )
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet, port
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import VIEW
-from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.map_files import map_suffixes
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
@@ -115,11 +113,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow
     settings = settings_of(args, _PARAMETERS) if args.input else live_settings(args, _PARAMETERS)
-    reader = _reader(args, settings)
+    reader = LiveRecording(args, interruption) if args.input is None \
+        else open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:
-        if isinstance(reader, LiveRecording):
-            interruption.is_endless = args.frames is None and args.seconds is None
-            interruption.stopped_by(reader.close, lambda: '')
         show = SceneShow(args, settings, recording, reader)
         if args.save is None:
             show.in_viewer(interruption)
@@ -140,17 +136,9 @@ def _check_options(args: argparse.Namespace) -> None:
         output = output_format(args.save, command=VIEW)
         what = f'OUT {args.save} is {output.noun}'
     if args.input is None:
-        refuse_options_of_others(args)
-        refuse_unused(args, (used | LIVE_OPTIONS | {'obb_extents'}) - {'start', 'end'},
-                      'there is no IN', uses)
+        refuse_unused_live(args, used | {'obb_extents'}, 'there is no IN', uses)
     else:
         read = format_of(args.input)
         refuse_unused(args, used | read.reads, f'IN {args.input} is {read.noun}, {what}', uses)
     if 'force' in getattr(args, 'given', ()) and args.save is None:
         raise UsageError('--force is for --save OUT')
-
-
-def _reader(args: argparse.Namespace, settings: Settings) -> RecordingReader:
-    if args.input is None:
-        return LiveRecording(args)
-    return open_input(args, args.input, settings)

@@ -119,11 +119,11 @@ def test_many_recordings_begin_with_the_largest(tmp_path, monkeypatch):
                      '--quiet']) == 0
     order = []
 
-    def run_here(jobs, _):
+    def run_jobs(jobs, **_):
         order.extend(os.path.basename(job.source) for job in jobs)
         return iter(())
 
-    monkeypatch.setattr(convert_many, 'run_here', run_here)
+    monkeypatch.setattr(convert_many, 'run_jobs', run_jobs)
     assert main(['convert', str(tmp_path), str(tmp_path / 'out'), '--to', 'mcap']) == 0
     assert order == ['b.json', 'c.json', 'a.json']
 

@@ -13,6 +13,7 @@ from importlib import import_module
 import json
 
 from paths import CARLA, DATA, SAMPLE
+from ports import free_port
 import pytest
 
 from state_sensor_ros.commands.command_line import COMMANDS, main
@@ -167,6 +168,19 @@ def test_view_of_a_stream_refuses_what_it_does_not_use(folder, capsys):
     used = SELECTION | LIVE_OPTIONS | {
         'names', 'map', 'ego_tag', 'obb_extents', 'save', 'web', 'no_spawn'}
     check('view', ['--save', 'out.rrd', '--seconds', '0.01'], used - {'start', 'end'}, capsys)
+
+
+@pytest.mark.parametrize('words', [
+    ['inspect', '--live'], ['record', 'out.json'], ['view', '--save', 'out.rrd']],
+    ids=lambda words: words[0])
+def test_parameter_of_live_streams_is_taken_by_every_reader_of_one(folder, capsys, words):
+    """``view`` refused those that are not its options, such as ``-p rate:=0``."""
+    if words[0] == 'view':
+        pytest.importorskip('rerun')
+    port = free_port()
+    assert main([*words, '--port', str(port), '--seconds', '0.2',
+                 '-p', 'reconnect_min:=0.05']) == 1
+    assert f'127.0.0.1:{port}: ' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('written', [name for name, row in ROWS.items() if row.is_written])
