@@ -23,6 +23,7 @@ from state_sensor_ros.files.tables.table_rows import FrameRows
 from state_sensor_ros.frame import Kinds
 from state_sensor_ros.objects.object_maker import transported
 from state_sensor_ros.pipeline.stamps import Step
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 
 # Columns of OsiFrame.values with angles.
 ANGLES = slice(6, 9)
@@ -34,7 +35,7 @@ def _columns(*names: str) -> list[int]:
 
 _ORIGIN, _CENTRE = _columns('x', 'y', 'z'), _columns('center_x', 'center_y', 'center_z')
 _VELOCITY, _TURNING = _columns('vx', 'vy', 'vz'), _columns('wx', 'wy', 'wz')
-_SPEED, _TILT = FLOAT_NAMES.index('speed'), _columns('pitch', 'yaw')
+_SPEED, _ANGLES = FLOAT_NAMES.index('speed'), _columns('roll', 'pitch', 'yaw')
 _VALUES = _columns('length', 'width', 'height', 'center_x', 'center_y', 'center_z', 'roll',
                    'pitch', 'yaw', 'vx', 'vy', 'vz', 'ax', 'ay', 'az', 'wx', 'wy', 'wz')
 
@@ -92,10 +93,8 @@ def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
 def _set_velocities(floats: Floats) -> None:
     """Replace velocities of origins by those of centres; unknown ones by the speed, if known."""
     unknown = np.isnan(floats[:, _VELOCITY]).any(axis=1)
-    pitch, yaw = floats[:, _TILT].T
-    ahead = np.column_stack((np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch),
-                             -np.sin(pitch)))
+    forward = global_from_unit(quaternion_from_rpy(floats[unknown][:, _ANGLES]))[:, :, 0]
     arms = floats[:, _CENTRE] - floats[:, _ORIGIN]
     moved = transported(floats[:, _VELOCITY + _TURNING], arms, is_finite=False)[:, :3]
-    moved[unknown] = floats[unknown, _SPEED, None] * ahead[unknown]
+    moved[unknown] = floats[unknown, _SPEED, None] * forward
     floats[:, _VELOCITY] = moved

@@ -25,6 +25,7 @@ from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import EVERYTHING, Floats, Needs
 from state_sensor_ros.payloads import DUPLICATE
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.simulators import (
     Boxes,
     build_frame,
@@ -216,9 +217,11 @@ def _frame_of(game_time: float, actors: _Actors, lanes: Lanes) -> Frame:
     with np.errstate(invalid='ignore'):
         # A negative size is unknown.
         sizes[(sizes < 0.0).any(axis=1)] = math.nan
-        origins = centres - np.nan_to_num(sizes[:, 2:], posinf=0.0) / 2.0 * _up(rows[:, _ANGLES])
+        orientation_xyzw = quaternion_from_rpy(rows[:, _ANGLES])
+        up = global_from_unit(orientation_xyzw)[:, :, 2]
+        origins = centres - np.nan_to_num(sizes[:, 2:], posinf=0.0) / 2.0 * up
         frame = build_frame(
-            GENERATION, game_time, actors.names, origins, roll_pitch_yaw=rows[:, _ANGLES],
+            GENERATION, game_time, actors.names, origins, orientation_xyzw=orientation_xyzw,
             velocity_xyz=rows[:, _VELOCITY], angular_velocity_xyz=rows[:, _TURNING],
             tags=actors.tags, is_vehicle=np.array(actors.are_vehicles, np.bool_), lanes=lanes)
     return replace(
@@ -234,12 +237,6 @@ def _boxes(frame: Frame, centres: Floats, sizes: Floats) -> Boxes:
     rows[:, 0:3], rows[:, 3:7] = centres[owners], frame.orientation_xyzw[owners]
     rows[:, 7:10] = sizes[owners]
     return Boxes(owners, ('',) * len(owners), rows)
-
-
-def _up(roll_pitch_yaw: Floats) -> Floats:
-    """Return (N, 3), the direction of the z axis of each body in the global frame."""
-    (sr, sp, sy), (cr, cp, cy) = np.sin(roll_pitch_yaw.T), np.cos(roll_pitch_yaw.T)
-    return np.column_stack((cr * sp * cy + sr * sy, cr * sp * sy - sr * cy, cr * cp))
 
 
 def _pose_of(thing: MovingObject | StationaryObject) -> tuple[float, ...]:

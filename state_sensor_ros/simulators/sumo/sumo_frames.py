@@ -24,6 +24,7 @@ import numpy as np
 
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.frame import Floats
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.simulators import build_frame, Frame, lane_states, Lanes
 from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
 from state_sensor_ros.simulators.sumo.vehicle_classes import is_vehicle, tags_of
@@ -99,9 +100,8 @@ class StepFrames:
         # Uphill is positive in SUMO, nose down is positive in REP 103; without a value: flat.
         angles[:, 1] = -np.radians(np.nan_to_num(columns[:, SLOPE]))
         angles[:, 2] = np.radians(90 - columns[:, ANGLE])
-        forward = np.stack((np.cos(angles[:, 2]) * np.cos(angles[:, 1]),
-                            np.sin(angles[:, 2]) * np.cos(angles[:, 1]),
-                            -np.sin(angles[:, 1])), 1)
+        orientation_xyzw = quaternion_from_rpy(angles)
+        forward = global_from_unit(orientation_xyzw)[:, :, 0]
         # While a vehicle changes its lane, SUMO's angle is already that of its movement, so that
         # speed along the lane and lateral speed together point forward (measured: the velocity
         # fits the movement within 0.06 m/s, and within 1.0 m/s if the lateral speed points left).
@@ -112,7 +112,7 @@ class StepFrames:
         return build_frame(
             GENERATION, time_s, names,
             np.nan_to_num(columns[:, :3]) - forward * sizes[:, :1] / 2,
-            roll_pitch_yaw=angles, velocity_xyz=forward * speed[:, None],
+            orientation_xyzw=orientation_xyzw, velocity_xyz=forward * speed[:, None],
             angular_velocity_xyz=rates, size_xyz=sizes,
             tags=[(*tags_of(kind.vclass), EGO_TAG) if name == ego else tags_of(kind.vclass)
                   for name, kind in zip(names, types, strict=True)],
