@@ -19,6 +19,7 @@ import threading
 import time
 from typing import Any
 
+from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -31,6 +32,8 @@ from state_sensor_ros.topics.topic import Demand, NOTHING, Qos, Topic
 # 0.7 ms; in a pause between frames it is done up to _EARLY_SCAN_NS before it is due.
 _SCAN_PERIOD_NS = 100_000_000
 _EARLY_SCAN_NS = 20_000_000
+# How long subscribers have for the last messages, such as the one that empties displays.
+_DELIVERY_S = 0.5
 # With the default event callbacks a turn of the executor takes 22 ms at 1000 publishers.
 _NO_EVENTS = PublisherEventCallbacks(use_default_callbacks=False)
 
@@ -128,12 +131,21 @@ class TopicSink:
         with self._lock:
             self._is_closed = True
             self._to_open.clear()
+        self._await_readers()
+        with self._lock:
             for publisher in (*self._to_destroy,
                               *[opened.publisher for opened in self._open.values()]):
                 self._node.destroy_publisher(publisher)
             self._to_destroy.clear()
             self._open.clear()
             self._fixed.clear()
+
+    def _await_readers(self) -> None:
+        """Wait until subscribers have the last messages, which are lost with their publishers."""
+        end_s = time.monotonic() + _DELIVERY_S
+        for opened in self._fixed.values():
+            opened.publisher.wait_for_all_acked(
+                Duration(seconds=max(0.0, end_s - time.monotonic())))
 
     def demand(self) -> Demand:
         """Return which topics have subscribers; the result is at most 100 ms old."""
