@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 
-from budgets import is_large
+from budgets import AWAIT_S, is_large
 from commands_rig import FAST
 import numpy as np
 from paths import ROOT
@@ -118,7 +118,7 @@ def test_example_follows_the_line(domain, listener, tmp_path, simulator):
             first, last = (stamp.sec + stamp.nanosec / 1e9 for stamp in stamps)
             return last - first
         listener.until(lambda: len(odometry) > n_before and seconds() > DRIVE_S,
-                       seconds=4 * DRIVE_S, what='the drive')
+                       seconds=AWAIT_S + DRIVE_S, what='the drive')
         assert 'Traceback' not in node.log
     driven = odometry[n_before:]
     xy = np.array([(each.pose.pose.position.x, each.pose.pose.position.y) for each in driven])

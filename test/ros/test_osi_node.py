@@ -26,7 +26,8 @@ def test_osi_live_is_on_topics_and_losses_are_counted(domain, listener):
         listener.until(lambda: len(frames) > 20 and ego)
         listener.until(lambda: any(int(each.get('cut packets', 0)) > 0
                                    for each in statuses(diagnostics)))
-        assert 'lost, of which a part was missing or out of order' in node.log
+        listener.until(lambda: 'lost, of which a part was missing or out of order' in node.log,
+                       what='the line of the log')
         assert node.end()[0] == 0
     assert frames[-1].generation == 'osi'
     assert len(frames[-1].actors) == 100

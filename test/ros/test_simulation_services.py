@@ -33,17 +33,16 @@ from test_playback import recorded
 NAMES = {GetEntities: 'get_entities', GetEntitiesStates: 'get_entities_states',
          GetEntityBounds: 'get_entity_bounds', GetEntityInfo: 'get_entity_info',
          GetEntityState: 'get_entity_state',
-         GetSimulationState: 'get_simulation_state', SetSimulationState: 'set_simulation_state',
-         GetSimulatorFeatures: 'get_simulator_features', StepSimulation: 'step_simulation',
-         ResetSimulation: 'reset_simulation'}
+         SetSimulationState: 'set_simulation_state', StepSimulation: 'step_simulation',
+         GetSimulatorFeatures: 'get_simulator_features', ResetSimulation: 'reset_simulation',
+         GetSimulationState: 'get_simulation_state'}
 
 
 def caller(listener):
     """Return a function that calls a service of the node."""
     clients = {type_: listener.node.create_client(type_, f'/state_sensor/{name}')
                for type_, name in NAMES.items()}
-    for client in clients.values():
-        listener.until(client.service_is_ready, what='the services')
+    listener.until_served(*clients.values(), probe=GetSimulationState.Request())
 
     def call_service(type_, **fields):
         request = type_.Request()
@@ -137,8 +136,7 @@ def test_services_steer_the_recording(call):
     assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
     assert call(SetSimulationState, state=pause).result.result == \
         SetSimulationState.Response.ALREADY_IN_TARGET_STATE
-    for _ in range(10):
-        call.listener.spin(0.05)
+    call.listener.receive_all(call.frames)
     n_frames = len(call.frames)
     assert call(StepSimulation, steps=2).result.result == Result.RESULT_OK
     call.listener.until(lambda: len(call.frames) == n_frames + 2)
@@ -160,7 +158,8 @@ def test_services_steer_a_sumo_that_the_node_started(domain, listener):
         pause = SimulationState(state=SimulationState.STATE_PAUSED)
         assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
         assert call(GetSimulationState).state.state == SimulationState.STATE_PAUSED
-        quiet(listener, frames)
+        listener.receive_all(frames)
+        frames.clear()
         assert call(StepSimulation, steps=5).result.result == Result.RESULT_OK
         listener.until(lambda: len(frames) == 5, what='five steps')
         assert call(ResetSimulation).result.result == Result.RESULT_OK
@@ -182,13 +181,3 @@ def test_services_of_a_sumo_that_was_joined_are_not_supported(domain, listener):
         for result in (call(SetSimulationState, state=pause).result,
                        call(StepSimulation, steps=1).result, call(ResetSimulation).result):
             assert result.result == Result.RESULT_FEATURE_UNSUPPORTED
-
-
-def quiet(listener, frames):
-    """Wait until no more frames arrive, and forget them."""
-    n_before = -1
-    while n_before != len(frames):
-        n_before = len(frames)
-        for _ in range(6):
-            listener.spin(0.05)
-    frames.clear()

@@ -110,7 +110,8 @@ def test_sumo_that_is_killed_is_started_again_and_counted(domain, listener, repo
             frames.clear()
             listener.until(lambda n=n_killed: statuses(reports)[-1]['reconnects'] == str(n))
         listener.until(lambda: frames and node.log.count('connected again') == 2)
-        assert 'SUMO was ended by signal 9' in node.log
+        listener.until(lambda: 'SUMO was ended by signal 9' in node.log,
+                       what='the line of the log')
         status = Path(f'/proc/{sumo_of(node)}/status')
         assert node.end()[0] == 0
     # On a slow machine it ends up to a second after the node.

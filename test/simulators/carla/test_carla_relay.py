@@ -250,7 +250,7 @@ def test_relay_names_an_address_that_is_not_of_this_machine(bind):
 
 
 def test_relay_names_a_server_that_refuses(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.connections.relay._LATE_PORT_S', 1.0)
+    monkeypatch.setattr('state_sensor_ros.connections.relay._LATE_PORT_S', 4.0)
     world_port = free_ports(3)
     with relayed(world_port) as (node, port):
         client = socket.create_connection(('127.0.0.1', port), AWAIT_S)
@@ -264,7 +264,7 @@ def test_relay_names_a_server_that_refuses(monkeypatch):
         client.settimeout(AWAIT_S)
         assert client.recv(1) == b''
         client.close()
-        text = (f'cannot connect to 127.0.0.1:{world_port} for 1 s: connection refused; is the '
+        text = (f'cannot connect to 127.0.0.1:{world_port} for 4 s: connection refused; is the '
                 'server running?')
         until(lambda: node.reports == [text], 'a report')
         assert node.relay.health.last_error == text
