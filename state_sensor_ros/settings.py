@@ -117,14 +117,14 @@ class Settings:
         0.0, 'Sample commands per second, Hz; 0 sends none. Needs control_port.',
         low=0.0, high=1000.0, used_by=LIVE)
     config_file: str = parameter('', "The simulator's own configuration of what it sends.")
-    trajectory_file: str = parameter('', 'Recording to play where source is file.',
+    trajectory_file: str = parameter('', 'Recording to play if source is file.',
                                      used_by=RECORDED)
     rate: float = parameter(1.0, 'Pace of a recording against real time; 0 = unpaced.',
                             low=0.0, high=1000.0, dynamic=True, used_by=RECORDED)
     loop: bool = parameter(False, 'Play a recording again from its start, without end.',
                            used_by=RECORDED)
     global_frame: str = parameter('map', 'TF frame of the world.', pattern=_FRAME_ID)
-    frame_prefix: str = parameter('', "Put before each actor's name to make its TF frame.",
+    frame_prefix: str = parameter('', "Prefix of each actor's TF frame.",
                                   pattern=_FRAME_PREFIX)
     parent_frame: str = parameter('', 'Parent of global_frame on /tf_static; empty: none.',
                                   pattern=_FRAME_PREFIX)
@@ -181,7 +181,7 @@ class Settings:
         low=0.0, high=1e9, dynamic=True)
     base_link_xyz: tuple[float, ...] = parameter(
         (math.nan,) * 3, "Origin of the stack's base_link in the ego's axes, m; NaN takes the "
-        "middle of the rear wheels where the frame has them, else the ego's origin.",
+        "middle of the rear wheels if the frame has them, else the ego's origin.",
         length=3, may_be_nan=True)
     default_sizes: tuple[float, ...] = parameter(
         _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '

@@ -36,7 +36,7 @@ RUN_ALONE, UNTIL_CTRL_C = '', 'ends with Ctrl-C'
 NOT_HERE = ('needs a simulator', 'tested by ')
 # Of other pages: the heading above a block, and the library that it needs besides. Such a block
 # runs in a folder with recordings.
-PAGES = (('guide/tables.md', 'Tables', 'pyarrow'), ('guide/osi.md', 'ASAM OSI', 'osi-python'),
+PAGES = (('guide/tables.md', 'Tables', 'pyarrow'), ('guide/osi.md', 'ASAM OSI', 'osi3'),
          ('guide/recordings.md', 'Many recordings', 'pyarrow'),
          ('guide/evaluation.md', 'Judging a stack', 'trackeval'))
 RECORDINGS = ('state_sensor synth drive.json --frames 20 --vehicles 3\n'

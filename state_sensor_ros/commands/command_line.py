@@ -39,14 +39,14 @@ COMMANDS = {
     'inspect': 'list what a recording contains',
     'convert': 'write a recording as a trajectory, bag, table or trace of ASAM OSI',
     'synth': 'make synthetic traffic as a trajectory',
-    'record': 'write the live stream to a trajectory',
+    'record': 'record the live stream in any format',
     'replay': "play a trajectory in a running simulator's Replay Mode",
     'repair': 'make a complete trajectory or bag out of a truncated one',
     'render': 'draw a recording as a picture or an animation',
     'view': 'show a recording or the live stream in a 3D viewer',
     'topics': 'list what the node publishes: name, type, rate, readers',
-    'echo': 'print the messages of a topic in words',
-    'evaluate': 'judge what an autonomy stack said by the truth',
+    'echo': 'print the messages of a topic as text',
+    'evaluate': 'compare what an autonomy stack published with the truth',
 }
 FAILED = 1
 

@@ -82,9 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'folder that it has itself; with --to, a folder for all'))
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
-    add_to(parser, 'convert many: to')
+    add_to(parser, 'convert many recordings, to')
     add_batch_options(parser)
-    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    parser.add_argument('--topic', default='',
+                        help='the ~/frame topic to read, if a bag has several')
     add_bag_limit(parser)
     add_selection(parser)
     add_writing_options(parser)

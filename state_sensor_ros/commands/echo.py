@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--once', action='store_true', help='end after the first message')
     parser.add_argument('--csv', action='store_true', help='a header and a line for each message, '
                         'or for each item of its first array of messages, such as actors')
-    parser.add_argument('--node', default='', metavar='NAME', help='with its namespace (default: '
-                        'the node of this package)')
+    parser.add_argument('--node', default='', metavar='NAME',
+                        help='node, with its namespace (default: the node of this package)')
     parser.add_argument('-q', '--quiet', action='store_true',
                         help='do not say what is waited for')
 

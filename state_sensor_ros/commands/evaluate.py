@@ -76,10 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the stack's topics; "
                         'also several, folders and globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
-                        help='to judge; repeatable (default: the first of tracking, detection, '
-                        'predicted, derived, vision, ground_truth, and the odometry of the ego)')
+                        help='topic to judge; repeatable (default: the first of tracking, '
+                        'detection, predicted, derived, vision, ground_truth, and the odometry '
+                        'of the ego)')
     parser.add_argument('--truth-topic', default='', metavar='NAME',
-                        help='of the truth, of a bag with several')
+                        help='topic with the truth, if its bag has several')
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
                         help="time of the truth: the message's stamp, or its time of receipt in "
                         'the bag (default: stamp)')

@@ -104,22 +104,22 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of a sub-command that writes all formats.
     """
     parser.add_argument('--generation', choices=sorted(trajectory_format().generations),
-                        help='of a trajectory (default: that of each frame)')
-    parser.add_argument('--columns', metavar='NAME,...', help='of a table (default: all)')
+                        help='generation of a trajectory (default: that of each frame)')
+    parser.add_argument('--columns', metavar='NAME,...', help='columns of a table (default: all)')
     trace = parser.add_argument_group('trace of ASAM OSI to write')
     trace.add_argument('--resample', type=seconds, metavar='HZ',
-                       help='interpolated frames (default: the frames as they are)')
+                       help='frames interpolated at this rate (default: the frames as they are)')
     trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
                        help='an object that is absent for some frames: split gives it a new id '
                        'when it returns, fill interpolates it for up to 1 s (default: split)')
     trace.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
-                       metavar='CLASS', help='of actors whose tags name none: '
+                       metavar='CLASS', help='class of actors whose tags name none: '
                        f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '
                        'objects)')
     bag = parser.add_argument_group('bag to write')
     bag.add_argument('--storage', choices=storages(),
-                     help='of a folder (default: mcap)')
-    bag.add_argument('--clock', action='store_true', help='with /clock')
+                     help='format of the files in a folder (default: mcap)')
+    bag.add_argument('--clock', action='store_true', help='also write /clock')
     bag.add_argument('--name', default='state_sensor', metavar='NODE',
                      help='node whose topics they are (default: state_sensor)')
     bag.add_argument('--namespace', default='/', help='its namespace (default: /)')

@@ -79,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser, 'print no progress, nor the line about OUT')
     add_batch_options(parser)
-    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    parser.add_argument('--topic', default='',
+                        help='the ~/frame topic to read, if a bag has several')
     add_bag_limit(parser)
     add_parameters(parser, _PARAMETERS)
     add_live_arguments(parser)

@@ -101,7 +101,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='map whose lanes are drawn under the tracks (default: that of IN, if '
                         f'it has one): {", ".join(sorted(map_suffixes()))}')
     parser.add_argument('--title', help='written above (default: the name of IN)')
-    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    parser.add_argument('--topic', default='',
+                        help='the ~/frame topic to read, if a bag has several')
     add_bag_limit(parser)
     add_selection(parser)
     add_parameters(parser, _PARAMETERS)

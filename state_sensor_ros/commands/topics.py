@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('--node', default='', metavar='NAME', help='with its namespace (default: '
-                        'each node of this package)')
+    parser.add_argument('--node', default='', metavar='NAME',
+                        help='node, with its namespace (default: each node of this package)')
     parser.add_argument('--seconds', type=seconds, default=_MEASURE_S, metavar='S',
                         help=f'time of measuring (default: {_MEASURE_S:g})')
 

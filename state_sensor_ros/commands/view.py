@@ -87,7 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'pointer)')
     parser.add_argument('--map', default='', metavar='FILE', help='map of the ground (default: '
                         f'that of the frames, if any): {", ".join(sorted(map_suffixes()))}')
-    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    parser.add_argument('--topic', default='',
+                        help='the ~/frame topic to read, if a bag has several')
     add_bag_limit(parser)
     add_parameters(parser, _PARAMETERS)
     add_live_arguments(parser)

@@ -57,7 +57,7 @@ class SumoParameters:
                             low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
     seed: int = parameter(0, 'Seed of the random numbers of a started SUMO.', low=0,
                           high=2147483647, used_by=LIVE)
-    args: tuple[str, ...] = parameter((), 'More words of the command line of a started SUMO.',
+    args: tuple[str, ...] = parameter((), 'More arguments for the command line of a started SUMO.',
                                       used_by=LIVE)
     net: str = parameter('', 'Network file; empty: that of the scenario, or the only one beside '
                          'a recording.')
