@@ -6,18 +6,12 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-~/markers: boxes and names for RViz, and the deletion of markers that displays still show.
-
-A display identifies a marker by (namespace, id) and shows it until it is deleted:
-doc/interface.md#markers.
-"""
+"""~/markers: boxes and names of actors for displays such as RViz: doc/interface.md#markers."""
 
 from __future__ import annotations
 
 from itertools import chain, compress
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,21 +24,20 @@ from state_sensor_ros.cdr.templates import (
     Table,
     Template,
 )
-from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Needs, Rows
-from state_sensor_ros.naming import Actor, EMPTY_ACTOR_LIST
+from state_sensor_ros.naming import Actor
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.light_markers import LightMarkers
 from state_sensor_ros.topics.message_block import MessageBlock, Messages, rows_where
-from state_sensor_ros.topics.per_actor import Column, PerActor
+from state_sensor_ros.topics.per_actor import Column
+from state_sensor_ros.topics.shown_markers import NewMarker, ShownMarkers
 from state_sensor_ros.topics.tables import (
     Fields,
     given_header,
     given_stamp,
     header,
-    NS_PER_S,
     pose,
     xyz,
 )
@@ -65,68 +58,14 @@ ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 # Colour, as in pictures, and opacity, 0..1, of each namespace.
 COLORS = {'ego': ('#d6336c', 0.9), 'vehicles': ('#218f8d', 0.8), 'objects': ('#f08c00', 0.8),
           'labels': ('#ffffff', 1.0)}
-# m: 9 pixels in the view of state_sensor.rviz; names in lanes side by side do not touch.
+# m: 9 pixels in the view of state_sensor.rviz, where names in neighbouring lanes do not touch.
 LABEL_HEIGHT = 1.5
 
 _NAMESPACES = ('ego', 'vehicles', 'objects')
 _LABELS = 'labels'
 
-# A display that is slower than the frames takes some of the arrays only: a deletion is repeated in
-# the frames of this time, ns.
-DELETION_NS = NS_PER_S
-# Above it the oldest deletions are not repeated for so long, as a stream of ever new names would
-# fill the arrays.
-_MAX_DELETIONS = 4096
 # Displays warn of a quaternion of zeros, even in a marker without a pose.
 _NO_POSE: Fields = {'orientation': {'w': 1.0}}
-
-
-class NewMarker(NamedTuple):
-    """What a marker of an actor is to be; ``text`` of a marker that has one."""
-
-    namespace: str
-    template: Template
-    text: str = ''
-
-
-class _Marker(MessageInstance):
-    """One marker; its id is reserved while it is needed or a display may show it."""
-
-    __slots__ = ('actor', 'id', 'is_needed', 'is_shown', 'made_of')
-
-    def __init__(self, actor: Actor, made_of: NewMarker, id_: int) -> None:
-        super().__init__(made_of.template, {'id': id_, 'text': made_of.text})
-        self.actor, self.made_of, self.id = actor, made_of, id_
-        self.is_needed, self.is_shown = True, False
-
-
-class _Deletion(MessageInstance):
-    """The deletion of a marker; ``expires_ns`` stamp of the last frame that it is sent with."""
-
-    __slots__ = ('expires_ns',)
-
-    def __init__(self, template: Template, marker: _Marker, expires_ns: int) -> None:
-        super().__init__(template, {'ns': marker.made_of.namespace, 'id': marker.id})
-        self.expires_ns = expires_ns
-
-
-class _Ids:
-    """Allocator of marker ids."""
-
-    def __init__(self) -> None:
-        self._n_taken = 0
-        self._free: list[int] = []
-
-    def take(self) -> int:
-        """Return an unused id."""
-        if self._free:
-            return self._free.pop()
-        self._n_taken += 1
-        return self._n_taken - 1
-
-    def release(self, id_: int) -> None:
-        """Make ``id_`` available again."""
-        self._free.append(id_)
 
 
 class MarkerEncoder(TopicEncoder):
@@ -162,18 +101,13 @@ class MarkerEncoder(TopicEncoder):
         self._buffer = PatchBuffer(is_array=True)
         # Row of the first box of each actor that has any.
         self._first_boxes: Rows = np.zeros(0, np.int64)
-        self._ids = _Ids()
-        self._drawn = PerActor(self._draw, self._drop)
-        self._shown: list[_Marker] = []
-        # Ordered by the time that they expire.
-        self._deletions: dict[_Marker, _Deletion] = {}
+        self._shown = ShownMarkers(self._deletion, self.new_markers)
         self._is_first, self._are_boxes_reported = True, False
 
     def restart(self) -> None:
-        """Delete all markers of displays with the next array, and one by one with later ones."""
+        """Delete all markers of displays: together in the next array, singly in later ones."""
         self._is_first, self._are_boxes_reported = True, False
-        self._drawn.of(EMPTY_ACTOR_LIST)
-        self._show([], 0)
+        self._shown.clear()
 
     def is_on(self, settings: Settings) -> bool:
         """Return whether ``debug_drawing`` and ``include_obb`` are true."""
@@ -198,7 +132,7 @@ class MarkerEncoder(TopicEncoder):
                 lights if lights is None else self._lights.key(lights))
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the array; markers that only arrays of the last second have are deleted."""
+        """Lay out the array; markers that only arrays of the last second had are deleted."""
         boxes = now.frame.boxes
         if boxes is None:
             return []
@@ -207,22 +141,17 @@ class MarkerEncoder(TopicEncoder):
             self._report_boxes(now, boxes)
         are_drawn = now.usable[boxes.actor] & drawable
         self._first_boxes = np.flatnonzero(np.diff(boxes.actor, prepend=-1))
-        drawn = self._drawn.of(now.actor_list, *self.appearance(now, boxes))
-        markers = list(chain.from_iterable(compress(drawn, now.usable.tobytes())))
+        of_actors = self._shown.of(now.actor_list, *self.appearance(now, boxes))
+        markers = list(chain.from_iterable(compress(of_actors, now.usable.tobytes())))
         if not np.array_equal(are_drawn, now.usable[boxes.actor]):
-            # A box has no pose or no size: its cube is left out, the label stays.
+            # The cube of a box without a pose or a size is left out; the label stays.
             flags = iter(are_drawn[now.usable[boxes.actor]].tolist())
             markers = [marker for marker in markers
                        if marker.made_of.namespace not in _NAMESPACES or next(flags)]
-        if self._is_first:
-            # The stamps before a restart may be greater.
-            for deletion in self._deletions.values():
-                deletion.expires_ns = now.stamp_ns + DELETION_NS
-        self._show(markers, now.stamp_ns)
+        self._shown.show(markers, now.stamp_ns, is_first=self._is_first)
         instances: list[MessageInstance] = [self._first, *markers] if self._is_first \
-            else [*markers, *self._deletions.values()]
-        self.expires_ns = now.stamp_ns if self._is_first else next(
-            (deletion.expires_ns for deletion in self._deletions.values()), math.inf)
+            else [*markers, *self._shown.deletions]
+        self.expires_ns = now.stamp_ns if self._is_first else self._shown.expires_ns
         self._is_first = False
         instances += self._lights.of(now.frame.traffic_lights)
         if not instances:
@@ -241,7 +170,7 @@ class MarkerEncoder(TopicEncoder):
             numbers[LABEL] = self._label_numbers(now, boxes)
 
     def closing(self, stamp_ns: int) -> Messages:
-        """Return the array that deletes all markers; :meth:`restart` is to be called next."""
+        """Return the array that deletes all markers; :meth:`restart` must follow."""
         return [(MARKERS_TOPIC, self._only_delete_all.lay_out(
             given_stamp(stamp_ns), MESSAGE_PHASE).data)]
 
@@ -249,7 +178,9 @@ class MarkerEncoder(TopicEncoder):
         """
         Return what the markers of each actor depend on.
 
-        :returns: index of its namespace; a byte for each box; whether it has a label.
+        :param now: the frame.
+        :param boxes: its boxes.
+        :returns: index of the namespace; a byte for each box; whether there is a label.
         """
         actor_list = now.actor_list
         n_actors = len(actor_list.actors)
@@ -266,6 +197,7 @@ class MarkerEncoder(TopicEncoder):
         """
         Return the markers of an actor, the cubes first.
 
+        :param actor: owner of the markers.
         :param appearance: its entries of :meth:`appearance`.
         """
         i_namespace, boxes, with_label, *_ = appearance
@@ -273,54 +205,8 @@ class MarkerEncoder(TopicEncoder):
         return [cube] * len(boxes) + [NewMarker(_LABELS, self._label, actor.name)] * with_label
 
     def further_rows(self, now: FrameToSend) -> dict[Table, Rows]:
-        """Return the rows of the tables of further markers, as of :class:`MessageBlock`."""
+        """Return the rows of the tables of further markers, as for :class:`MessageBlock`."""
         return {}
-
-    def _draw(self, actor: Actor, appearance: tuple[Any, ...],
-              before: tuple[_Marker, ...] | None) -> tuple[_Marker, ...]:
-        """Return the markers of an actor; those of ``before`` are used again where possible."""
-        # Markers of an actor that returns are no longer deleted.
-        left = [marker for marker in self._deletions if marker.actor == actor] \
-            if before is None else list(before)
-        markers = []
-        for new in self.new_markers(actor, appearance):
-            same = next((marker for marker in left if marker.made_of == new), None)
-            if same is None:
-                same = _Marker(actor, new, self._ids.take())
-            else:
-                left.remove(same)
-                same.is_needed = True
-            markers.append(same)
-        if before is not None:
-            self._drop(tuple(left))
-        return tuple(markers)
-
-    def _drop(self, markers: tuple[_Marker, ...]) -> None:
-        for marker in markers:
-            marker.is_needed = False
-            if not marker.is_shown:
-                self._ids.release(marker.id)
-
-    def _show(self, markers: list[_Marker], stamp_ns: int) -> None:
-        """Set the markers that displays show from now on, and those to delete."""
-        for marker, deletion in list(self._deletions.items()):
-            if deletion.expires_ns >= stamp_ns and len(self._deletions) <= _MAX_DELETIONS:
-                break
-            del self._deletions[marker]
-            marker.is_shown = False
-            if not marker.is_needed:
-                self._ids.release(marker.id)
-        head, tail = common_ends(self._shown, markers)
-        new = markers[head:len(markers) - tail]
-        kept = set(new)
-        for marker in self._shown[head:len(self._shown) - tail]:
-            if marker not in kept:
-                self._deletions[marker] = _Deletion(self._deletion, marker,
-                                                    stamp_ns + DELETION_NS)
-        for marker in new:
-            marker.is_shown = True
-            self._deletions.pop(marker, None)
-        self._shown = markers
 
     def _report_boxes(self, now: FrameToSend, boxes: Boxes) -> None:
         """Report once in a run that boxes are not drawn."""
@@ -342,7 +228,7 @@ class MarkerEncoder(TopicEncoder):
             tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, cubes[:, 7:10])
             drawable = frame.bodies().drawable_boxes()
             if not drawable.all():
-                # A box that is not drawn has no top: fmax ignores NaN.
+                # A box that is not drawn has no top; fmax ignores NaN.
                 tops[~drawable] = np.nan
             owners = boxes.actor[first]
             labels[owners, 2] = np.fmax(np.fmax.reduceat(tops, first), labels[owners, 2])

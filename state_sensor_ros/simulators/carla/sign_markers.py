@@ -28,8 +28,9 @@ from state_sensor_ros.simulators.carla.carla_data import (
 )
 from state_sensor_ros.simulators.carla.sign_arrays import add_sign_poses, SIGN_POSES
 from state_sensor_ros.topics.light_markers import LIGHTS_NS, STATE_COLORS
-from state_sensor_ros.topics.markers import ADD, MARKER, MarkerEncoder, NewMarker, TEXT
+from state_sensor_ros.topics.markers import ADD, MARKER, MarkerEncoder, TEXT
 from state_sensor_ros.topics.per_actor import Column
+from state_sensor_ros.topics.shown_markers import NewMarker
 from state_sensor_ros.topics.tables import Fields, header, pose, xyz
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 
