@@ -79,7 +79,7 @@ class ActorTopics:
         self._sink, self._registry = sink, registry
         self._timeout_ns = round(actor_timeout * NS_PER_S)
         # By topic name: after a restart, a new actor of the same name takes over the topics.
-        self._own: dict[str, _OpenTopics] = {}
+        self._opened: dict[str, _OpenTopics] = {}
         self.absent_since_ns: OrderedDict[str, int] = OrderedDict()
         self._with_lanes: set[Actor] = set()
         self._stamp_ns = 0
@@ -103,15 +103,15 @@ class ActorTopics:
         with_lanes = {actor_list.actors[i] for i in lane_rows.tolist()}
         for i, actor in enumerate(new, head):
             self.absent_since_ns.pop(actor.topic_name, None)
-            own = self._own.get(actor.topic_name)
-            if own is None:
+            opened = self._opened.get(actor.topic_name)
+            if opened is None:
                 self._open(actor, actor in with_lanes, actor_list.kinds[i] == KIND_VEHICLE)
-            elif own.actor.has_topics != actor.has_topics:
-                self._open(actor, own.has_lanes or actor in with_lanes, own.has_wheels)
+            elif opened.actor.has_topics != actor.has_topics:
+                self._open(actor, opened.has_lanes or actor in with_lanes, opened.has_wheels)
         for actor in sorted(with_lanes - self._with_lanes, key=attrgetter('id')):
-            own = self._own[actor.topic_name]
-            if not own.has_lanes:
-                self._open(actor, True, own.has_wheels)
+            opened = self._opened[actor.topic_name]
+            if not opened.has_lanes:
+                self._open(actor, True, opened.has_wheels)
         self._with_lanes = with_lanes
 
     def close_absent(self, stamp_ns: int) -> None:
@@ -133,7 +133,7 @@ class ActorTopics:
         for topic_name in list(self.absent_since_ns):
             if self._registry.n_free_places >= n_places:
                 return
-            if self._own[topic_name].actor.has_topics:
+            if self._opened[topic_name].actor.has_topics:
                 self._close(topic_name)
 
     def restart(self, stamp_ns: int) -> list[str]:
@@ -143,30 +143,31 @@ class ActorTopics:
         :param stamp_ns: stamp of the first frame after the restart, ns; may be less than before.
         :returns: topic names of the actors whose topics stay open.
         """
-        self._own = {name: own for name, own in self._own.items() if own.actor.has_topics}
+        self._opened = {name: opened for name, opened in self._opened.items()
+                        if opened.actor.has_topics}
         shift_ns = stamp_ns - self._stamp_ns
         self.absent_since_ns = OrderedDict(
             (name, since_ns + shift_ns) for name, since_ns in self.absent_since_ns.items()
-            if name in self._own)
-        for topic_name in self._own:
+            if name in self._opened)
+        for topic_name in self._opened:
             self.absent_since_ns.setdefault(topic_name, stamp_ns)
         self._stamp_ns = stamp_ns
         self._with_lanes = set()
-        return list(self._own)
+        return list(self._opened)
 
     def reconfigure(self) -> None:
         """Open and close the topics that the encoder's new settings add and remove."""
-        for own in list(self._own.values()):
-            self._open(own.actor, own.has_lanes, own.has_wheels)
-            kept = {topic.name for topic in self._own[own.actor.topic_name].topics}
-            self._sink.shut([topic for topic in own.topics if topic.name not in kept])
+        for opened in list(self._opened.values()):
+            self._open(opened.actor, opened.has_lanes, opened.has_wheels)
+            kept = {topic.name for topic in self._opened[opened.actor.topic_name].topics}
+            self._sink.shut([topic for topic in opened.topics if topic.name not in kept])
 
     def _open(self, actor: Actor, has_lanes: bool, has_wheels: bool) -> None:
         topics = self.encoder.actor_topics(actor, has_lanes=has_lanes, has_wheels=has_wheels)
         self._sink.open(topics)
-        self._own[actor.topic_name] = _OpenTopics(actor, has_lanes, has_wheels, topics)
+        self._opened[actor.topic_name] = _OpenTopics(actor, has_lanes, has_wheels, topics)
 
     def _close(self, topic_name: str) -> None:
         del self.absent_since_ns[topic_name]
-        self._sink.shut(self._own.pop(topic_name).topics)
+        self._sink.shut(self._opened.pop(topic_name).topics)
         self._registry.remove(topic_name)

@@ -242,32 +242,32 @@ class ConsistencyCheck:
                        self._n_pairs, self._complaints(*slopes))
 
     def _complaints(self, linear: float, lateral: float, angular: float) -> tuple[str, ...]:
-        found = []
+        faults = []
         if self._n_pairs >= _MIN_PAIRS:
             if lateral < -_OPPOSITE:
-                found.append('y is not mirrored: actors move against their lateral velocity')
+                faults.append('y is not mirrored: actors move against their lateral velocity')
             elif not _within(linear, _NOISY_SLOPES if self._is_coarse else _SLOPES):
-                found.append(f'displacement is {linear:.3g} times velocity x time: lengths and '
-                             'velocities are not in the same units')
+                faults.append(f'displacement is {linear:.3g} times velocity x time: lengths and '
+                              'velocities are not in the same units')
             if self._slip > _MAX_SLIP_SINE:
-                found.append('vehicles do not move along their own x axis: y is not mirrored, or '
-                             'quaternions are')
+                faults.append('vehicles do not move along their own x axis: y is not mirrored, or '
+                              'quaternions are')
         if self._n_turns >= _MIN_PAIRS:
             if angular < -_OPPOSITE:
-                found.append('actors turn against their angular velocity: axes are mirrored')
+                faults.append('actors turn against their angular velocity: axes are mirrored')
             elif not _within(angular, _NOISY_SLOPES):
-                found.append(f'rotation is {angular:.3g} times angular velocity x time: '
-                             + ('rates look like degrees/s' if 0.01 < angular < 0.03
-                                else 'rates are not in rad/s'))
+                faults.append(f'rotation is {angular:.3g} times angular velocity x time: '
+                              + ('rates look like degrees/s' if 0.01 < angular < 0.03
+                                 else 'rates are not in rad/s'))
         if self._handedness < 0.0:
-            found.append('left wheels lie on the right: y is not mirrored')
+            faults.append('left wheels lie on the right: y is not mirrored')
         if not _within(self._radius, _WHEEL_RADIUS_M):
-            found.append(f'wheels would have a radius of {self._radius:.3g} m: lengths are not in '
-                         'the expected unit')
+            faults.append(f'wheels would have a radius of {self._radius:.3g} m: lengths are not '
+                          'in the expected unit')
         if not _within(self._length, _VEHICLE_LENGTH_M):
-            found.append(f'vehicles would be {self._length:.3g} m long: lengths are not in the '
-                         'expected unit')
-        return tuple(found)
+            faults.append(f'vehicles would be {self._length:.3g} m long: lengths are not in the '
+                          'expected unit')
+        return tuple(faults)
 
 
 class SampledConsistencyCheck(ConsistencyCheck):
@@ -293,7 +293,7 @@ class SampledConsistencyCheck(ConsistencyCheck):
         """
         Check a frame if one is due.
 
-        :param frame: as for the base class; one with wheels sets :attr:`next_details_s` anew.
+        :param frame: as for the base class; one with wheels renews :attr:`next_details_s`.
         """
         if frame.wheels is not None:
             self.next_details_s = frame.game_time + max(

@@ -75,7 +75,7 @@ def topic_encoders(settings: Settings,
     :param further: topics of the simulator.
     """
     return [*TOPICS, *further,
-            *[each for output in settings.outputs for each in output_encoders(output)]]
+            *[encoder for output in settings.outputs for encoder in output_encoders(output)]]
 
 
 def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
@@ -84,8 +84,8 @@ def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
 
     :param settings: parameters at the start; dynamic ones have no effect.
     """
-    return tuple(topic for each in TOPICS if each.opens_with is None
-                 for topic in each.topics_of(settings))
+    return tuple(topic for encoder in TOPICS if encoder.opens_with is None
+                 for topic in encoder.topics_of(settings))
 
 
 def output_topics(settings: Settings) -> tuple[Topic, ...]:
@@ -94,8 +94,8 @@ def output_topics(settings: Settings) -> tuple[Topic, ...]:
 
     :param settings: parameters at the start; ``outputs`` and what each of them needs are used.
     """
-    return tuple(topic for output in settings.outputs for each in output_encoders(output)
-                 for topic in each.topics_of(settings))
+    return tuple(topic for output in settings.outputs for encoder in output_encoders(output)
+                 for topic in encoder.topics_of(settings))
 
 
 def perception_used(settings: Settings) -> frozenset[str]:
@@ -104,8 +104,8 @@ def perception_used(settings: Settings) -> frozenset[str]:
 
     :param settings: parameters at the start; ``outputs`` and what each of them needs are used.
     """
-    return frozenset(name for output in settings.outputs for each in output_encoders(output)
-                     if each.topics_of(settings) for name in each.uses_perception)
+    return frozenset(name for output in settings.outputs for encoder in output_encoders(output)
+                     if encoder.topics_of(settings) for name in encoder.uses_perception)
 
 
 def packages_of(output: str) -> list[str]:
@@ -114,5 +114,5 @@ def packages_of(output: str) -> list[str]:
 
     :param output: value of the parameter ``outputs``.
     """
-    return sorted({topic.type_name.partition('/')[0] for each in output_encoders(output)
-                   for topic in each.topics})
+    return sorted({topic.type_name.partition('/')[0] for encoder in output_encoders(output)
+                   for topic in encoder.topics})

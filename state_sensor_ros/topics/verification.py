@@ -84,13 +84,13 @@ def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object
             raise EncodeError(sample.type_name, str(exc),
                               'a message with the fields of its definition') from exc
         for path, expected in sample.leaves:
-            found: object = message
+            value: object = message
             for step in path:
-                found = cast(Sequence[object], found)[step] if isinstance(step, int) \
-                    else getattr(found, step, None)
-            if found != expected:
+                value = cast(Sequence[object], value)[step] if isinstance(step, int) \
+                    else getattr(value, step, None)
+            if value != expected:
                 name = '.'.join(str(step) for step in path)
-                raise EncodeError(f'{sample.type_name} {name}', repr(found), repr(expected))
+                raise EncodeError(f'{sample.type_name} {name}', repr(value), repr(expected))
 
 
 def sample_of(templates: Sequence[Template]) -> Sample:
@@ -106,8 +106,8 @@ def sample_of(templates: Sequence[Template]) -> Sample:
     leaves: list[tuple[Path, Leaf]] = []
     for i, template in enumerate(templates):
         values: dict[str, object] = {}
-        found = walker.of_instance(template, values, i)
-        leaves += [((sequence, i - 1, *path) if i else path, leaf) for path, leaf in found]
+        leaves += [((sequence, i - 1, *path) if i else path, leaf)
+                   for path, leaf in walker.of_instance(template, values, i)]
         instances.append(MessageInstance(template, values))
     buffer = PatchBuffer(is_array=len(templates) > 1)
     buffer.update(instances)
@@ -144,10 +144,10 @@ class _PrototypeWalker:
         :param salt: added to the length of texts, which moves the fields after them.
         """
         self._salt, self._n_rows = salt, {}
-        found = list(self._of_message(template.type_name, template.prototype, values, 0))
+        leaves = list(self._of_message(template.type_name, template.prototype, values, 0))
         for table, n_rows in self._n_rows.items():
             self._n_before[table] = self._n_before.get(table, 0) + n_rows
-        return found
+        return leaves
 
     def numbers(self, table: Table) -> npt.NDArray[np.generic]:
         """Return the rows of a table that all instances hold."""
