@@ -7,117 +7,122 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Arrays with some of their elements, cut out of a serialised array that does not change.
+Arrays with some of their elements, cut out of a serialised array whose layout stays.
 
-The bytes of an element can be moved to a position with the same phase. All elements but the first
-one begin at the same phase if their lengths are multiples of 8. The first one follows the count:
-its padding may differ::
+An element that begins at the same phase as before is copied as it is, with the neighbours that
+follow it. At another phase the padding before its first words of 8 bytes differs::
 
-    head | count | a at phase 4 | b at 0 | c at 0          without a:    head | count | b at 4 | c
-
-The bytes of b up to its first slot are those of phase 4; the rest is the same at both phases.
+    all elements   head | 3 | a at phase 4 | b at 0 | c at 0
+    without a      head | 2 | b at phase 4 | c at 0           b laid out anew, with its numbers
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr.cdr_writer import COUNT, Layout
+from state_sensor_ros.cdr.cdr_writer import COUNT, Table
 from state_sensor_ros.cdr.templates import ALIGNMENT, MessageInstance
-from state_sensor_ros.frame import Bools
+from state_sensor_ros.frame import Bools, Rows
 
 Octets = npt.NDArray[np.uint8]
 
 
+class TablePatch(NamedTuple):
+    """
+    How the numbers of a table are patched.
+
+    ``put`` with its first argument ``targets``, a row for each group of numbers; ``n_targets``
+    (K,) int64, how many of these rows each element has.
+    """
+
+    table: Table
+    put: Callable[[Rows, npt.NDArray[Any]], object]
+    targets: Rows
+    n_targets: Rows
+
+
 class ArrayCut:
     """
-    Leave out elements of an array.
+    Patch and return some elements of an array.
 
-    :param instances: head and elements of the array, at least one element.
-    :param starts: offset of each instance, and the end of the last one, bytes.
+    :param instances: the head and K elements.
+    :param starts: where each instance begins, and where the last one ends, bytes.
+    :param data: the bytes of all instances.
+    :param patches: the tables of the elements; of a table with one row for all, only ``put`` and
+        ``targets`` are used.
     """
 
-    def __init__(self, instances: Sequence[MessageInstance], starts: Sequence[int]) -> None:
-        self._instances = instances
+    def __init__(self, instances: Sequence[MessageInstance], starts: Sequence[int], data: Octets,
+                 patches: Sequence[TablePatch]) -> None:
+        self._instances, self._starts = instances[1:], starts[1:]
+        # An array is a buffer, which its type does not say for all versions of Python.
+        self._data = memoryview(cast(Any, data))
         # Padding precedes the encapsulation header, which is at 4 modulo 8.
-        self._offset = starts[0] + (4 - starts[0]) % ALIGNMENT
-        self._starts = [start - self._offset for start in starts[1:]]
-        self._phases = starts[1] % ALIGNMENT, starts[2] % ALIGNMENT
+        self._head = self._data[starts[0] + (4 - starts[0]) % ALIGNMENT:starts[1] - COUNT.size]
+        self._patches = [(patch, bool((patch.n_targets == 1).all())) for patch in patches]
+        # By element and phase: bytes, and slices of the data.
+        self._moved: dict[tuple[int, int], list[bytes | slice]] = {}
 
-    @classmethod
-    def of(cls, instances: Sequence[MessageInstance], starts: Sequence[int]) -> ArrayCut | None:
+    def message(self, kept: Bools, numbers: Mapping[Table, npt.NDArray[Any]]) -> bytes:
         """
-        Return a cut of an array, None if its elements cannot be moved.
+        Return a message with some of the elements.
 
-        :param instances: head and elements of the array.
-        :param starts: argument of the constructor.
+        :param kept: (K,) bool, which ones.
+        :param numbers: by table, the rows of these elements, or (width,) one row for all.
         """
-        if len(instances) < 2:
-            return None
-        first, other = starts[1] % ALIGNMENT, starts[2] % ALIGNMENT
-        if any((start - other) % ALIGNMENT for start in starts[3:]):
-            return None
-        # Equal layouts share their offsets.
-        known: set[tuple[int, ...]] = set()
-        for instance in instances[1:] if first != other else ():
-            layouts = instance.layout_at(first), instance.layout_at(other)
-            offsets = tuple([id(of_table) for layout in layouts
-                             for of_table in layout.slot_offsets.values()])
-            if offsets not in known and not _differ_in_front(*layouts):
-                return None
-            known.add(offsets)
-        return cls(instances, starts)
+        rows = kept.nonzero()[0]
+        for (table, put, targets, n_targets), has_one_each in self._patches:
+            values = numbers[table]
+            if values.ndim == 1:
+                put(targets, values)
+            elif len(values):
+                put(targets[rows if has_one_each else kept.repeat(n_targets)], values)
+        pieces: list[bytes | memoryview] = [self._head, COUNT.pack(len(rows))]
+        phase = self._starts[0] % ALIGNMENT
+        # Neighbours are copied at once.
+        padded = np.zeros(len(kept) + 2, np.bool_)
+        padded[1:-1] = kept
+        edges = (padded[1:] != padded[:-1]).nonzero()[0].tolist()
+        for begin, end in zip(edges[::2], edges[1::2], strict=True):
+            while begin < end and phase != self._starts[begin] % ALIGNMENT:
+                pieces += [piece if isinstance(piece, bytes) else self._data[piece]
+                           for piece in self._at_phase(begin, phase)]
+                phase = self._instances[begin].layout_at(phase).end_phase
+                begin += 1
+            if begin < end:
+                pieces.append(self._data[self._starts[begin]:self._starts[end]])
+                phase = self._starts[end] % ALIGNMENT
+        return b''.join(pieces)
 
-    def message(self, data: Octets, kept: Bools | None, n_others: int = 0,
-                others: bytes = b'') -> bytes:
-        """
-        Return a message with some of the elements, followed by other elements.
+    def _at_phase(self, i: int, phase: int) -> list[bytes | slice]:
+        """Return what element ``i`` consists of where it begins at another phase."""
+        known = self._moved.get((i, phase))
+        if known is None:
+            known = self._moved[i, phase] = self._pieces(i, phase)
+        return known
 
-        :param data: bytes of the whole message.
-        :param kept: (K,) bool, whether each of its elements is kept; None for all.
-        :param n_others: number of other elements, 0 if no element is kept.
-        :param others: bytes of the other elements, valid after an element that is kept.
-        """
-        n_kept = len(self._starts) - 1 if kept is None else int(np.count_nonzero(kept))
-        # Arrays are buffers, but typed as such only for newer versions of Python.
-        head: list[Any] = [data[:self._starts[0] - COUNT.size], COUNT.pack(n_kept + n_others)]
-        if not n_kept:
-            return b''.join(head)
-        if kept is None:
-            head += [data[self._starts[0]:], others]
-            return b''.join(head)
-        first = int(kept.argmax())
-        front: tuple[Any, ...] = self._as_first(data, first) if first else (
-            b'', data[self._starts[0]:self._starts[1]])
-        rest = kept.copy()
-        rest[first] = False
-        # Consecutive elements are copied in one piece.
-        edges = np.flatnonzero(np.diff(rest, prepend=False, append=False)).tolist()
-        pieces: list[Any] = [data[self._starts[begin]:self._starts[end]]
-                             for begin, end in zip(edges[::2], edges[1::2], strict=True)]
-        return b''.join((*head, *front, *pieces, others))
-
-    def _as_first(self, data: Octets, i: int) -> tuple[bytes, Octets]:
-        """Return the bytes of an element at the position of the first one, in two parts."""
-        begin, end = self._starts[i], self._starts[i + 1]
-        if self._phases[0] == self._phases[1]:
-            return b'', data[begin:end]
-        first, other = (self._instances[1 + i].layout_at(phase) for phase in self._phases)
-        return first.data[:_first_slot(first)], data[begin + _first_slot(other):end]
-
-
-def _first_slot(layout: Layout) -> int:
-    return min(int(np.frombuffer(offsets, np.int64)[0])
-               for offsets in layout.slot_offsets.values())
-
-
-def _differ_in_front(first: Layout, other: Layout) -> bool:
-    """Return whether two layouts of an instance differ only in the bytes before all slots."""
-    shift = len(first.data) - len(other.data)
-    return first.slot_offsets.keys() == other.slot_offsets.keys() and all(
-        (np.frombuffer(offsets, np.int64) - np.frombuffer(other.slot_offsets[table], np.int64)
-         == shift).all() for table, offsets in first.slot_offsets.items())
+    def _pieces(self, i: int, phase: int) -> list[bytes | slice]:
+        """Return constant bytes of the new layout, and between these the numbers in the data."""
+        instance, start = self._instances[i], self._starts[i]
+        old, new = instance.layout_at(start % ALIGNMENT), instance.layout_at(phase)
+        slots = sorted((offset, old_offset, table.word)
+                       for table, packed in new.slot_offsets.items()
+                       for offset, old_offset in zip(
+                           np.frombuffer(packed, np.int64).tolist(),
+                           np.frombuffer(old.slot_offsets[table], np.int64).tolist(),
+                           strict=True))
+        pieces: list[bytes | slice] = []
+        begin = 0
+        while slots:
+            offset, old_offset, _ = slots[0]
+            # Slots that are moved by as much have the same bytes between them.
+            n_alike = next((n for n, slot in enumerate(slots)
+                            if slot[0] - slot[1] != offset - old_offset), len(slots))
+            last, old_last, word = slots[n_alike - 1]
+            pieces += [new.data[begin:offset], slice(start + old_offset, start + old_last + word)]
+            begin, slots = last + word, slots[n_alike:]
+        return [*pieces, new.data[begin:]]

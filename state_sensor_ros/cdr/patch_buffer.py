@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr.array_cut import ArrayCut
+from state_sensor_ros.cdr.array_cut import ArrayCut, TablePatch
 from state_sensor_ros.cdr.templates import ALIGNMENT, ENCAPSULATION, Layout, MessageInstance, Table
 from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.frame import Rows
@@ -179,18 +179,16 @@ class PatchBuffer:
         # Padding precedes the encapsulation header, which is at 4 modulo 8.
         return starts + (len(ENCAPSULATION) - starts) % ALIGNMENT, ends
 
-    def array_cut(self) -> ArrayCut | None:
-        """Return a cut of the array, None if its elements cannot be moved."""
-        return ArrayCut.of(self._instances, self._starts.numbers.tolist())
-
-    def array_bytes(self, n_left_out: int) -> bytes:
-        """
-        Return the array, or the bytes of its elements without the first ones.
-
-        :param n_left_out: number of elements to leave out, 0 for the whole message.
-        """
-        [begin], [end] = self.message_bounds()
-        return self.tobytes(self._starts.numbers[1 + n_left_out] if n_left_out else begin, end)
+    def array_cut(self) -> ArrayCut:
+        """Return what patches and cuts out elements; valid until :meth:`update`."""
+        starts = self._starts.numbers
+        patches = []
+        for table in self.tables:
+            put, targets = self.patcher(table)
+            first_bytes = targets.reshape(len(targets), -1)[:, 0] << _SHIFTS[table.word]
+            patches.append(TablePatch(table, put, targets, np.diff(
+                first_bytes.searchsorted(starts[1:]))))
+        return ArrayCut(self._instances, starts.tolist(), self._bytes.numbers, patches)
 
     def tobytes(self, begin: int, end: int) -> bytes:
         """Return a copy of the bytes from ``begin`` to ``end``."""

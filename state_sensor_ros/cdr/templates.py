@@ -32,7 +32,7 @@ A text of another length moves y and, if the padding differs, the phase of what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,8 @@ from state_sensor_ros.cdr.definitions import Definitions, SEQUENCE
 from state_sensor_ros.errors import EncodeError
 
 __all__ = ['ALIGNMENT', 'ENCAPSULATION', 'MESSAGE_PHASE', 'Each', 'Given', 'GivenRows', 'Layout',
-           'MessageInstance', 'Prototype', 'Slot', 'Table', 'Template', 'Values']
+           'MessageInstance', 'Prototype', 'Slot', 'SlotText', 'Table', 'Template',
+           'Values']
 
 
 class Given(NamedTuple):
@@ -86,9 +87,15 @@ class GivenRows(NamedTuple):
     fields: tuple[str, ...]
 
 
+class SlotText(NamedTuple):
+    """A text whose characters are patched with each frame, a column of ``table`` for each."""
+
+    table: Table
+
+
 Constant = bool | int | float | str
-Prototype = Constant | Slot | Given | GivenRows | Each | Sequence['Prototype'] | Mapping[
-    str, 'Prototype']
+Prototype = Constant | Slot | SlotText | Given | GivenRows | Each | Sequence[
+    'Prototype'] | Mapping[str, 'Prototype']
 
 
 class _Compiler:
@@ -178,6 +185,11 @@ class _Compiler:
             if primitive is None or primitive.size != value.table.word:
                 raise EncodeError(where, type_name, f'{value.table.word} bytes')
             self.add_part(primitive.size, value)
+        elif primitive is None and isinstance(value, SlotText):
+            self.add_part(COUNT.size, COUNT.pack(value.table.width + 1))
+            for column in range(value.table.width):
+                self.add_part(1, Slot(value.table, column))
+            self.add_part(1, bytes(1))
         elif primitive is None and isinstance(value, (str, type(None))):
             self.add_part(COUNT.size, packed_text(value or ''))
         elif primitive is not None and isinstance(value, (int, float, type(None))):
@@ -189,9 +201,10 @@ class _Compiler:
 def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]:
     if value is None:
         return ()
-    if isinstance(value, (str, Slot, Given, GivenRows, Each)) or not isinstance(value, Sequence):
+    if not isinstance(value, Sequence) or isinstance(
+            value, (str, Slot, SlotText, Given, GivenRows, Each)):
         raise EncodeError(where, 'several elements', 'a single one')
-    return cast(Sequence[Prototype], value)
+    return value
 
 
 class Template:

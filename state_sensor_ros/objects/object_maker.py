@@ -65,8 +65,25 @@ class Objects:
 
         :param rows: index of each, (K,) bool, or a slice.
         """
-        return Objects(self.rows[rows], self.classes[rows], self.poses[rows], self.axes[rows],
-                       self.sizes[rows], self.twists[rows], self.accelerations[rows])
+        chosen = Objects(self.rows[rows], self.classes[rows], self.poses[rows], self.axes[rows],
+                         self.sizes[rows], self.twists[rows], self.accelerations[rows])
+        if self._own_motion is not None:
+            twists, accelerations = self._own_motion
+            object.__setattr__(chosen, '_own_motion', (twists[rows], accelerations[rows]))
+        return chosen
+
+    def followed_by(self, others: Objects) -> Objects:
+        """
+        Return these objects and then others.
+
+        :param others: of the same frame.
+        """
+        joined = Objects(*[np.concatenate((getattr(self, name), getattr(others, name)))
+                           for name in _MEMBERS])
+        if self._own_motion is not None:
+            object.__setattr__(joined, '_own_motion', tuple(
+                map(np.concatenate, zip(self._own_motion, others.own_motion, strict=True))))
+        return joined
 
     @property
     def own_motion(self) -> tuple[Floats, Floats]:
@@ -87,6 +104,9 @@ class Objects:
         # A row vector times the matrix is the column vector times its inverse.
         turned: Floats = (vectors.reshape(-1, 2, 3) @ self.axes).reshape(-1, 6)
         return turned
+
+
+_MEMBERS = ('rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'accelerations')
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,8 +153,8 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
             poses[:, :3] += arms
         if len(largest):
             assert frame.boxes is not None
-            owners = _as_slice(frame.boxes.actor[largest])
-            boxes = _as_slice(n_actors + largest)
+            owners = as_slice(frame.boxes.actor[largest])
+            boxes = as_slice(n_actors + largest)
             have_boxes[owners] = True
             relative = axes[owners].transpose(0, 2, 1) @ matrices[boxes]
             # Exactly: sizes and centres of a table remain the same when it becomes frames again.
@@ -146,8 +166,12 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
     return Centres(poses, axes, sizes, arms, have_boxes)
 
 
-def _as_slice(rows: Rows) -> Rows | slice:
-    """Return ascending rows as a slice, which needs no copy, where none is left out between."""
+def as_slice(rows: Rows) -> Rows | slice:
+    """
+    Return rows as a slice, which needs no copy, if they are consecutive.
+
+    :param rows: (R,) int64, ascending.
+    """
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
@@ -232,7 +256,7 @@ class ObjectMaker:
             if frame.accelerations is not None:
                 accelerations[:, :3] = np.where(np.isfinite(frame.accelerations),
                                                 frame.accelerations, accelerations[:, :3])
-        own = _as_slice(rows)
+        own = as_slice(rows)
         return Objects(rows, classes[own], centres.poses[own], centres.axes[own],
                        centres.sizes[own], twists[own], accelerations[own])
 

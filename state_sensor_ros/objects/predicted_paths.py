@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASSES
-from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.frame import Bools, Floats, Kinds, Rows
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.payloads import FutureFrame
 from state_sensor_ros.rotations import slerp
@@ -77,7 +77,7 @@ class ConstantPaths:
     def __init__(self) -> None:
         self._poses: Floats = np.empty((0, _N_POSES, 7))
 
-    def paths(self, objects: Objects, poses_now: Floats | None = None) -> Paths:
+    def paths(self, objects: Objects, twists: Floats | None = None) -> Paths:
         """
         Return paths that are valid until the next call.
 
@@ -87,15 +87,15 @@ class ConstantPaths:
         v h Im(h) 2 / w, which loses no digits where a is small.
 
         :param objects: K objects.
-        :param poses_now: (K, 7) float64, where they begin; None for the poses of the objects.
+        :param twists: (K, 6) float64, their velocities; None for those that they have.
         """
-        twists, now = objects.twists, objects.poses if poses_now is None else poses_now
+        twists, now = objects.twists if twists is None else twists, objects.poses
         rates = twists[:, 5]
         are_straight = np.abs(rates) < _STRAIGHT
         half_turns = _half_turns(rates)
-        if len(self._poses) != len(rates):
+        if len(self._poses) < len(rates):
             self._poses = np.empty((len(rates), _N_POSES, 7))
-        poses = self._poses
+        poses = self._poses[:len(rates)]
         # Columns x + i y of position and orientation, z + i w of the orientation.
         xy, orientation_xy, orientation_zw = (
             poses[:, :, i:i + 2].view(np.complex128)[:, :, 0] for i in (0, 3, 5))
@@ -112,7 +112,18 @@ class ConstantPaths:
         # The product with the half turn cos(a/2) + k sin(a/2).
         np.multiply(half_turns, _complex(now[:, 3:5]), out=orientation_xy)
         np.multiply(half_turns.conj(), _complex(now[:, 5:7]), out=orientation_zw)
-        return Paths(poses, _LENGTHS[objects.classes])
+        return Paths(poses, whole_lengths(objects.classes))
+
+
+def whole_lengths(classes: Kinds) -> Rows:
+    """
+    Return the number of poses of paths that end with their horizon.
+
+    :param classes: (K,) uint8, index in CLASSES.
+    :returns: (K,) int64.
+    """
+    lengths: Rows = _LENGTHS[classes]
+    return lengths
 
 
 def _complex(pairs: Floats) -> _Complex:
@@ -189,7 +200,8 @@ class TruePaths:
                          np.repeat(shares, n_objects)).reshape(n_times, n_objects, 7)
         poses[0], are_known[0] = objects.poses, True
         lengths = np.minimum.reduce((
-            np.logical_and.accumulate(are_known, axis=0).sum(axis=0), _LENGTHS[objects.classes]))
+            np.logical_and.accumulate(are_known, axis=0).sum(axis=0),
+            whole_lengths(objects.classes)))
         return Paths(poses.transpose(1, 0, 2), lengths)
 
     def _advance(self, now: FutureFrame) -> None:

@@ -85,11 +85,8 @@ class ActorNoise:
             self._actor_list = actor_list
             self._names = np.frombuffer(b''.join(map(_name_bytes, actor_list.names)), '<u8') \
                 .astype(np.uint64).reshape(-1, 2).T
-        counters = np.empty((4, len(rows)), np.uint64)
         # numpy's generator increments the counter first.
-        counters[0], counters[1] = 1, number
-        counters[2:] = self._names[:, rows]
-        return philox((seed, _ACTORS), counters)
+        return philox((seed, _ACTORS), (1, number, *self._names[:, rows]), len(rows))
 
 
 def deviates_of(words: Words) -> Deviates:

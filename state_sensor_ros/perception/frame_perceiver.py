@@ -42,9 +42,6 @@ class FramePerceiver:
     """
 
     def __init__(self, settings: Settings) -> None:
-        perception = settings.perception
-        self._has_noise = bool(perception.position_std or perception.yaw_std
-                               or perception.size_std or perception.velocity_std)
         self._registry = Registry(ego_tag=settings.ego_tag)
         self._perceiver = Perceiver(settings, FrameObjects(settings), ignore)
 
@@ -55,21 +52,19 @@ class FramePerceiver:
         :param frame: with boxes.
         """
         perceived = self._perceiver.of(frame, self._registry.update(frame))
-        if self._has_noise:
+        if perceived.is_noisy:
             frame = _with_objects(frame, perceived)
-        if perceived.are_seen is not None:
-            missed = perceived.truth.rows[~perceived.are_seen]
+        if perceived.seen is not None:
+            missed = np.delete(perceived.truth.rows, perceived.seen)
             frame = frame.select(np.delete(np.arange(frame.n_actors), missed))
-        return frame if perceived.ghost_objects is None \
-            else _with_ghosts(frame, perceived, perceived.ghost_objects)
+        return _with_ghosts(frame, perceived) if perceived.ghosts else frame
 
 
 def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
     """Return a frame whose seen objects are where they are perceived, with one box each."""
-    objects = perceived.seen()
+    objects = perceived.seen_objects()
     rows = objects.rows
-    truth = perceived.truth if perceived.are_seen is None \
-        else perceived.truth.at(perceived.are_seen)
+    truth = perceived.truth if perceived.seen is None else perceived.truth.at(perceived.seen)
     # From the centre to the origin, in the axes of the actor, which are turned with it.
     arms = ((frame.position_xyz[rows] - truth.poses[:, :3])[:, None] @ truth.axes)[:, 0]
     arms = (objects.axes @ arms[:, :, None])[:, :, 0]
@@ -100,9 +95,9 @@ def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
     return Boxes(owners[order], tuple([names[i] for i in order.tolist()]), numbers[order])
 
 
-def _with_ghosts(frame: Frame, perceived: Perceived, ghosts: Objects) -> Frame:
+def _with_ghosts(frame: Frame, perceived: Perceived) -> Frame:
     """Return a frame with the ghosts as its last actors; they stand on the ground."""
-    n_ghosts = len(perceived.ghosts)
+    n_ghosts, ghosts = len(perceived.ghosts), perceived.ghost_objects()
     rows = frame.n_actors + np.arange(n_ghosts)
     kinematics = np.column_stack((ghosts.poses, ghosts.twists))
     kinematics[:, 2] -= ghosts.sizes[:, 2] / 2.0

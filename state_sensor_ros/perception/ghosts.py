@@ -17,7 +17,7 @@ import numpy as np
 from state_sensor_ros.classes import CAR
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.objects.object_maker import Objects
-from state_sensor_ros.perception.philox import uniforms, Words
+from state_sensor_ros.perception.philox import philox, uniforms, Words
 
 # Second number of the key: each use of the seed has words of its own.
 _GHOSTS: Final = 2
@@ -40,44 +40,67 @@ class Viewpoint:
 NO_EGO = Viewpoint(np.zeros(3), 0.0)
 
 
+def usual_number(mean: float) -> int:
+    """
+    Return a number that hardly any frame exceeds.
+
+    :param mean: number of ghosts in a frame, of a Poisson distribution.
+    """
+    return math.ceil(mean + 4.0 * math.sqrt(mean))
+
+
 def ghosts_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *, range_m: float,
-              field_of_view: float, size: Floats) -> tuple[Objects, Words]:
+              field_of_view: float, size: Floats) -> tuple[Objects, Words] | None:
     """
     Draw the false objects of a frame, uniformly in the field of view.
 
     :param seed: of the parameters.
     :param number: of the frame, as of :func:`frame_number`.
-    :param mean: number of a frame, of a Poisson distribution.
+    :param mean: number of ghosts in a frame, of a Poisson distribution.
     :param viewpoint: of the ego.
     :param range_m: greatest distance, 0 for that of a sensor without limit.
     :param field_of_view: deg, 0 for all around.
     :param size: (3,) of a car, m.
-    :returns: G objects and (G,) uint64, a random identity of each.
+    :returns: G objects and (G,) uint64, a random identity of each; None if there are none.
     """
-    # numpy increments the counter first.
-    words = np.random.Philox(key=np.array([seed, _GHOSTS], np.uint64),
-                             counter=np.array([0, number, 0, 0], np.uint64))
-    n_ghosts = _poisson(mean, float(uniforms(np.array([words.random_raw()], np.uint64))[0]))
-    drawn = words.random_raw((n_ghosts, _N_WORDS)) if n_ghosts else np.zeros((0, _N_WORDS))
-    drawn = drawn.astype(np.uint64, copy=False)
+    words = _words(seed, number, 1 + usual_number(mean) * _N_WORDS)
+    n_ghosts = _poisson(mean, float(uniforms(words[:1])[0]))
+    if not n_ghosts:
+        return None
+    n_words = 1 + n_ghosts * _N_WORDS
+    if n_words > len(words):
+        words = _words(seed, number, n_words)
+    drawn = words[1:n_words].reshape(n_ghosts, _N_WORDS)
     share, side, turn, pace, _ = uniforms(drawn).T
     distances = (range_m or _RANGE_M) * np.sqrt(share)
     directions = viewpoint.heading + math.radians(field_of_view or 360.0) * (side - 0.5)
-    yaws, speeds = 2.0 * np.pi * turn, _MAX_SPEED * pace
+    half_yaws = np.pi * turn
     poses, twists = np.zeros((n_ghosts, 7)), np.zeros((n_ghosts, 6))
     poses[:, :3] = viewpoint.origin
     poses[:, 0] += distances * np.cos(directions)
     poses[:, 1] += distances * np.sin(directions)
     # They stand on the ground of the ego.
     poses[:, 2] += size[2] / 2.0
-    poses[:, 5], poses[:, 6] = np.sin(yaws / 2.0), np.cos(yaws / 2.0)
+    np.sin(half_yaws, out=poses[:, 5])
+    np.cos(half_yaws, out=poses[:, 6])
+    yaws = 2.0 * half_yaws
     axes = np.zeros((n_ghosts, 3, 3))
     axes[:, 0, 0] = axes[:, 1, 1] = np.cos(yaws)
     axes[:, 1, 0] = np.sin(yaws)
     axes[:, 0, 1], axes[:, 2, 2] = -axes[:, 1, 0], 1.0
-    twists[:, :2] = speeds[:, None] * axes[:, :2, 0]
-    return Objects(np.full(n_ghosts, -1), np.full(n_ghosts, CAR, np.uint8), poses, axes,
-                   np.tile(size, (n_ghosts, 1)), twists, np.zeros((n_ghosts, 6))), drawn[:, 4]
+    twists[:, :2] = (_MAX_SPEED * pace)[:, None] * axes[:, :2, 0]
+    sizes = np.empty((n_ghosts, 3))
+    sizes[:] = size
+    return Objects(np.full(n_ghosts, -1), np.full(n_ghosts, CAR, np.uint8), poses, axes, sizes,
+                   twists, np.zeros((n_ghosts, 6))), drawn[:, 4]
+
+
+def _words(seed: int, number: int, n_words: int) -> Words:
+    """Return the first words of the ghosts of a frame."""
+    n_counters = -(-n_words // 4)
+    # numpy's generator increments the counter first.
+    places = np.arange(1, n_counters + 1, dtype=np.uint64)
+    return philox((seed, _GHOSTS), (places, number, 0, 0), n_counters).T.ravel()[:n_words]
 
 
 def _poisson(mean: float, chance: float) -> int:

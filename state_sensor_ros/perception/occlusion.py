@@ -21,7 +21,7 @@ segment the nearest box is seen, and it is seen in all of the segment unless box
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.frame import Floats, Rows
 
 _Complex = npt.NDArray[np.complex128]
 
@@ -29,9 +29,14 @@ _Complex = npt.NDArray[np.complex128]
 _HALF_TURN = np.pi
 _LEAST_EDGE = 1e-3
 _FARTHEST = 1e9
+# Of distances, as a share of them.
+_ROUNDING = 1e-9
+# Changes no sum of angles but 0, rad.
+_NO_ANGLE = 1e-200
 
 
-def visible_shares(centres_xy: Floats, headings_xy: Floats, sizes_xy: Floats) -> Floats:
+def visible_shares(centres_xy: Floats, headings_xy: Floats, sizes_xy: Floats,
+                   wanted: Rows | None = None) -> Floats:
     """
     Return which share of its angle is seen of each box from the origin.
 
@@ -40,66 +45,115 @@ def visible_shares(centres_xy: Floats, headings_xy: Floats, sizes_xy: Floats) ->
     :param centres_xy: (K, 2) float64, m, from the origin.
     :param headings_xy: (K, 2) float64, of unit length: directions of the lengths of the boxes.
     :param sizes_xy: (K, 2) float64, length and width, m.
-    :returns: (K,) float64, 0 to 1.
+    :param wanted: (W,) int64, boxes whose share is wanted, None for all.
+    :returns: (K,) float64, 0 to 1; of boxes that are not wanted it has no meaning.
     """
-    halves = np.maximum(sizes_xy, _LEAST_EDGE) / 2.0
+    n_boxes = len(centres_xy)
+    halves = np.maximum(sizes_xy, _LEAST_EDGE) * 0.5
     centres, headings = _complex(centres_xy), _complex(headings_xy)
-    # The origin in the axes of each box, in half edges.
-    own_origins = -centres * headings.conj()
-    are_around = (np.abs(own_origins.real) <= halves[:, 0]) \
-        & (np.abs(own_origins.imag) <= halves[:, 1])
-    shares = np.ones(len(centres))
-    rows = np.flatnonzero(~are_around & (np.abs(centres) <= _FARTHEST))
-    if len(rows) > 1:
-        shares[rows] = _shares(centres[rows], headings[rows], halves[rows], own_origins[rows])
-    return shares
+    distances, turns_back = np.abs(centres), headings.conj()
+    # The origin in the axes of each box.
+    own_origins = -centres * turns_back
+    are_beside = np.abs(_pairs(own_origins)) > halves
+    are_apart = (are_beside[:, 0] | are_beside[:, 1]) & (distances <= _FARTHEST)
+    rows = are_apart.nonzero()[0]
+    if len(rows) < 2 or (wanted is not None and not len(wanted)):
+        return np.ones(n_boxes)
+    if len(rows) < n_boxes:
+        shares = np.ones(n_boxes)
+        shares[rows] = visible_shares(
+            centres_xy[rows], headings_xy[rows], sizes_xy[rows],
+            None if wanted is None else np.searchsorted(rows, wanted[are_apart[wanted]]))
+        return shares
+    return _shares(_ends(centres, headings, halves), _near(
+        distances, np.hypot(halves[:, 0], halves[:, 1]), wanted), own_origins, turns_back, halves)
 
 
 def _complex(vectors_xy: Floats) -> _Complex:
     return np.ascontiguousarray(vectors_xy).view(np.complex128)[:, 0]
 
 
-def _shares(centres: _Complex,
-            headings: _Complex, halves: Floats,
-            own_origins: _Complex) -> Floats:
-    """Return the shares of boxes that are not around the origin."""
-    n_boxes = len(centres)
+def _pairs(numbers: _Complex) -> Floats:
+    """Return (K, 2) real and imaginary parts of K numbers."""
+    return numbers.view(np.float64).reshape(-1, 2)
+
+
+def _ends(centres: _Complex, headings: _Complex, halves: Floats) -> Floats:
+    """Return (2 K,) the angles, rad, at which K boxes begin, and then those at which they end."""
     along, across = headings * halves[:, 0], headings * (1j * halves[:, 1])
-    corners = np.stack((along + across, along - across, across - along, -along - across)) + centres
+    corners = np.empty((4, len(centres)), np.complex128)
+    np.add(along, across, out=corners[0])
+    np.subtract(along, across, out=corners[1])
+    np.negative(corners[1::-1], out=corners[2:])
+    corners += centres
     # From the direction of the centre, which lies between the corners, less than half a turn.
-    offsets = np.angle(corners * centres.conj())
-    middles = np.angle(centres)
-    ends = np.concatenate((middles + offsets.min(axis=0), middles + offsets.max(axis=0)))
+    corners *= centres.conj()
+    offsets = np.arctan2(corners.imag, corners.real)
+    middles = np.arctan2(centres.imag, centres.real)
+    ends: Floats = np.concatenate((middles + np.minimum.reduce(offsets),
+                                   middles + np.maximum.reduce(offsets)))
     ends -= 2.0 * _HALF_TURN * np.floor((ends + _HALF_TURN) / (2.0 * _HALF_TURN))
+    return ends
+
+
+def _near(distances: Floats, radii: Floats, wanted: Rows | None) -> Rows:
+    """Return the boxes that are wanted or may hide one of these: no farther than their corners."""
+    if wanted is None:
+        return np.arange(len(distances))
+    if not len(wanted):
+        return wanted
+    farthest = (distances[wanted] + radii[wanted]).max() * (1.0 + _ROUNDING)
+    near: Rows = (distances - radii <= farthest).nonzero()[0]
+    return near
+
+
+def _shares(ends: Floats, near: Rows, own_origins: _Complex, turns_back: _Complex,
+            halves: Floats) -> Floats:
+    """
+    Return the shares of boxes that are not around the origin.
+
+    :param ends: (2 K,) float64, as of :func:`_ends`.
+    :param near: (N,) int64, boxes that are compared; that of the others is 1.
+    :param own_origins: (K,) complex128, the origin in the axes of each box, m.
+    :param turns_back: (K,) complex128, from the axes of the plane to those of each box.
+    :param halves: (K, 2) float64, half the edges, m.
+    """
+    n_boxes, n_segments = len(own_origins), len(ends)
     order = np.argsort(ends, kind='stable')
     ranks = np.empty_like(order)
-    ranks[order] = np.arange(2 * n_boxes)
+    ranks[order] = np.arange(n_segments)
     begins = ends[order]
-    widths = np.diff(begins, append=begins[0] + 2.0 * _HALF_TURN)
-    first, last = ranks[:n_boxes], ranks[n_boxes:]
-    # Where the last segment precedes the first one, the box lies across half a turn.
-    counts = (last - first) % (2 * n_boxes)
-    boxes = np.repeat(np.arange(n_boxes), counts)
+    widths = np.empty(n_segments)
+    np.subtract(begins[1:], begins[:-1], out=widths[:-1])
+    widths[-1] = begins[0] + 2.0 * _HALF_TURN - begins[-1]
+    first, last = ranks[near], ranks[near + n_boxes]
+    # If the last segment precedes the first one, the box lies across half a turn.
+    counts = (last - first) % n_segments
     # All segments of each box: pairs, box by box.
-    starts = np.cumsum(counts) - counts
-    places = (np.arange(len(boxes)) + (first - starts)[boxes]) % (2 * n_boxes)
-    rays = np.exp(1j * (begins + widths / 2.0))
-    distances = _entries(own_origins[boxes], rays[places] * headings.conj()[boxes], halves[boxes])
-    nearest = np.full(2 * n_boxes, np.inf)
+    boxes = near.repeat(counts)
+    places = (first - counts.cumsum() + counts).repeat(counts)
+    places += np.arange(len(boxes))
+    places %= n_segments
+    middles = begins + widths * 0.5
+    rays = np.empty(n_segments, np.complex128)
+    np.cos(middles, out=rays.real)
+    np.sin(middles, out=rays.imag)
+    distances = _entries(own_origins[boxes], rays[places] * turns_back[boxes], halves[boxes])
+    nearest = np.full(n_segments, np.inf)
     np.minimum.at(nearest, places, distances)
     widths = widths[places]
     seen = np.bincount(boxes, widths * (distances <= nearest[places]), n_boxes)
     whole = np.bincount(boxes, widths, n_boxes)
-    # Rounding may leave no angle.
-    return np.where(whole > 0.0, seen / np.where(whole > 0.0, whole, 1.0), 1.0)
+    # Rounding may leave no angle: then the share is 1.
+    shares: Floats = (seen + _NO_ANGLE) / (whole + _NO_ANGLE)
+    return shares
 
 
-def _entries(origins: _Complex,
-             rays: _Complex, halves: Floats) -> Floats:
+def _entries(origins: _Complex, rays: _Complex, halves: Floats) -> Floats:
     """Return the distances, m, at which rays enter their boxes; all in the axes of the boxes."""
+    steps = _pairs(rays)
+    # Towards the nearer one of two opposite edges; along them a ray is always between.
     with np.errstate(divide='ignore', invalid='ignore'):
-        # Towards the nearer one of two opposite edges; along them a ray is always between.
-        entries: Floats = np.fmax(*(
-            (-half - origin * np.sign(ray)) / np.abs(ray) for half, origin, ray in (
-                (halves[:, 0], origins.real, rays.real), (halves[:, 1], origins.imag, rays.imag))))
-    return entries
+        entries = (-halves - _pairs(origins) * np.sign(steps)) / np.abs(steps)
+    nearest: Floats = np.fmax(entries[:, 0], entries[:, 1])
+    return nearest

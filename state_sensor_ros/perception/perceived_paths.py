@@ -16,34 +16,24 @@ from state_sensor_ros.perception.perceiver import Perceived, turn
 
 def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
     """
-    Return the paths of all objects as they are perceived, also where they are not seen.
+    Return the paths of the objects that are reported.
 
-    :param paths: of the objects as they are; their poses are changed.
+    :param paths: of all objects as they are; their poses may be changed.
     :param perceived: of the same frame.
     """
-    objects, truth, poses = perceived.objects, perceived.truth, paths.poses
-    if objects.poses is not truth.poses:
-        poses[:, :, :2] += (objects.poses[:, :2] - truth.poses[:, :2])[:, None]
+    (poses, lengths), seen = paths, perceived.seen
+    true_poses, found_poses = perceived.truth.poses, perceived.seen_objects().poses
+    if seen is not None:
+        poses, lengths, true_poses = poses[seen], lengths[seen], true_poses[seen]
+    if perceived.is_noisy:
+        poses[:, :, :2] += (found_poses[:, :2] - true_poses[:, :2])[:, None]
         if perceived.turns is not None:
             turn(poses[:, :, 3:], perceived.turns[:, None])
         # Without the rounding of the difference.
-        poses[:, 0] = objects.poses
-    return paths
-
-
-def reported_paths(paths: Paths, perceived: Perceived) -> Paths:
-    """
-    Return the paths of the objects that are seen, and then those of the ghosts.
-
-    :param paths: of all objects as they are perceived.
-    :param perceived: of the same frame.
-    """
-    poses, lengths = paths
-    if perceived.are_seen is not None:
-        poses, lengths = poses[perceived.are_seen], lengths[perceived.are_seen]
-    if perceived.ghost_objects is None:
+        poses[:, 0] = found_poses
+    if not perceived.ghosts:
         return Paths(poses, lengths)
-    ghosts = ConstantPaths().paths(perceived.ghost_objects)
+    ghosts = ConstantPaths().paths(perceived.ghost_objects())
     joined = np.zeros((len(poses) + len(ghosts.poses), len(TIMES_S), 7))
     joined[:len(poses), :poses.shape[1]], joined[len(poses):] = poses, ghosts.poses
     return Paths(joined, np.concatenate((lengths, ghosts.lengths)))

@@ -16,6 +16,7 @@ by noise.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 import math
 from typing import Final
 
@@ -25,7 +26,7 @@ from state_sensor_ros.classes import CAR, CLASSES
 from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.frame_objects import FrameObjects
-from state_sensor_ros.objects.object_maker import default_sizes, Objects
+from state_sensor_ros.objects.object_maker import as_slice, default_sizes, Objects
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.actor_noise import (
     ActorNoise,
@@ -34,7 +35,7 @@ from state_sensor_ros.perception.actor_noise import (
     deviates_of,
     frame_number,
 )
-from state_sensor_ros.perception.ghosts import ghosts_of, NO_EGO, Viewpoint
+from state_sensor_ros.perception.ghosts import ghosts_of, NO_EGO, usual_number, Viewpoint
 from state_sensor_ros.perception.occlusion import visible_shares
 from state_sensor_ros.perception.philox import Words
 from state_sensor_ros.settings import Perception, Settings
@@ -43,8 +44,12 @@ from state_sensor_ros.settings import Perception, Settings
 _LEAST_EDGE: Final = 0.1
 # Rounding of a share that is 1.
 _SHARE_ERROR: Final = 1e-9
+# Cosine of the pitch from which on an actor has no direction in the plane.
+_UPRIGHT: Final = 1e-6
 # Ids of actors count up from 1.
 _LEAST_GHOST_ID: Final = 2 ** 31
+_GHOST_PREFIX: Final = 'ghost_'
+GHOST_NAME_LENGTH: Final = len(_GHOST_PREFIX) + 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,29 +57,36 @@ class Perceived:
     """
     The objects of a frame that a sensor reports.
 
-    ``truth`` all T objects as they are; ``objects`` the same as they are perceived, also where
-    they are not seen; ``are_seen`` (T,) bool, None for all; ``turns`` (T,) by how much their yaw
-    is off, rad, None for not at all; ``ghosts`` G names and ids that no actor of the frame has,
-    ``ghost_objects`` their objects, whose ``rows`` are -1, None without any.
+    ``truth`` all T objects as they are; ``objects`` the R that are reported: S that are seen, in
+    the same order, and then G ghosts, whose ``rows`` are -1; ``true_twists`` (R, 6) their
+    velocities without noise; ``seen`` (S,) int64 which of the T are seen, None for all;
+    ``reported`` (T + P,) bool, which of the T and of the places of ghosts after them have an
+    object, None for all; ``turns`` (S,) by how much the yaw is off, rad, None for not at all;
+    ``is_noisy`` whether poses may be off; ``ghosts`` G names and ids that no actor of the frame
+    has.
     """
 
     truth: Objects
     objects: Objects
-    are_seen: Bools | None = None
+    true_twists: Floats
+    seen: Rows | None = None
+    reported: Bools | None = None
     turns: Floats | None = None
+    is_noisy: bool = False
     ghosts: tuple[Actor, ...] = ()
-    ghost_objects: Objects | None = None
 
-    def seen(self) -> Objects:
-        """Return the objects that are seen, without ghosts."""
-        return self.objects if self.are_seen is None else self.objects.at(self.are_seen)
+    @property
+    def n_ghost_places(self) -> int:
+        """Return the number P of places of ghosts in the layout of a message."""
+        return 0 if self.reported is None else len(self.reported) - len(self.truth.rows)
 
-    def reported(self) -> Objects:
-        """Return the objects that are seen, and then the ghosts."""
-        seen, ghosts = self.seen(), self.ghost_objects
-        return seen if ghosts is None else Objects(*(
-            np.concatenate((getattr(seen, name), getattr(ghosts, name))) for name in (
-                'rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'accelerations')))
+    def seen_objects(self) -> Objects:
+        """Return the objects that are seen, as they are perceived, without ghosts."""
+        return self.objects.at(slice(0, -len(self.ghosts))) if self.ghosts else self.objects
+
+    def ghost_objects(self) -> Objects:
+        """Return the ghosts."""
+        return self.objects.at(slice(len(self.objects.rows) - len(self.ghosts), None))
 
 
 class Perceiver:
@@ -99,13 +111,16 @@ class Perceiver:
         self._is_off = replace(self._perception, delay=0.0, seed=0) == Perception()
         self._has_noise = any((self._perception.position_std, self._perception.yaw_std,
                                self._perception.size_std, self._perception.velocity_std))
+        self._looks = any((self._perception.range, self._perception.field_of_view,
+                           self._perception.occlusion))
         self._car_size = default_sizes(settings)[CAR]
         classes = settings.object_classes
         self._has_ghosts = self._perception.ghosts > 0.0 and (
             not classes or CLASSES[CAR].name in classes)
-        self.changes_who_is_there = self._has_ghosts or any((
-            self._perception.range, self._perception.field_of_view, self._perception.occlusion,
-            self._perception.missing))
+        # Grows, so that the layout of a message rarely changes.
+        self._n_ghost_places = usual_number(self._perception.ghosts) if self._has_ghosts else 0
+        self.changes_who_is_there = self._has_ghosts or self._looks or bool(
+            self._perception.missing)
         self._object_range = settings.object_range
         self._frame: Frame | None = None
         self._perceived: Perceived | None = None
@@ -121,35 +136,47 @@ class Perceiver:
             objects = self._objects.of(frame, actor_list)
             self._frame = frame
             if self._is_off:
-                self._perceived = Perceived(objects, objects)
+                self._perceived = Perceived(objects, objects, objects.twists)
             else:
                 # Positions are finite, and may be large.
                 with np.errstate(all='ignore'):
                     self._perceived = self._perceive(objects, frame, actor_list)
         return self._perceived
 
-    def _perceive(self, objects: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
+    def _perceive(self, truth: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
         perception, number = self._perception, frame_number(frame.game_time)
-        viewpoint = self._viewpoint(frame, actor_list)
-        are_seen: Bools | None = np.ones(len(objects.rows), np.bool_)
-        assert are_seen is not None
-        if viewpoint is not None:
-            self._look(objects, viewpoint, are_seen)
-        words = self._noise.words(perception.seed, number, actor_list, objects.rows) \
-            if self._has_noise or perception.missing else None
-        if words is not None and perception.missing:
-            are_seen &= chances_of(words) >= perception.missing
-        if are_seen.all():
-            are_seen = None
-        perceived, turns = objects, None
-        if words is not None and self._has_noise:
-            perceived, turns = _noisy(objects, deviates_of(words), perception)
-        if self._has_ghosts:
-            ghosts, identities = self._ghosts(number, viewpoint)
-            if len(identities):
-                return Perceived(objects, perceived, are_seen, turns,
-                                 _named(identities, actor_list), ghosts)
-        return Perceived(objects, perceived, are_seen, turns)
+        viewpoint, seen, turns = self._viewpoint(frame, actor_list), None, None
+        if viewpoint is not None and self._looks:
+            seen = self._in_view(truth, viewpoint)
+        if self._has_noise or perception.missing:
+            words = self._noise.words(perception.seed, number, actor_list,
+                                      truth.rows if seen is None else truth.rows[seen])
+            if perception.missing:
+                found = (chances_of(words) >= perception.missing).nonzero()[0]
+                seen, words = found if seen is None else seen[found], words[:, found]
+        objects = truth if seen is None else truth.at(seen)
+        twists = objects.twists
+        if self._has_noise:
+            objects, turns = _noisy(objects, deviates_of(words), perception)
+        ghosts: tuple[Actor, ...] = ()
+        drawn = self._ghosts(number, viewpoint) if self._has_ghosts else None
+        if drawn is not None:
+            ghost_objects, identities = drawn
+            ghosts = _named(identities, actor_list)
+            objects = objects.followed_by(ghost_objects)
+            twists = np.concatenate((twists, ghost_objects.twists))
+        return Perceived(truth, objects, twists, seen, self._reported(
+            len(truth.rows), seen, len(ghosts)), turns, self._has_noise, ghosts)
+
+    def _reported(self, n_objects: int, seen: Rows | None, n_ghosts: int) -> Bools | None:
+        """Return :attr:`Perceived.reported`."""
+        self._n_ghost_places = max(self._n_ghost_places, n_ghosts)
+        if not self.changes_who_is_there:
+            return None
+        reported = np.zeros(n_objects + self._n_ghost_places, np.bool_)
+        reported[slice(0, n_objects) if seen is None else seen] = True
+        reported[n_objects:n_objects + n_ghosts] = True
+        return reported
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList) -> Viewpoint | None:
         """Return where the ego is, None without one."""
@@ -167,10 +194,11 @@ class Perceiver:
                          'ego_tag (reported once)')
         return None
 
-    def _look(self, objects: Objects, viewpoint: Viewpoint, are_seen: Bools) -> None:
-        """Remove from ``are_seen`` what is too far, beside the field of view or hidden."""
+    def _in_view(self, objects: Objects, viewpoint: Viewpoint) -> Rows:
+        """Return the objects that are near enough, in the field of view and not hidden."""
         perception = self._perception
         ways = objects.poses[:, :3] - viewpoint.origin
+        are_seen: Bools = np.ones(len(ways), np.bool_)
         if perception.range:
             are_seen &= np.einsum('ij,ij->i', ways, ways) <= perception.range ** 2
         if 0.0 < perception.field_of_view < 360.0:
@@ -178,35 +206,45 @@ class Perceiver:
             # The cosine of the angle, times the distance.
             limit = math.cos(math.radians(perception.field_of_view) / 2.0)
             are_seen &= ways[:, :2] @ ahead >= limit * np.hypot(ways[:, 0], ways[:, 1])
-        if perception.occlusion:
-            are_seen &= self._visible(objects.rows, viewpoint) \
-                >= perception.occlusion - _SHARE_ERROR
+        seen: Rows = are_seen.nonzero()[0]
+        if perception.occlusion and len(seen):
+            seen = seen[self._visible(objects.rows[seen], viewpoint)
+                        >= perception.occlusion - _SHARE_ERROR]
+        return seen
 
     def _visible(self, rows: Rows, viewpoint: Viewpoint) -> Floats:
-        """Return which share of the width of objects is seen; all objects hide others."""
+        """
+        Return which share of the width of objects is seen; all objects hide others.
+
+        :param rows: (S,) int64, actors of the objects.
+        """
         assert self._objects.all_objects is not None
         are_objects, centres = self._objects.all_objects
-        headings = centres.axes[are_objects, :2, 0]
-        lengths = np.hypot(headings[:, 0], headings[:, 1])
-        # Of an actor on its nose any direction will do.
-        headings = np.where(lengths[:, None] > 1e-6, headings, (1.0, 0.0))
-        headings /= np.where(lengths > 1e-6, lengths, 1.0)[:, None]
-        shares = np.zeros(len(are_objects))
-        shares[are_objects] = visible_shares(
-            centres.poses[are_objects, :2] - viewpoint.origin[:2], headings,
-            centres.sizes[are_objects, :2])
-        return shares[rows]
+        all_rows = are_objects.nonzero()[0]
+        chosen = as_slice(all_rows)
+        headings = centres.axes[chosen, :2, 0]
+        lengths = np.hypot(headings[:, 0], headings[:, 1])[:, None]
+        if np.minimum.reduce(lengths, axis=None, initial=1.0) < _UPRIGHT:
+            # Of an actor on its nose any direction will do.
+            headings = np.where(lengths < _UPRIGHT, (1.0, 0.0), headings)
+            lengths = np.where(lengths < _UPRIGHT, 1.0, lengths)
+        wanted = np.searchsorted(all_rows, rows)
+        return visible_shares(
+            centres.poses[chosen, :2] - viewpoint.origin[:2], headings / lengths,
+            centres.sizes[chosen, :2], wanted)[wanted]
 
-    def _ghosts(self, number: int, viewpoint: Viewpoint | None) -> tuple[Objects, Words]:
+    def _ghosts(self, number: int, viewpoint: Viewpoint | None) -> tuple[Objects, Words] | None:
+        """Return the ghosts of a frame and their identities, None without any."""
         perception = self._perception
-        ghosts, identities = ghosts_of(
+        drawn = ghosts_of(
             perception.seed, number, perception.ghosts, viewpoint or NO_EGO,
             range_m=perception.range, field_of_view=perception.field_of_view, size=self._car_size)
-        if viewpoint is None or not self._object_range:
-            return ghosts, identities
+        if drawn is None or viewpoint is None or not self._object_range:
+            return drawn
+        ghosts, identities = drawn
         ways = ghosts.poses[:, :3] - viewpoint.origin
         are_near = np.einsum('ij,ij->i', ways, ways) <= self._object_range ** 2
-        return ghosts.at(are_near), identities[are_near]
+        return (ghosts.at(are_near), identities[are_near]) if are_near.any() else None
 
 
 def _noisy(truth: Objects, deviates: Deviates,
@@ -219,18 +257,17 @@ def _noisy(truth: Objects, deviates: Deviates,
     if perception.yaw_std:
         turns = perception.yaw_std * deviates.yaw
         turn(poses[:, 3:], turns)
-        rotations = np.empty((len(turns), 2, 2))
-        rotations[:, 0, 0] = rotations[:, 1, 1] = np.cos(turns)
-        rotations[:, 1, 0] = np.sin(turns)
-        rotations[:, 0, 1] = -rotations[:, 1, 0]
-        axes = axes.copy()
-        axes[:, :2] = rotations @ axes[:, :2]
+        cosines, sines = np.cos(turns)[:, None], np.sin(turns)[:, None]
+        axes, (true_x, true_y) = axes.copy(), (axes[:, 0], axes[:, 1])
+        axes[:, 0] = cosines * true_x - sines * true_y
+        axes[:, 1] = sines * true_x + cosines * true_y
     if perception.size_std:
         sizes = np.maximum(sizes + perception.size_std * deviates.size.T, _LEAST_EDGE)
     if perception.velocity_std:
         twists = twists.copy()
         twists[:, :2] += perception.velocity_std * deviates.velocity.T
-    return replace(truth, poses=poses, axes=axes, sizes=sizes, twists=twists), turns
+    return Objects(truth.rows, truth.classes, poses, axes, sizes, twists,
+                   truth.accelerations), turns
 
 
 def turn(orientations_xyzw: Floats, angles: Floats) -> None:
@@ -248,10 +285,15 @@ def turn(orientations_xyzw: Floats, angles: Floats) -> None:
 
 def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
     """Return a name and an id for each ghost, neither of which an actor of the frame has."""
-    ghosts = []
+    ghosts, taken = [], _ghost_names(actor_list)
     for identity in identities.tolist():
-        name = f'ghost_{identity:016x}'
-        while name in actor_list.names:
-            name += '_'
+        while (name := f'{_GHOST_PREFIX}{identity:016x}') in taken:
+            identity = (identity + 1) % 2 ** 64
         ghosts.append(Actor(name, '', '', _LEAST_GHOST_ID + identity % _LEAST_GHOST_ID, False))
     return tuple(ghosts)
+
+
+@lru_cache(maxsize=1)
+def _ghost_names(actor_list: ActorList) -> frozenset[str]:
+    """Return the names of actors that a ghost could have."""
+    return frozenset([name for name in actor_list.names if name.startswith(_GHOST_PREFIX)])

@@ -207,12 +207,12 @@ class Encoder:
                 if layout.blocks and layout.numbers is not None:
                     layout.numbers(now, numbers)
                 for block in layout.blocks:
+                    if block.make is not None:
+                        made = block.make(numbers)
+                        messages += [(topic, made) for topic, _, _ in block.parts]
+                        continue
                     for table, chosen, put, targets in block.patches:
                         put(targets, numbers[table] if chosen is None else numbers[table][chosen])
-                    if block.edit is not None:
-                        edited = block.edit(block.data)
-                        messages += [(topic, edited) for topic, _, _ in block.parts]
-                        continue
                     # A copy of the block and slices of it take less time than a copy of each
                     # message. A slice of all bytes is the object itself.
                     data = block.data.tobytes()

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +31,9 @@ class MessageBlock:
     ``patches`` for each table in the buffer: the table, its rows or None for all, and the function
     that patches them with its first argument. They are looked up once for a layout: in each frame,
     that would take as long as the patches.
-    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``edit`` makes the
-    message that is sent from all bytes, None if they are sent unchanged.
+    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``make``
+    patches the message itself and returns it, from the numbers by table; None to patch all rows
+    and to send all bytes.
 
     :param buffer: buffer of the messages.
     :param rows: by table (R,) int64, the rows of the table in the order of the buffer; a table
@@ -40,11 +42,11 @@ class MessageBlock:
     :param also: further topics, each with the index of the message that it shares.
     """
 
-    __slots__ = ('data', 'edit', 'parts', 'patches')
+    __slots__ = ('data', 'make', 'parts', 'patches')
 
     def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: Iterable[Topic],
                  also: Iterable[tuple[Topic, int]] = ()) -> None:
-        self.edit: Callable[[npt.NDArray[np.uint8]], bytes] | None = None
+        self.make: Callable[[Mapping[Table, npt.NDArray[Any]]], bytes] | None = None
         self.patches = [(table, rows.get(table), *buffer.patcher(table))
                         for table in buffer.tables]
         begins, ends = buffer.message_bounds()

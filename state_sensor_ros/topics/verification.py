@@ -31,6 +31,7 @@ from state_sensor_ros.cdr.templates import (
     MessageInstance,
     Prototype,
     Slot,
+    SlotText,
     Table,
     Template,
 )
@@ -133,6 +134,8 @@ class _PrototypeWalker:
         # By table: number of rows in the instances before, and in this one.
         self._n_before: dict[Table, int] = {}
         self._n_rows: dict[Table, int] = {}
+        # Tables of characters.
+        self._texts: set[Table] = set()
 
     def of_instance(self, template: Template, values: dict[str, object],
                     salt: int) -> list[tuple[Path, Leaf]]:
@@ -157,7 +160,9 @@ class _PrototypeWalker:
         return np.array(numbers, WORD_DTYPES[table.word])
 
     def _number(self, table: Table, row: int, column: int) -> int:
-        """Return a number that occurs once; a single byte is 0 or 1, as it may be a bool."""
+        """Return a number that occurs once; a single byte is a letter, or 0 or 1 as for a bool."""
+        if table in self._texts:
+            return ord('a') + (row + column) % 26
         if table.word == 1:
             return (row + column) % 2
         i_table = list(self._n_before | self._n_rows).index(table)
@@ -211,6 +216,12 @@ class _PrototypeWalker:
             row += self._n_before.get(part.table, 0)
             number = self._number(part.table, row, part.column)
             yield (), _read(number, part.table, type_name)
+        elif isinstance(part, SlotText):
+            self._texts.add(part.table)
+            self._n_rows[part.table] = row + 1
+            row += self._n_before.get(part.table, 0)
+            yield (), ''.join([chr(self._number(part.table, row, column))
+                               for column in range(part.table.width)])
         else:
             constant = cast(Leaf, part)
             yield (), np.float32(constant).item() if type_name == 'float32' else constant

@@ -58,7 +58,7 @@ class Sensor:
     def by_name(self, frame):
         """Return by name of an actor its pose, size and twist, as bytes."""
         actor_list = self._registry.update(frame)
-        objects = self._perceiver.of(frame, actor_list).seen()
+        objects = self._perceiver.of(frame, actor_list).seen_objects()
         return {actor_list.names[row]: b''.join((pose.tobytes(), size.tobytes(), twist.tobytes()))
                 for row, pose, size, twist in zip(
                     objects.rows.tolist(), objects.poses, objects.sizes, objects.twists,

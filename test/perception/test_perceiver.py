@@ -23,7 +23,7 @@ NOISE = {'position_std': 0.3, 'yaw_std': 0.1, 'size_std': 0.2, 'velocity_std': 0
 def test_nothing_is_on_by_default():
     found = Sensor(seed=5, delay=1.0).perceived(scene(PLACES))
     assert found.objects is found.truth
-    assert found.are_seen is None
+    assert found.seen is None
     assert found.ghosts == ()
 
 
@@ -50,10 +50,10 @@ def test_noise_is_the_same_whatever_else_is_on():
     alone = Sensor(seed=4, position_std=0.3).perceived(frame).objects
     among = Sensor(seed=4, range=200.0, field_of_view=200.0, missing=0.4, ghosts=5.0, **NOISE
                    ).perceived(frame)
-    rows = among.seen().rows
+    rows = among.seen_objects().rows
     assert 0 < len(rows) < 40
     places = np.searchsorted(alone.rows, rows)
-    assert among.seen().poses[:, :3].tolist() == alone.poses[places, :3].tolist()
+    assert among.seen_objects().poses[:, :3].tolist() == alone.poses[places, :3].tolist()
     # Who is missed does not depend on the others either.
     first = Sensor(seed=4, missing=0.4).names(frame)
     assert Sensor(seed=4, missing=0.4).names(scene(PLACES[:20])) \
@@ -153,7 +153,7 @@ def test_occlusion_hides_by_boxes_of_all_objects():
 def test_missing_is_a_probability_of_each_object_and_frame(missing):
     found, _ = errors(missing=missing)
     n = 60 * 40
-    share = 1.0 - sum(len(each.seen().rows) for each in found) / n
+    share = 1.0 - sum(len(each.seen_objects().rows) for each in found) / n
     assert share == pytest.approx(missing, abs=4 * (missing * (1.0 - missing) / n) ** 0.5)
 
 
@@ -171,7 +171,7 @@ def ghosts(n_frames=400, places=(), ego=(0.0, 0.0, 0.0), **perception):
     """Return the ghosts of many frames, and how many there are in each."""
     sensor = Sensor(seed=2, ghosts=3.0, **perception)
     found = [sensor.perceived(scene(places, ego=ego, game_time=0.1 * i)) for i in range(n_frames)]
-    objects = [each.ghost_objects for each in found if each.ghosts]
+    objects = [each.ghost_objects() for each in found if each.ghosts]
     assert all((each.rows == -1).all() for each in objects)
     return (np.concatenate([np.zeros((0, 7)), *[each.poses for each in objects]]),
             np.array([len(each.ghosts) for each in found]), found)
@@ -220,7 +220,7 @@ def test_ghosts_have_names_and_ids_of_no_actor():
     frame = scene([(50.0, i, 0.0) for i in range(len(names))], names=names,
                   game_time=0.1 * i_frame)
     assert [ghost.name for ghost in sensor.perceived(frame).ghosts] \
-        == [f'{name}_' for name in names]
+        == [f'ghost_{int(name[6:], 16) + 1:016x}' for name in names]
 
 
 def test_ghosts_do_not_depend_on_the_actors():

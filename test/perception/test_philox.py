@@ -21,17 +21,30 @@ def test_words_are_those_of_numpy(key):
     rng = np.random.default_rng(3)
     counters = rng.integers(0, 2 ** 64 - 1, (4, 50), np.uint64, endpoint=False)
     counters[:, :2] = (0,), (1,), (2 ** 64 - 2,), (7,)
-    words = philox(key, counters + np.array([[1], [0], [0], [0]], np.uint64))
+    words = philox(key, counters + np.array([[1], [0], [0], [0]], np.uint64), 50)
     for counter, own in zip(counters.T, words.T, strict=True):
         expected = np.random.Philox(key=np.array(key, np.uint64), counter=counter).random_raw(4)
         assert own.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize('n_counters', [0, 1, 15, 16, 17, 33])
+def test_words_of_a_counter_depend_neither_on_the_others_nor_on_how_it_is_given(n_counters):
+    names = np.random.default_rng(1).integers(0, 2 ** 64, (2, 40), np.uint64)
+    [one] = philox((3, 4), (1, 2 ** 64 - 1, names[0, :1], names[1, :1]), 1).T.tolist()
+    found = philox((3, 4), (np.ones(n_counters, np.uint64), 2 ** 64 - 1,
+                            *names[:, :n_counters]), n_counters)
+    assert found.shape == (4, n_counters)
+    assert found.T.tolist()[:1] == [one][:n_counters]
+    expected = np.random.Philox(key=np.array((3, 4), np.uint64), counter=np.array(
+        (0, 2 ** 64 - 1, *names[:, 0]), np.uint64)).random_raw(4)
+    assert one == expected.tolist()
 
 
 @pytest.fixture(scope='module')
 def words():
     counters = np.zeros((4, N), np.uint64)
     counters[2] = np.arange(N)
-    return philox((5, 1), counters)
+    return philox((5, 1), counters, N)
 
 
 def test_uniforms_fill_the_interval(words):

@@ -23,9 +23,15 @@ from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.frame import Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
-from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, STEP_S, TruePaths
+from state_sensor_ros.objects.predicted_paths import (
+    ConstantPaths,
+    Paths,
+    STEP_S,
+    TruePaths,
+    whole_lengths,
+)
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.perception.perceived_paths import perceived_paths, reported_paths
+from state_sensor_ros.perception.perceived_paths import perceived_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
     CENTRE,
@@ -130,7 +136,7 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         def covariance(of: Settings, table: Table) -> Prototype:
             return diagonal(motion_variances(of, table if is_forward_only else None))
 
-        measured = self.measured(settings)
+        measured = self._measured
         return {
             'existence_probability': 1.0,
             'classification': [{'label': Given('label'), 'probability': 1.0}],
@@ -167,7 +173,7 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
             is_unknown = np.zeros(len(objects.rows), np.bool_)
             are_actors = objects.rows >= 0
             is_unknown[are_actors] = np.isnan(forward_speed[objects.rows[are_actors]])
-            for table, settings in ((SPEED_VARIANCE, self.measured(now.settings)),
+            for table, settings in ((SPEED_VARIANCE, self._measured),
                                     (CHANGE_VARIANCE, now.settings)):
                 numbers[table] = np.where(is_unknown, UNKNOWN_VARIANCE,
                                           settings.twist_covariance_diagonal[0])[:, None]
@@ -220,8 +226,9 @@ class PredictionEncoder(AutowareObjectEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
-        self._ghost_paths = ConstantPaths()
+        # Of the objects that are reported; and how long those of all objects are.
         self._paths: Paths | None = None
+        self._lengths: Rows = np.zeros(0, np.int64)
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
         """Return the kinematics of a predicted object."""
@@ -238,27 +245,20 @@ class PredictionEncoder(AutowareObjectEncoder):
         truth = perceived.truth
         if now.upcoming is None:
             # From where the object is perceived, with its true velocity.
-            self._paths = self._constant_paths.paths(truth, perceived.objects.poses)
+            self._paths = self._constant_paths.paths(perceived.objects, perceived.true_twists)
+            self._lengths = whole_lengths(truth.classes)
         else:
             names = tuple([now.actor_list.names[row] for row in truth.rows.tolist()])
-            self._paths = perceived_paths(
-                self._true_paths.paths(truth, names, now.upcoming), perceived)
-        return super().key(now), self._paths.lengths.tobytes()
+            paths = self._true_paths.paths(truth, names, now.upcoming)
+            self._paths, self._lengths = perceived_paths(paths, perceived), paths.lengths
+        return super().key(now), self._lengths.tobytes()
 
     def path_lengths(self, truth: Objects) -> Rows:
         """Return (T,) lengths of the paths."""
-        assert self._paths is not None
-        return self._paths.lengths
+        return self._lengths
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the poses of the paths."""
         super().tables(now, objects, numbers)
         assert self._paths is not None
-        perceived = self._perceived(now)
-        if objects is perceived.objects:
-            paths = self._paths
-        elif len(objects.rows) and (objects.rows < 0).all() and self._cut is not None:
-            paths = self._ghost_paths.paths(objects)
-        else:
-            paths = reported_paths(self._paths, perceived)
-        numbers[PATH] = paths.rows()
+        numbers[PATH] = self._paths.rows()

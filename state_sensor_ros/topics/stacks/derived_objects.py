@@ -63,7 +63,8 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
 
     def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
         """Return the ids of ghosts."""
-        return {GHOST_ID: np.array([[ghost.id] for ghost in ghosts], np.uint32).view(np.int32)}
+        ids = np.array([ghost.id for ghost in ghosts], np.uint32)
+        return {GHOST_ID: ids.view(np.int32)[:, None]}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the motion in the global frame."""

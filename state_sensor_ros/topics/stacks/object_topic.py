@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template, Values
 from state_sensor_ros.classes import CAR
-from state_sensor_ros.frame import Needs, Rows
+from state_sensor_ros.frame import Bools, Needs, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import TIMES_S
@@ -34,8 +34,6 @@ from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import (
     Fields,
     header,
-    STAMP,
-    stamp_numbers,
     UNKNOWN_VARIANCE,
 )
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
@@ -82,12 +80,10 @@ class ObjectTopicEncoder(TopicEncoder):
     """
     One array of objects for each frame.
 
-    ``is_true`` whether it has the truth, whatever ``perception.*`` are; ``is_cut`` whether
-    elements can be cut out of the message, as they end at the same phase whatever they contain.
+    ``is_true`` whether it has the truth, whatever ``perception.*`` are.
     """
 
     is_true = False
-    is_cut = True
     uses_perception = frozenset(PERCEPTION)
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
@@ -98,14 +94,16 @@ class ObjectTopicEncoder(TopicEncoder):
                                        {'header': header(settings.global_frame)}, is_message=True)
         self._element_type = definitions[type_name][-1].type_name
         self._head = MessageInstance(self._head_template, {})
-        self._buffer, self._ghost_buffer = PatchBuffer(is_array=True), PatchBuffer(is_array=True)
+        self._buffer = PatchBuffer(is_array=True)
         self._cut: ArrayCut | None = None
-        self._now: FrameToSend | None = None
+        self._reported: Bools | None = None
         self._make_templates(settings)
 
     def _make_templates(self, settings: Settings) -> None:
         """Make the templates of an object, whose covariances are constants."""
         self._perception = settings.perception
+        # With the covariances of what is measured here.
+        self._measured = settings if self.is_true else with_noise(settings)
         # By whether only the speed forward is measured.
         self._templates = [
             Template(self._definitions, self._element_type,
@@ -132,10 +130,6 @@ class ObjectTopicEncoder(TopicEncoder):
         :returns: G rows of each.
         """
         return {}
-
-    def measured(self, settings: Settings) -> Settings:
-        """Return settings with the covariances of what is measured here."""
-        return settings if self.is_true else with_noise(settings)
 
     def element(self, settings: Settings, is_forward_only: bool) -> Fields:
         """
@@ -166,32 +160,23 @@ class ObjectTopicEncoder(TopicEncoder):
                 for template in (*self._templates, *self._ghost_templates)]
 
     def key(self, now: FrameToSend) -> object:
-        """Return the objects and their classes; where they cannot be cut out, which are seen."""
+        """Return the objects, their classes and the number of places for ghosts."""
         perceived = self._perceived(now)
-        key = perceived.truth.rows.tobytes(), perceived.truth.classes.tobytes()
-        if self._cut is not None:
-            return key
-        # Never that of a layout with a cut, which may have been the last one.
-        return key, perceived.ghosts, \
-            None if perceived.are_seen is None else perceived.are_seen.tobytes()
+        return (perceived.truth.rows.tobytes(), perceived.truth.classes.tobytes(),
+                perceived.n_ghost_places)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the array, of all objects if those that are not seen can be cut out."""
+        """Lay out the array, of all objects and ghosts, out of which those of a frame are cut."""
         if now.settings.perception != self._perception:
             self._make_templates(now.settings)
         perceived = self._perceived(now)
-        elements = self._instances(now, perceived.truth)
-        self._cut = None
-        if self.is_cut and not self.is_true and now.perceiver.changes_who_is_there:
-            self._buffer.update([self._head, *elements])
-            self._cut = self._buffer.array_cut()
-        if self._cut is None:
-            if perceived.are_seen is not None:
-                elements = [elements[i] for i in np.flatnonzero(perceived.are_seen).tolist()]
-            self._buffer.update([self._head, *elements, *self._ghost_instances(now, perceived)])
+        ghost = self._ghosts[now.frame.forward_speed is not None]
+        self._buffer.update([self._head, *self._instances(now, perceived.truth),
+                             *[ghost] * perceived.n_ghost_places])
         block = MessageBlock(self._buffer, {}, self.topics)
-        if self._cut is not None:
-            block.edit = self._edited
+        if perceived.reported is not None:
+            self._cut = self._buffer.array_cut()
+            block.make = self._message
         return [block]
 
     def _instances(self, now: FrameToSend, truth: Objects) -> list[MessageInstance]:
@@ -202,14 +187,13 @@ class ObjectTopicEncoder(TopicEncoder):
             now.actor_list, Column(classes.tobytes()), Column(n_poses.tobytes()))
         return [elements[row] for row in truth.rows.tolist()]
 
-    def _ghost_instances(self, now: FrameToSend, perceived: Perceived) -> list[MessageInstance]:
-        make = self._maker(self._templates[now.frame.forward_speed is not None])
-        return [make(ghost, (CAR, GHOST_POSES), None) for ghost in perceived.ghosts]
-
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Compute the numbers of the objects in the buffer."""
-        self._now = now
-        self.tables(now, self._objects(now), numbers)
+        """Compute the numbers of the objects that are reported."""
+        perceived = self._perceived(now)
+        self._reported = perceived.reported
+        self.tables(now, perceived.objects, numbers)
+        if perceived.n_ghost_places:
+            numbers |= self.ghost_ids(perceived.ghosts)
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """
@@ -233,47 +217,14 @@ class ObjectTopicEncoder(TopicEncoder):
     def _perceived(self, now: FrameToSend) -> Perceived:
         if self.is_true:
             objects = now.objects.of(now.frame, now.actor_list)
-            return Perceived(objects, objects)
+            return Perceived(objects, objects, objects.twists)
         return now.perceiver.of(now.frame, now.actor_list)
 
-    def _objects(self, now: FrameToSend) -> Objects:
-        """Return the objects in the buffer."""
-        perceived = self._perceived(now)
-        return perceived.objects if self._cut is not None else perceived.reported()
-
-    def _edited(self, data: npt.NDArray[np.uint8]) -> bytes:
-        """Return the message of all objects without those that are not seen, and with ghosts."""
-        assert self._now is not None
+    def _message(self, numbers: Mapping[Table, npt.NDArray[Any]]) -> bytes:
+        """Return the message of the objects that are reported."""
         assert self._cut is not None
-        now, perceived = self._now, self._perceived(self._now)
-        if perceived.ghost_objects is None:
-            return data.tobytes() if perceived.are_seen is None \
-                else self._cut.message(data, perceived.are_seen)
-        has_others = perceived.are_seen is None or bool(perceived.are_seen.any())
-        ghosts = self._ghosts_after(now, perceived, n_before=int(has_others))
-        return ghosts if not has_others else self._cut.message(
-            data, perceived.are_seen, len(perceived.ghosts), ghosts)
-
-    def _ghosts_after(self, now: FrameToSend, perceived: Perceived, *, n_before: int) -> bytes:
-        """
-        Return the bytes of the ghosts.
-
-        :param n_before: 1 for elements that follow another one, 0 for a message of ghosts alone.
-        """
-        ghosts, objects = perceived.ghosts, perceived.ghost_objects
-        assert objects is not None
-        ghost = self._ghosts[now.frame.forward_speed is not None]
-        # In the place of the other one is the first ghost once more.
-        layout = [self._head, *[ghost] * (n_before + len(ghosts))]
-        self._ghost_buffer.update(layout)
-        if n_before:
-            ghosts, objects = (ghosts[0], *ghosts), objects.at(
-                np.maximum(np.arange(-1, len(ghosts)), 0))
-        numbers: Numbers = {STAMP: stamp_numbers(now.stamp_ns), **self.ghost_ids(ghosts)}
-        self.tables(now, objects, numbers)
-        for table in self._ghost_buffer.tables:
-            self._ghost_buffer.patch(table, numbers[table])
-        return self._ghost_buffer.array_bytes(n_before)
+        assert self._reported is not None
+        return self._cut.message(self._reported, numbers)
 
     def _maker(self, template: Template) -> Callable[
             [Actor, Sequence[Any], MessageInstance | None], MessageInstance]:

@@ -10,10 +10,15 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.cdr.templates import Given, Table, Values
+from collections.abc import Sequence
+
+import numpy as np
+
+from state_sensor_ros.cdr.templates import Given, SlotText, Table, Values
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
+from state_sensor_ros.perception.perceiver import GHOST_NAME_LENGTH
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
 from state_sensor_ros.topics.tables import diagonal, Fields, header, pose, xyz
@@ -22,14 +27,14 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 
 # CENTRE in a second place of one message.
 CENTRE_AGAIN = Table('object centre again', 8, 7)
+# Of ghosts: the characters of their names.
+GHOST_NAME = Table('ghost name', 1, GHOST_NAME_LENGTH)
 
 
 class DetectionsEncoder(ObjectTopicEncoder):
     """One Detection3DArray."""
 
     topics = (Topic('~/detections', 'vision_msgs/msg/Detection3DArray', is_perceived=True),)
-    # An element ends with a text, whose length moves what follows.
-    is_cut = False
     uses_perception = ObjectTopicEncoder.uses_perception - {'perception.velocity_std'}
 
     def element(self, settings: Settings, is_forward_only: bool) -> Fields:
@@ -38,7 +43,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
             'header': header(settings.global_frame), 'id': Given('id'),
             'results': [{'hypothesis': {'class_id': Given('class'), 'score': 1.0},
                          'pose': {'pose': pose(CENTRE_AGAIN), 'covariance': diagonal(
-                             self.measured(settings).pose_covariance_diagonal)}}],
+                             self._measured.pose_covariance_diagonal)}}],
             'bbox': {'center': pose(CENTRE), 'size': xyz(SIZE, 0)}}
 
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
@@ -49,3 +54,12 @@ class DetectionsEncoder(ObjectTopicEncoder):
         """Add the centres twice."""
         super().tables(now, objects, numbers)
         numbers[CENTRE_AGAIN] = numbers[CENTRE]
+
+    def ghost_fields(self) -> Fields:
+        """Return the name of a ghost."""
+        return {'id': SlotText(GHOST_NAME)}
+
+    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
+        """Return the names of ghosts."""
+        names = ''.join([ghost.name for ghost in ghosts]).encode('ascii')
+        return {GHOST_NAME: np.frombuffer(names, np.uint8).reshape(-1, GHOST_NAME.width)}

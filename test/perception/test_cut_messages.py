@@ -8,10 +8,13 @@
 # language governing permissions and limitations under the License.
 """Messages out of which unseen objects are cut: byte by byte those that are laid out anew."""
 
+from itertools import compress
+
 from encode_world import definitions
 import pytest
 from sensed_scenes import scene
 
+from state_sensor_ros.cdr.array_cut import ArrayCut
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, parse_settings
@@ -19,6 +22,21 @@ from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Demand
 
 PLACES = [(8.0 + 5.0 * i, -9.0 + 4.0 * (i % 4), 0.4 * i) for i in range(9)]
+
+
+class AnewArray:
+    """Some elements of an array, laid out anew for each message."""
+
+    def __init__(self, instances, starts, data, patches):
+        self.instances = instances
+
+    def message(self, kept, numbers):
+        buffer = PatchBuffer(is_array=True)
+        buffer.update([self.instances[0], *compress(self.instances[1:], kept)])
+        for table in buffer.tables:
+            buffer.patch(table, numbers[table])
+        [begin], [end] = buffer.message_bounds()
+        return buffer.tobytes(begin, end)
 
 
 def frames():
@@ -49,7 +67,8 @@ def encoded(global_frame, perception):
 def test_messages_are_those_that_are_laid_out_anew(monkeypatch, global_frame, perception):
     found = encoded(global_frame, perception)
     with monkeypatch.context() as patched:
-        patched.setattr(PatchBuffer, 'array_cut', lambda self: None)
+        patched.setattr(ArrayCut, '__init__', AnewArray.__init__)
+        patched.setattr(ArrayCut, 'message', AnewArray.message)
         expected = encoded(global_frame, perception)
     assert found == expected
     assert {name for each in found for name, _ in each} == {
