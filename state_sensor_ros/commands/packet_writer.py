@@ -31,7 +31,7 @@ from state_sensor_ros.errors import (
 from state_sensor_ros.files.formats import Format, WriteOptions
 from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelection
 from state_sensor_ros.files.frame_writer import FrameWriter
-from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, SelectingDecoder
@@ -241,7 +241,7 @@ class PacketsWriter(PacketWriter):
         except BrokenPipeError:
             raise
         except OSError as failure:
-            raise self._file.error(failure) from failure
+            raise sink_error(self._file.name, failure) from failure
 
     def _rescue(self, error: SinkError) -> NoReturn:
         """

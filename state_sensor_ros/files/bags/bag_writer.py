@@ -35,7 +35,7 @@ from state_sensor_ros.files.bags.bag_qos import profile_of
 from state_sensor_ros.files.bags.bag_types import definition, type_hash
 from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.files.storage.storage_file import ROS2MSG, StoredTopic
-from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_folder import FileFromFolder, Own, WholeFolder
 from state_sensor_ros.topics.topic import Demand, EVERYTHING, Topic
 
@@ -227,7 +227,7 @@ class BagSink(Output):
         try:
             yield
         except OSError as error:
-            raise self._folder.error(error) from error
+            raise sink_error(self.name, error) from error
         except sqlite3.Error as error:
             raise SinkError(self.name, str(error)) from error
         except OverflowError as error:
@@ -257,5 +257,5 @@ def _own_files(folder: Path) -> Own:
         # Not a bag: no file in it may be removed.
         return lambda entry: False
     suffixes = STORAGE_SUFFIXES + COMPRESSED_SUFFIXES
-    own = {METADATA, *(name for name in names if name.endswith(suffixes))}
-    return own.__contains__
+    own_names = {METADATA, *(name for name in names if name.endswith(suffixes))}
+    return own_names.__contains__

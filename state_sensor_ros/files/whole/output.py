@@ -25,7 +25,19 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TypeVar
 
+from state_sensor_ros.errors import reason_of, SinkError
+
 Self = TypeVar('Self', bound='Output')
+
+
+def sink_error(name: str, error: OSError) -> SinkError:
+    """
+    Return the SinkError of an output for an error.
+
+    :param name: name of the output.
+    :param error: error of the operating system; a SinkError is returned unchanged.
+    """
+    return error if isinstance(error, SinkError) else SinkError(name, reason_of(error))
 
 
 class Output(ABC):

@@ -33,7 +33,7 @@ from types import TracebackType
 from typing import BinaryIO, cast
 
 from state_sensor_ros.errors import reason_of, SinkError
-from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.part import Part
 from state_sensor_ros.files.whole.renaming import rename_new, sync_folder
 from state_sensor_ros.files.whole.standard_output import standard_output
@@ -73,7 +73,7 @@ class WholeFile(Output):
                 self._part = Part(self._path, path, is_folder=False)
                 self._handle = os.fdopen(os.open(self._part.path, os.O_WRONLY), 'wb')
         except OSError as error:
-            raise self.error(error) from error
+            raise sink_error(self.name, error) from error
 
     @property
     def handle(self) -> BinaryIO:
@@ -89,7 +89,7 @@ class WholeFile(Output):
                 self._handle = standard_output().buffer if self.name == STANDARD_OUTPUT \
                     else self._path.open('wb')
             except OSError as error:
-                raise self.error(error) from error
+                raise sink_error(self.name, error) from error
         if self._compressor is None:
             self._compressor = _compressing(self.name, self._handle)
         return self._compressor
@@ -128,17 +128,7 @@ class WholeFile(Output):
         super().__exit__(kind, error, traceback)
         # BrokenPipeError: the reader of a pipe has closed it, which is not an error of this file.
         if isinstance(error, OSError) and not isinstance(error, (BrokenPipeError, SinkError)):
-            raise self.error(error) from error
-
-    def error(self, error: OSError) -> SinkError:
-        """
-        Return the SinkError of this output for an error.
-
-        :param error: error of the operating system; a SinkError is returned unchanged.
-        """
-        if isinstance(error, SinkError):
-            return error
-        return SinkError(self.name, reason_of(error))
+            raise sink_error(self.name, error) from error
 
     def complete(self) -> None:
         """Sync everything to the disk; nothing can be written after that."""
@@ -156,7 +146,7 @@ class WholeFile(Output):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise self.error(error) from error
+            raise sink_error(self.name, error) from error
 
     def commit(self) -> None:
         """
@@ -179,7 +169,7 @@ class WholeFile(Output):
         try:
             sync_folder(self._path.parent)
         except OSError as error:
-            raise self.error(error) from error
+            raise sink_error(self.name, error) from error
 
     def _unnamed(self, error: OSError, part: Path) -> SinkError:
         """Return the error for a complete file that cannot get its name."""

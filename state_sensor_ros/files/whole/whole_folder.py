@@ -32,6 +32,7 @@ import os
 from pathlib import Path
 
 from state_sensor_ros.errors import reason_of, SinkError
+from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.part import Part
 from state_sensor_ros.files.whole.renaming import exchange, rename_new, sync_folder, sync_tree
 
@@ -66,28 +67,22 @@ class WholeFolder:
                 self._check_replaceable()
             self._part = Part(self.path, self.name, is_folder=True)
         except OSError as error:
-            raise self.error(error) from error
+            raise sink_error(self.name, error) from error
         self.inside = self._part.path
-
-    def error(self, error: OSError) -> SinkError:
-        """
-        Return the SinkError of this output for an error.
-
-        :param error: error of the operating system; a SinkError is returned unchanged.
-        """
-        if isinstance(error, SinkError):
-            return error
-        return SinkError(self.name, reason_of(error))
 
     def _check_replaceable(self) -> Own:
         """
-        Check that the folder of that name may be replaced.
+        Check that the old output may be replaced.
 
         :returns: the test for its entries.
         """
         if not self._force:
             found = 'a folder' if self.path.is_dir() else 'a file'
             raise SinkError(self.name, f'{found} of that name', 'none, or --force')
+        return self._entry_test()
+
+    def _entry_test(self) -> Own:
+        """Return the test for the entries of the old output; raise SinkError if it has others."""
         if not self.path.is_dir():
             raise SinkError(self.name, f'something that is no {self._noun}',
                             f'a {self._noun} to overwrite')
@@ -115,7 +110,7 @@ class WholeFolder:
         try:
             sync_tree(self.inside)
         except OSError as error:
-            raise self.error(error) from error
+            raise sink_error(self.name, error) from error
         self._is_complete = True
 
     def commit(self, whole: Path) -> None:
@@ -142,7 +137,7 @@ class WholeFolder:
         try:
             sync_folder(self.path.parent)
         except OSError as error:
-            raise self.error(error) from error
+            raise sink_error(self.name, error) from error
         if own is not None and old.exists():
             self.remains = _remove(old, own)
         for place, _, _ in os.walk(self.inside, topdown=False):
@@ -191,11 +186,8 @@ class FileFromFolder(WholeFolder):
     :meth:`commit` gives the file its name; the parameters are those of :class:`WholeFolder`.
     """
 
-    def _check_replaceable(self) -> Own:
-        """Check that the file of that name may be replaced; no entry of a folder may be."""
-        if not self._force:
-            found = 'a folder' if self.path.is_dir() else 'a file'
-            raise SinkError(self.name, f'{found} of that name', 'none, or --force')
+    def _entry_test(self) -> Own:
+        """Return the test of a file, which has no entries."""
         if not self.path.is_file():
             raise SinkError(self.name, f'something that is not a {self._noun} in one file',
                             f'a {self._noun} to overwrite')

@@ -23,6 +23,7 @@ import re
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
+from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.simulators.carla.carla_data import CarlaData
@@ -95,7 +96,7 @@ class DatasetWriter(FrameWriter):
             if self._sensor_files is not None and isinstance(data, CarlaData):
                 self._sensor_files.write(self._n_in_episode, data)
         except OSError as error:
-            raise self._folder.error(error) from error
+            raise sink_error(self.name, error) from error
         self._last = frame.game_time, frame.identity
         self._n_in_episode += 1
         self.n_frames += 1
