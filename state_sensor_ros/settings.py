@@ -246,8 +246,8 @@ class ParameterTable:
     def __init__(self, owners: Mapping[str, type], aliases: Mapping[str, str]) -> None:
         self.aliases = aliases
         self._parameters = {**_CORE, **{
-            name: each for simulator, owner in owners.items()
-            for name, each in parameters_in(owner, f'{simulator}.').items()}}
+            name: declared for simulator, owner in owners.items()
+            for name, declared in parameters_in(owner, f'{simulator}.').items()}}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -275,9 +275,9 @@ class ParameterTable:
         :param settings: all parameters.
         :param name: name of a parameter, or an alias.
         """
-        found = self.find(name)
-        owner = settings if found.owner is Settings else settings.of(found.owner)
-        return cast(Value, getattr(owner, found.attribute))
+        declared = self.find(name)
+        owner = settings if declared.owner is Settings else settings.of(declared.owner)
+        return cast(Value, getattr(owner, declared.attribute))
 
     def parse(self, values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
         """
@@ -289,10 +289,10 @@ class ParameterTable:
         """
         checked: dict[type, dict[str, Value]] = {}
         for name in self._chosen(values):
-            found = self.find(name)
+            declared = self.find(name)
             # An error has the name that was given.
-            checked.setdefault(found.owner, {})[found.attribute] = replace(
-                found, name=name).checked(values[name])
+            checked.setdefault(declared.owner, {})[declared.attribute] = replace(
+                declared, name=name).checked(values[name])
         core: dict[str, Any] = checked.pop(Settings, {})
         parts: dict[type, Any] = {type(part): part for part in base.own}
         for owner, given in checked.items():

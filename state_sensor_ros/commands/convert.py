@@ -33,7 +33,7 @@ from state_sensor_ros.commands.format_options import (
     written_with,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
+from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, read_frames, reading, warn_of_missing
@@ -84,9 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser)
     add_to(parser, 'convert many recordings, to')
     add_batch_options(parser)
-    parser.add_argument('--topic', default='',
-                        help='the ~/frame topic to read, if a bag has several')
-    add_bag_limit(parser)
+    add_bag_options(parser)
     add_selection(parser)
     add_writing_options(parser)
 

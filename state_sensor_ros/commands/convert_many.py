@@ -59,14 +59,14 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     _check_options(args, form)
     if folder.exists() and not folder.is_dir():
         raise ConfigError('OUT', args.output, 'a folder')
-    found = find_recordings(args.input, without=args.output)
-    bags = [recording.path for recording in found if form.storage
+    recordings = find_recordings(args.input, without=args.output)
+    bags = [recording.path for recording in recordings if form.storage
             and _is_bag(recording.path)]
     if bags:
         print_line(f'warning: {args.output}: left out, because they are bags: {listed(bags)}')
-        found = [recording for recording in found if recording.path not in bags]
+        recordings = [recording for recording in recordings if recording.path not in bags]
     jobs = [_job(args, recording, output, form)
-            for recording, output in _outputs_of(found, args.output, form)]
+            for recording, output in _outputs_of(recordings, args.output, form)]
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
             raise ConfigError('OUT', f'{job.output}, which is one of IN', 'another folder')

@@ -122,7 +122,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     bag.add_argument('--clock', action='store_true', help='also write /clock')
     bag.add_argument('--name', default='state_sensor', metavar='NODE',
                      help='node whose topics they are (default: state_sensor)')
-    bag.add_argument('--namespace', default='/', help='its namespace (default: /)')
+    bag.add_argument('--namespace', default='/', help='namespace of that node (default: /)')
     add_parameters(parser, WRITING_PARAMETERS)
     if '-p' not in parser._option_string_actions:
         add_any_parameter(parser)
@@ -289,14 +289,14 @@ def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
     options = ReadOptions(settings_of(args, ()))
     if not parameter_names(args):
         return options
-    found = None if file is None else format_of(file)
+    read = None if file is None else format_of(file)
     given: frozenset[str] = getattr(args, 'given', frozenset())
-    if file is None or found is None or found is trajectory_format():
+    if file is None or read is None or read is trajectory_format():
         refuse_unused(args, given, 'no FILE is read' if file is None
                       else f'FILE {file} is sent as it is')
         refuse_of_others(args, '')
         return options
-    refuse_unused(args, given | found.reads, f'FILE {file} is {found.noun}')
+    refuse_unused(args, given | read.reads, f'FILE {file} is {read.noun}')
     with closing(open_any(file, options)) as recording:
         refuse_of_others(args, recording.simulator)
     return options

@@ -40,7 +40,7 @@ from state_sensor_ros.commands.live import (
     LiveRecording,
     refuse_unused_live,
 )
-from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
+from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
@@ -79,9 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser, 'print no progress, nor the line about OUT')
     add_batch_options(parser)
-    parser.add_argument('--topic', default='',
-                        help='the ~/frame topic to read, if a bag has several')
-    add_bag_limit(parser)
+    add_bag_options(parser)
     add_parameters(parser, _PARAMETERS)
     add_live_arguments(parser)
     add_selection(parser)
@@ -144,22 +142,22 @@ def _opened(args: argparse.Namespace, settings: Settings,
     return Recording(LiveRecording(args, interruption), is_timed=False, selection=selection)
 
 
-def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
+def _screen(recording: Recording, inspector: Inspector) -> list[tuple[str, str]]:
     """Return headings, each with a line of text."""
     generations = ', '.join(
-        f'{name} ({counted(count, "frame")})' if len(found.generations) > 1 else name
-        for name, count in found.generations.items())
+        f'{name} ({counted(count, "frame")})' if len(inspector.generations) > 1 else name
+        for name, count in inspector.generations.items())
     rows = [('recording', f'{recording.name} ({recording.form})'),
             ('generation', generations),
-            ('frames', f'{found.n_frames}, {size(recording.n_bytes)}'),
-            *_clock_rows(found), *_actor_rows(found),
-            ('present', _counted(found.parts.items(), found.n_frames) or 'poses alone'),
+            ('frames', f'{inspector.n_frames}, {size(recording.n_bytes)}'),
+            *_clock_rows(inspector), *_actor_rows(inspector),
+            ('present', _counted(inspector.parts.items(), inspector.n_frames) or 'poses alone'),
             *_sensor_rows(recording)]
     rows += [('' if i else 'odd', line) for i, line in enumerate(
         [f'{kind}: {oddity.count}, first at {oddity.place}: {oddity.text}'
-         for kind, oddity in found.oddities.items()] or ['nothing'])]
-    rows += _consistency_rows(found)
-    return [*rows, ('replayable', _VERDICTS[found.is_replayable])]
+         for kind, oddity in inspector.oddities.items()] or ['nothing'])]
+    rows += _consistency_rows(inspector)
+    return [*rows, ('replayable', _VERDICTS[inspector.is_replayable])]
 
 
 def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
@@ -181,14 +179,15 @@ def _counts_by_sensor(recording: Recording) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
-    pace = found.pacing.pace()
-    if math.isnan(found.first_game_time):
+def _clock_rows(inspector: Inspector) -> list[tuple[str, str]]:
+    pace = inspector.pacing.pace()
+    if math.isnan(inspector.first_game_time):
         return [('clock', 'no frame has a time')]
-    start = f'game time {seconds(found.first_game_time)} to {seconds(found.last_game_time)}'
-    if found.first_time:
-        start += f', begun {datetime.fromtimestamp(found.first_time, timezone.utc):%F %T} UTC'
-    rows = [('duration', f'{seconds(found.pacing.duration)} ({start})')]
+    start = (f'game time {seconds(inspector.first_game_time)} to '
+             f'{seconds(inspector.last_game_time)}')
+    if inspector.first_time:
+        start += f', begun {datetime.fromtimestamp(inspector.first_time, timezone.utc):%F %T} UTC'
+    rows = [('duration', f'{seconds(inspector.pacing.duration)} ({start})')]
     if pace.n_steps:
         median, least, greatest = (
             figure(1e3 * step) for step in (pace.median, pace.least, pace.greatest))
@@ -198,10 +197,10 @@ def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
     return rows
 
 
-def _actor_rows(found: Inspector) -> list[tuple[str, str]]:
-    actors = found.actors
+def _actor_rows(inspector: Inspector) -> list[tuple[str, str]]:
+    actors = inspector.actors
     n_vehicles = sum(actor.is_vehicle for actor in actors.values())
-    least, most = found.n_actors_least, found.n_actors_most
+    least, most = inspector.n_actors_least, inspector.n_actors_most
     a_frame = f'{most}' if least == most else f'{least} to {most}'
     tags: dict[str, int] = {}
     for actor in actors.values():
@@ -213,12 +212,12 @@ def _actor_rows(found: Inspector) -> list[tuple[str, str]]:
             ('', listed(list(actors))),
             ('tags', listed([f'{tag} {count}' for tag, count in sorted(
                 tags.items(), key=lambda item: -item[1])]) or 'none'),
-            ('ego', listed(found.egos) or 'none')]
+            ('ego', listed(inspector.egos) or 'none')]
 
 
-def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
-    verdict = found.consistency.verdict(of_all=True)
-    check = found.consistency
+def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
+    verdict = inspector.consistency.verdict(of_all=True)
+    check = inspector.consistency
     if not verdict.n_pairs:
         text = 'nothing moves' if check.not_compared.keys() <= {SLOW} else 'nothing compared'
     else:
@@ -233,7 +232,7 @@ def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
         rows.append(('', (f'{counted(check.n_compared, "pair")} of poses compared; not compared: '
                           f'{left_out}')))
     return rows + [('', f'{complaint.text} ({complaint.place})')
-                   for complaint in found.complaints.values()]
+                   for complaint in inspector.complaints.values()]
 
 
 def _compared(what: str, product: str, slope: float, residual: str) -> str:
@@ -252,35 +251,36 @@ def _figure(value: float) -> str:
     return 'unknown' if math.isnan(value) else figure(value)
 
 
-def _record(recording: Recording, found: Inspector) -> dict[str, object]:
+def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
     """Return the summary as JSON, with null for unknown values."""
-    pace, refusal = found.pacing.pace(), found.refusal
-    verdict = found.consistency.verdict(of_all=True)
+    pace, refusal = inspector.pacing.pace(), inspector.refusal
+    verdict = inspector.consistency.verdict(of_all=True)
     return {
-        'file': recording.name, 'form': recording.form, 'frames': found.n_frames,
-        'bytes': recording.n_bytes, 'generations': dict(found.generations),
-        'duration_s': found.pacing.duration, 'rate_hz': _known(pace.rate),
+        'file': recording.name, 'form': recording.form, 'frames': inspector.n_frames,
+        'bytes': recording.n_bytes, 'generations': dict(inspector.generations),
+        'duration_s': inspector.pacing.duration, 'rate_hz': _known(pace.rate),
         'step_s': {'median': _known(pace.median), 'least': _known(pace.least),
                    'greatest': _known(pace.greatest), 'jitter': _known(pace.jitter)},
-        'game_time_s': {'first': _known(found.first_game_time),
-                        'last': _known(found.last_game_time)},
-        'time_s': found.first_time or None,
-        'actors_per_frame': {'least': found.n_actors_least, 'most': found.n_actors_most},
+        'game_time_s': {'first': _known(inspector.first_game_time),
+                        'last': _known(inspector.last_game_time)},
+        'time_s': inspector.first_time or None,
+        'actors_per_frame': {'least': inspector.n_actors_least, 'most': inspector.n_actors_most},
         'actors': [{'name': name, 'kind': 'vehicle' if actor.is_vehicle else 'object',
                     'tags': list(actor.tags), 'frames': actor.n_frames}
-                   for name, actor in found.actors.items()],
-        'egos': found.egos, 'present': dict(found.parts), **_sensor_members(recording),
-        'anomalies': [{'kind': kind, **asdict(oddity)} for kind, oddity in found.oddities.items()],
+                   for name, actor in inspector.actors.items()],
+        'egos': inspector.egos, 'present': dict(inspector.parts), **_sensor_members(recording),
+        'anomalies': [{'kind': kind, **asdict(oddity)}
+                      for kind, oddity in inspector.oddities.items()],
         'truth': {
             'linear_slope': _known(verdict.linear_slope),
             'linear_residual_m': _known(verdict.linear_residual),
             'angular_slope': _known(verdict.angular_slope),
             'angular_residual_rad': _known(verdict.angular_residual),
             'slip': _known(verdict.slip), 'pairs': verdict.n_pairs,
-            'compared': found.consistency.n_compared,
-            'not_compared': dict(found.consistency.not_compared),
-            'complaints': [asdict(complaint) for complaint in found.complaints.values()]},
-        'replayable': found.is_replayable,
+            'compared': inspector.consistency.n_compared,
+            'not_compared': dict(inspector.consistency.not_compared),
+            'complaints': [asdict(complaint) for complaint in inspector.complaints.values()]},
+        'replayable': inspector.is_replayable,
         'refusal': None if refusal is None else {
             'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
 

@@ -44,7 +44,7 @@ def is_batch(args: argparse.Namespace) -> bool:
 def _has_recordings(folder: str) -> bool:
     """Return whether a folder has recordings in it and is not a recording itself."""
     try:
-        return [found.path for found in find_recordings([folder])] != [folder]
+        return [recording.path for recording in find_recordings([folder])] != [folder]
     except ConfigError:
         # The error of a folder as a recording is more specific.
         return False
@@ -60,8 +60,8 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises ConfigError: if there is no recording.
     """
     jobs = [BatchJob('inspect', {
-        **plain_options(args), 'file': [found.path], 'json': True, 'parquet': None, 'jobs': None,
-        'dask': ''}, found.path) for found in find_recordings(args.file)]
+        **plain_options(args), 'file': [recording.path], 'json': True, 'parquet': None,
+        'jobs': None, 'dask': ''}, recording.path) for recording in find_recordings(args.file)]
     records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
     if args.json:
         for record in records:

@@ -40,6 +40,13 @@ def add_bag_limit(parser: argparse.ArgumentParser) -> None:
                         'may have 16 times as many bytes')
 
 
+def add_bag_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for reading a bag of frames to ``parser``."""
+    parser.add_argument('--topic', default='',
+                        help='the ~/frame topic to read, if a bag has several')
+    add_bag_limit(parser)
+
+
 def add_quiet(parser: argparse.ArgumentParser,
               what: str = 'print neither the progress nor the line about the result') -> None:
     """Add the option for silence on success to ``parser``; ``what`` is its help."""
@@ -63,9 +70,9 @@ def check_trajectory_name(path: str) -> None:
     :param path: path as given.
     :raises UsageError: if its name is that of another format.
     """
-    found = output_format(path)
-    if found != trajectory_format():
-        raise UsageError(f'OUT {path} is the name of {found.noun}; expected NAME.json or -: '
+    named = output_format(path)
+    if named != trajectory_format():
+        raise UsageError(f'OUT {path} is the name of {named.noun}; expected NAME.json or -: '
                          '`state_sensor convert` makes other formats of a trajectory')
 
 

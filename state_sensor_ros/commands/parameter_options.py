@@ -48,22 +48,22 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
     group = parser.add_argument_group('parameters of the node')
     schema = schema_of()
     for name in names:
-        found = schema.find(name)
-        rule, item = found.rule, found.item
+        parameter = schema.find(name)
+        rule, item = parameter.rule, parameter.item
         aliases = [alias for alias, target in schema.aliases.items() if target == name]
         options = [option_of(option) for option in (name, *aliases)]
-        help_ = f'{rule.help} (default: {_shown(found.default)})'.replace('%', '%%')
+        help_ = f'{rule.help} (default: {_shown(parameter.default)})'.replace('%', '%%')
         if item and rule.length:
             group.add_argument(*options, dest=name, nargs=rule.length, type=item, metavar='X',
                                help=help_)
         elif item:
             group.add_argument(*options, dest=name, nargs='+', action='extend', type=item,
                                metavar='X' if item is float else 'TEXT', help=help_)
-        elif found.type is bool:
+        elif parameter.type is bool:
             group.add_argument(*options, dest=name, action=argparse.BooleanOptionalAction,
                                default=None, help=help_)
         else:
-            group.add_argument(*options, dest=name, type=found.type, help=help_,
+            group.add_argument(*options, dest=name, type=parameter.type, help=help_,
                                choices=rule.choices or None)
 
 

@@ -24,7 +24,7 @@ from state_sensor_ros.commands.format_options import (
     selection_of,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit, add_quiet, number
+from state_sensor_ros.commands.options import add_bag_options, add_quiet, number
 from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
@@ -100,10 +100,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--map', default='', metavar='FILE',
                         help='map whose lanes are drawn under the tracks (default: that of IN, if '
                         f'it has one): {", ".join(sorted(map_suffixes()))}')
-    parser.add_argument('--title', help='written above (default: the name of IN)')
-    parser.add_argument('--topic', default='',
-                        help='the ~/frame topic to read, if a bag has several')
-    add_bag_limit(parser)
+    parser.add_argument('--title', help='title above the picture (default: the name of IN)')
+    add_bag_options(parser)
     add_selection(parser)
     add_parameters(parser, _PARAMETERS)
     add_any_parameter(parser)

@@ -88,10 +88,10 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
     rule = TagRule(settings.desired_tags, settings.undesired_tags)
     actors = frozenset(args.actors)
     warnings = Warnings(args.truth)
-    found: set[str] = set()
+    seen: set[str] = set()
 
     def selects(name: str, tags: tuple[str, ...]) -> bool:
-        found.add(name)
+        seen.add(name)
         return (not actors or name in actors) and rule.passes(tags)
 
     with open_recording(args.truth, topic=args.truth_topic, obb_extents=settings.obb_extents,
@@ -103,7 +103,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
             warnings.place = recording.place
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
     warnings.show()
-    _check_actors(actors, found)
+    _check_actors(actors, seen)
     return _checked(truth.finish())
 
 
@@ -115,7 +115,7 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> T
                           'none: the objects of a bag have no tags')
     actors = frozenset(args.actors)
     builder = TruthBuilder(args.truth)
-    found: set[str] = set()
+    seen: set[str] = set()
 
     def add(data: bytes) -> None:
         message = objects_in(data, TRACKED)
@@ -123,12 +123,12 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> T
             raise TrajectoryFormatError(f'{args.truth}: {key[0]}', f'the frame {message.frame_id}',
                                         f'{settings.global_frame} (--global-frame)')
         objects = message.in_frame(_STRAIGHT, np.zeros(3))
-        found.update(objects.ids)
+        seen.update(objects.ids)
         builder.add(message.stamp_ns, objects, np.array(
             [not actors or name in actors for name in objects.ids], np.bool_))
 
     _decoded(bag, key, add)
-    _check_actors(actors, found)
+    _check_actors(actors, seen)
     return _checked(builder.finish(_ego_of(bag)))
 
 
@@ -165,8 +165,8 @@ def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -
                                         error.expected) from error
 
 
-def _check_actors(actors: frozenset[str], found: set[str]) -> None:
-    for name in sorted(actors - found):
+def _check_actors(actors: frozenset[str], seen: set[str]) -> None:
+    for name in sorted(actors - seen):
         print_line(f'warning: --actors {name}: the truth has no such object')
 
 

@@ -42,7 +42,7 @@ from state_sensor_ros.commands.live import (
     LiveRecording,
     refuse_unused_live,
 )
-from state_sensor_ros.commands.options import add_bag_limit, add_quiet, port
+from state_sensor_ros.commands.options import add_bag_options, add_quiet, port
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import VIEW
@@ -87,9 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'pointer)')
     parser.add_argument('--map', default='', metavar='FILE', help='map of the ground (default: '
                         f'that of the frames, if any): {", ".join(sorted(map_suffixes()))}')
-    parser.add_argument('--topic', default='',
-                        help='the ~/frame topic to read, if a bag has several')
-    add_bag_limit(parser)
+    add_bag_options(parser)
     add_parameters(parser, _PARAMETERS)
     add_live_arguments(parser)
     add_selection(parser)

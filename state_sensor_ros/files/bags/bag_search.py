@@ -80,22 +80,22 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
         here = Path(where)
         if len(here.relative_to(path).parts) >= _MAX_DEPTH:
             names.clear()
-        found = [here / name for name in files if _is_storage(here / name)]
-        if found:
-            folders[here] = found
+        storage_files = [here / name for name in files if _is_storage(here / name)]
+        if storage_files:
+            folders[here] = storage_files
     if len(folders) != 1:
         what = f'storage files of bags in {len(folders)} folders' if folders \
             else 'no storage file of a bag'
         raise TrajectoryFormatError(str(path), what, 'those of one bag')
-    [(folder, found)] = folders.items()
+    [(folder, storage_files)] = folders.items()
     try:
         metadata = read_metadata(folder, limits)
     except (BagError, OSError) as error:
         fault = error.fault if isinstance(error, BagError) else 'not there'
-        return FoundBag(_in_order(found), defects=[f'{METADATA} was {fault}'])
+        return FoundBag(_in_order(storage_files), defects=[f'{METADATA} was {fault}'])
     named = [folder / name for name in metadata.files]
-    return FoundBag([file for file in named if file in found], metadata, losses=[
-        f'all of {file.name}, which is not there' for file in named if file not in found])
+    return FoundBag([file for file in named if file in storage_files], metadata, losses=[
+        f'all of {file.name}, which is not there' for file in named if file not in storage_files])
 
 
 def _is_storage(path: Path) -> bool:

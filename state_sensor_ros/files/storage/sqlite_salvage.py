@@ -127,12 +127,12 @@ class SqliteSalvage:
         """Return the number to begin at: 1 as rosbag2 does, or that of a row before it."""
         # If the first page is malformed, rows are readable from some number on.
         for first in (_FIRST_ROW, *(-2**i for i in range(62, -1, -1))):
-            found = self._first_from(first)
-            if found is not None:
-                if found < 1 and first != _FIRST_ROW:
+            number = self._first_from(first)
+            if number is not None:
+                if number < 1 and first != _FIRST_ROW:
                     self.n_lost = None
-                    self.losses.append(f'all messages before number {found}')
-                return min(found, 1)
+                    self.losses.append(f'all messages before number {number}')
+                return min(number, 1)
         return 1
 
     def _checked(self, number: apsw.SQLiteValue) -> int:
@@ -150,11 +150,11 @@ class SqliteSalvage:
         """
         last, step = row, 1
         while last <= _LAST_ROW - step:
-            found = self._first_from(last + step)
-            if found is not None:
-                n_lost = (last + step if found == _NO_ROW else found) - row
+            number = self._first_from(last + step)
+            if number is not None:
+                n_lost = (last + step if number == _NO_ROW else number) - row
                 self._lose(n_lost, f'{counted(n_lost, "message")} from number {row} on ({fault})')
-                return None if found == _NO_ROW else found
+                return None if number == _NO_ROW else number
             last += step
             if last - row > _N_SINGLE_STEPS:
                 step *= 2

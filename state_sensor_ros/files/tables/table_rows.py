@@ -297,18 +297,18 @@ def _set_accelerations(before: FrameRows, now: FrameRows, after: FrameRows) -> N
             and after.game_time - now.game_time <= MAX_GAP_S):
         return
     elapsed = after.game_time - before.game_time
-    found = now.floats[:, _ACCELERATION:_ACCELERATION + 3]
-    is_given = ~np.isnan(found).all(axis=1)
+    accelerations = now.floats[:, _ACCELERATION:_ACCELERATION + 3]
+    is_given = ~np.isnan(accelerations).all(axis=1)
     if before.actors is now.actors is after.actors and not is_given.any():
-        found[:] = (after.floats[:, _TWIST:_TWIST + 3]
-                    - before.floats[:, _TWIST:_TWIST + 3]) / elapsed
+        accelerations[:] = (after.floats[:, _TWIST:_TWIST + 3]
+                            - before.floats[:, _TWIST:_TWIST + 3]) / elapsed
         return
     rows: Rows = np.arange(len(now.floats), dtype=np.int64)
     rows_before, rows_after = (_rows_of(now.actors, other.actors) for other in (before, after))
     known = (rows_before >= 0) & (rows_after >= 0) & ~is_given
     rows, rows_before, rows_after = rows[known], rows_before[known], rows_after[known]
-    found[rows] = (after.floats[rows_after, _TWIST:_TWIST + 3]
-                   - before.floats[rows_before, _TWIST:_TWIST + 3]) / elapsed
+    accelerations[rows] = (after.floats[rows_after, _TWIST:_TWIST + 3]
+                           - before.floats[rows_before, _TWIST:_TWIST + 3]) / elapsed
 
 
 def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:
