@@ -153,9 +153,9 @@ def _screen(recording: Recording, inspector: Inspector) -> list[tuple[str, str]]
             *_clock_rows(inspector), *_actor_rows(inspector),
             ('present', _counted(inspector.parts.items(), inspector.n_frames) or 'poses alone'),
             *_sensor_rows(recording)]
-    rows += [('' if i else 'odd', line) for i, line in enumerate(
-        [f'{kind}: {oddity.count}, first at {oddity.place}: {oddity.text}'
-         for kind, oddity in inspector.oddities.items()] or ['nothing'])]
+    rows += [('' if i else 'anomalies', line) for i, line in enumerate(
+        [f'{kind}: {anomaly.count}, first at {anomaly.place}: {anomaly.text}'
+         for kind, anomaly in inspector.anomalies.items()] or ['none'])]
     rows += _consistency_rows(inspector)
     return [*rows, ('replayable', _VERDICTS[inspector.is_replayable])]
 
@@ -269,8 +269,8 @@ def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
                     'tags': list(actor.tags), 'frames': actor.n_frames}
                    for name, actor in inspector.actors.items()],
         'egos': inspector.egos, 'present': dict(inspector.parts), **_sensor_members(recording),
-        'anomalies': [{'kind': kind, **asdict(oddity)}
-                      for kind, oddity in inspector.oddities.items()],
+        'anomalies': [{'kind': kind, **asdict(anomaly)}
+                      for kind, anomaly in inspector.anomalies.items()],
         'truth': {
             'linear_slope': _known(verdict.linear_slope),
             'linear_residual_m': _known(verdict.linear_residual),

@@ -55,7 +55,7 @@ _NUMBER = re.compile(r'-?\d[\d.e+-]*')
 
 
 @dataclass(slots=True)
-class Oddity:
+class Anomaly:
     """An anomaly: its count, and the place and text of the first."""
 
     count: int
@@ -77,7 +77,7 @@ class Inspector:
     The figures of a recording, computed frame by frame.
 
     ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
-    ``parts`` name to number of frames; ``oddities`` by kind, ``actors`` by name; ``complaints``
+    ``parts`` name to number of frames; ``anomalies`` by kind, ``actors`` by name; ``complaints``
     of the consistency check, each with the place of the first one; ``refusal`` the error because
     of which it cannot be read or replayed.
 
@@ -102,8 +102,8 @@ class Inspector:
         self.generations: Counter[str] = Counter()
         self.parts: Counter[str] = Counter()
         self.actors: dict[str, ActorSummary] = {}
-        self.oddities: dict[str, Oddity] = {}
-        self.complaints: dict[str, Oddity] = {}
+        self.anomalies: dict[str, Anomaly] = {}
+        self.complaints: dict[str, Anomaly] = {}
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
         self.consistency = ConsistencyCheck(math.inf)
@@ -149,20 +149,21 @@ class Inspector:
         self._conclude()
 
     def _note_faults(self) -> None:
-        """Count the faults of the recording as oddities."""
+        """Count the faults of the recording as anomalies."""
         faults = self._recording.faults
         for kind, count in faults.counts.items():
             name = _FAULTS.get(kind)
             if name is None:
                 continue
-            if name not in self.oddities:
+            if name not in self.anomalies:
                 first = next(fault for fault in faults if fault.kind == kind)
-                self.oddities[name] = Oddity(0, f'{first.place}: frame {first.index}', first.text)
-            self.oddities[name].count = count
+                self.anomalies[name] = Anomaly(
+                    0, f'{first.place}: frame {first.index}', first.text)
+            self.anomalies[name].count = count
 
     def _note(self, kind: str, text: str) -> None:
-        """Count an oddity of the last frame."""
-        _note(self.oddities, kind, self._place(), text)
+        """Count an anomaly of the last frame."""
+        _note(self.anomalies, kind, self._place(), text)
 
     def _place(self) -> str:
         """Return the place of the last frame."""
@@ -253,11 +254,11 @@ class Inspector:
         cut = self._recording.cut
         if cut is not None:
             place = cut.where.removeprefix(f'{self._recording.name}: ')
-            self.oddities[CUT] = Oddity(1, place, cut.summary)
+            self.anomalies[CUT] = Anomaly(1, place, cut.summary)
         self._note_complaints('end')
         pace = self.pacing.pace()
         if pace.n_jumps:
-            self.oddities['steps of the clock'] = Oddity(
+            self.anomalies['steps of the clock'] = Anomaly(
                 pace.n_jumps, self._greatest_step_at,
                 f'{pace.greatest:.6g} s after the frame before, usual are {pace.median:.6g} s')
         name = self._recording.name
@@ -267,8 +268,8 @@ class Inspector:
                    (self._replay_kind,
                     f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it'))
         for kind, expected in refused if self._is_for_replay else ():
-            if self.refusal is None and kind in self.oddities:
-                first = self.oddities[kind]
+            if self.refusal is None and kind in self.anomalies:
+                first = self.anomalies[kind]
                 self.refusal = TrajectoryFormatError(f'{name}: {first.place}', first.text,
                                                      expected)
         if self.refusal is None and not self.n_frames:
@@ -284,8 +285,8 @@ class Inspector:
         return None
 
 
-def _note(oddities: dict[str, Oddity], kind: str, place: str, text: str) -> None:
-    known = oddities.setdefault(kind, Oddity(0, place, text))
+def _note(anomalies: dict[str, Anomaly], kind: str, place: str, text: str) -> None:
+    known = anomalies.setdefault(kind, Anomaly(0, place, text))
     known.count += 1
 
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor inspect`: figures known beforehand, everything odd, and what Replay refuses."""
+"""`state_sensor inspect`: figures known beforehand, anomalies, and what Replay Mode refuses."""
 
 import itertools
 import json
@@ -57,7 +57,7 @@ def vehicle(frame, i):
     return [state for state in states if 'ego' not in state['tags']][i]
 
 
-def oddities(found):
+def anomalies(found):
     return {each['kind']: each['count'] for each in found['anomalies']}
 
 
@@ -78,7 +78,7 @@ def test_inspect_finds_what_is_known_of_a_recording(inspect, name, generation, n
     assert found['generations'] == {generation: n_frames}
     assert found['actors_per_frame'] == {'least': n_actors, 'most': n_actors}
     assert found['step_s']['median'] == pytest.approx(step, abs=6e-5)
-    assert oddities(found) == ({'repeated frames': n_repeats} if n_repeats else {})
+    assert anomalies(found) == ({'repeated frames': n_repeats} if n_repeats else {})
     # Over all frames, those of braking included.
     assert found['truth']['linear_slope'] == pytest.approx(1.0, abs=0.02)
     assert found['truth']['complaints'] == []
@@ -119,7 +119,7 @@ def test_inspect_a_bag_finds_the_same_as_in_its_trajectory(inspect, tmp_path):
     assert after == before
 
 
-def test_inspect_counts_everything_odd(inspect):
+def test_inspect_counts_every_anomaly(inspect):
     frames = traffic(60)
     frames.insert(10, {**frames[9], 'sample_count': frames[9]['sample_count']})
     del frames[20:23]
@@ -135,7 +135,7 @@ def test_inspect_counts_everything_odd(inspect):
     frames += traffic(5)
     code, found, _ = inspect(frames)
     assert code == 0
-    assert oddities(found) == {
+    assert anomalies(found) == {
         'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are no rotation': 1,
         'poses with null': 1, 'velocities with null': 1, 'duplicate names': 1,
         'actors left out': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
@@ -313,6 +313,7 @@ def test_inspect_shows_what_it_saw_before_a_file_breaks(tmp_path, capsys):
     printed = capsys.readouterr()
     assert 'frames      30, ' in printed.out
     assert 'replayable  no' in printed.out
+    assert 'anomalies   ' in printed.out
     assert "found ', 7]'" in printed.err
 
 
