@@ -13,7 +13,6 @@ from __future__ import annotations
 from itertools import compress
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Template
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.payloads import Report
@@ -39,21 +38,15 @@ class ControlStatesEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._head_template = Template(definitions, self.topics[0].type_name,
-                                       {'header': header(settings.global_frame)}, is_message=True)
         self._element = Template(definitions, CONTROL_STATE, STAMPED_LANE)
-        self._head = MessageInstance(self._head_template, {})
+        self._array = self.array({'header': header(settings.global_frame)},
+                                 self._element, self._element)
         self._elements = PerActor(lambda actor, *_: MessageInstance(
             self._element, names_in_lane(actor)))
-        self._buffer = PatchBuffer(is_array=True)
 
     def needs(self, settings: Settings) -> Needs:
         """Return the lane states."""
         return Needs.of(lanes=True)
-
-    def samples(self) -> list[list[Template]]:
-        """Return an array of two."""
-        return [[self._head_template, self._element, self._element]]
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the array; there is none without lane states."""
@@ -61,6 +54,5 @@ class ControlStatesEncoder(TopicEncoder):
         if not present.any():
             return []
         elements = compress(self._elements.of(now.actor_list), present.tobytes())
-        self._buffer.update([self._head, *elements])
-        return [MessageBlock(self._buffer, rows_where(
-            present[now.frame.lanes.actor], *LANE_TABLES), self.topics)]
+        return self._array.blocks(elements, rows_where(
+            present[now.frame.lanes.actor], *LANE_TABLES), self.topics)

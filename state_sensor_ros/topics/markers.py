@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import (
     Given,
     MESSAGE_PHASE,
@@ -78,7 +77,6 @@ class MarkerEncoder(TopicEncoder):
         super().__init__(settings, definitions, report)
         self._report = report
         frame_id = settings.global_frame
-        self._head_template = Template(definitions, MARKERS_TOPIC.type_name, {}, is_message=True)
         self._cubes = [Template(definitions, MARKER, {
             'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
             'action': ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
@@ -87,21 +85,20 @@ class MarkerEncoder(TopicEncoder):
             'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': TEXT,
             'action': ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': LABEL_HEIGHT}, 'color': _color(_LABELS), 'text': Given('text')})
-        self._deletion = Template(definitions, MARKER, {
+        deletion = Template(definitions, MARKER, {
             'header': header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
             'action': _DELETE, 'pose': _NO_POSE})
-        delete_all: Fields = {'action': _DELETE_ALL, 'pose': _NO_POSE}
-        self._delete_all = Template(definitions, MARKER,
-                                    {'header': header(frame_id), **delete_all})
-        self._only_delete_all = Template(definitions, MARKERS_TOPIC.type_name, {
-            'markers': [{'header': given_header(frame_id), **delete_all}]}, is_message=True)
+        deletes_all: Fields = {'action': _DELETE_ALL, 'pose': _NO_POSE}
+        delete_all = Template(definitions, MARKER, {'header': header(frame_id), **deletes_all})
+        self._first = MessageInstance(delete_all, {})
         self._lights = LightMarkers(settings, definitions, MARKER)
-        self._head = MessageInstance(self._head_template, {})
-        self._first = MessageInstance(self._delete_all, {})
-        self._buffer = PatchBuffer(is_array=True)
+        self._array = self.array({}, delete_all, *self._cubes, self._label, self._lights.template,
+                                 deletion)
+        self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
+            'markers': [{'header': given_header(frame_id), **deletes_all}]})
         # Row of the first box of each actor that has any.
         self._first_boxes: Rows = np.zeros(0, np.int64)
-        self._shown = ShownMarkers(self._deletion, self.new_markers)
+        self._shown = ShownMarkers(deletion, self.new_markers)
         self._is_first, self._are_boxes_reported = True, False
 
     def restart(self) -> None:
@@ -116,11 +113,6 @@ class MarkerEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> Needs:
         """Return the boxes."""
         return Needs.of(boxes=True)
-
-    def samples(self) -> list[list[Template]]:
-        """Return an array with a marker of each template, and the one that only deletes all."""
-        return [[self._head_template, self._delete_all, *self._cubes, self._label,
-                 self._lights.template, self._deletion], [self._only_delete_all]]
 
     def key(self, now: FrameToSend) -> object:
         """Return the boxes of each actor that can be drawn, and the lights."""
@@ -156,9 +148,8 @@ class MarkerEncoder(TopicEncoder):
         instances += self._lights.of(now.frame.traffic_lights)
         if not instances:
             return []
-        self._buffer.update([self._head, *instances])
         rows = rows_where(now.usable, LABEL) | rows_where(are_drawn, CUBE) | self.further_rows(now)
-        return [MessageBlock(self._buffer, rows, self.topics)]
+        return self._array.blocks(instances, rows, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Compute the cubes, and the labels if there are any."""

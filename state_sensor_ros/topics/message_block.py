@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Table
+from state_sensor_ros.cdr.templates import MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Rows
 from state_sensor_ros.topics.topic import Topic
 
@@ -55,6 +55,31 @@ class MessageBlock:
         self.parts = list(zip(topics, (begins - begin).tolist(), (ends - begin).tolist(),
                               strict=True))
         self.parts += [(topic, *self.parts[i][1:]) for topic, i in also]
+
+
+class ArrayMessage:
+    """
+    A message that ends with a sequence of elements, laid out one by one.
+
+    :param head: template of the message, with an empty sequence.
+    """
+
+    def __init__(self, head: Template) -> None:
+        self._head = MessageInstance(head, {})
+        self._buffer = PatchBuffer(is_array=True)
+
+    def blocks(self, elements: Iterable[MessageInstance], rows: Mapping[Table, Rows],
+               topics: Iterable[Topic]) -> list[MessageBlock]:
+        """
+        Lay out the message, which makes the blocks of the last call invalid.
+
+        :param elements: elements of the sequence; those of the last call are not laid out again.
+        :param rows: as for :class:`MessageBlock`.
+        :param topics: topic of the message.
+        :returns: one block.
+        """
+        self._buffer.update([self._head, *elements])
+        return [MessageBlock(self._buffer, rows, topics)]
 
 
 def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:

@@ -30,7 +30,7 @@ from state_sensor_ros.objects.frame_objects import FrameObjects
 from state_sensor_ros.payloads import FutureFrame, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import MessageBlock, Messages
+from state_sensor_ros.topics.message_block import ArrayMessage, MessageBlock, Messages
 from state_sensor_ros.topics.tables import Fields
 from state_sensor_ros.topics.topic import Demand, NO_ACTORS, Topic
 
@@ -151,6 +151,17 @@ class TopicEncoder:
         template = Template(self._definitions, type_name, prototype, is_message=True)
         self._samples.append([template])
         return template
+
+    def array(self, prototype: Fields, *elements: Template) -> ArrayMessage:
+        """
+        Return a message that ends with a sequence, and add it to the samples.
+
+        :param prototype: prototype of the message, with an empty sequence.
+        :param elements: templates of the elements of the sample.
+        """
+        head = Template(self._definitions, self.topics[0].type_name, prototype, is_message=True)
+        self._samples.append([head, *elements])
+        return ArrayMessage(head)
 
     def key(self, now: FrameToSend) -> object:
         """

@@ -13,7 +13,6 @@ from __future__ import annotations
 from operator import attrgetter
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
@@ -35,15 +34,11 @@ class LightsEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._head = Template(definitions, self.topics[0].type_name,
-                              {'header': header(settings.global_frame)}, is_message=True)
         self._element = Template(definitions, 'state_sensor_ros/msg/TrafficLightState', {
             'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
             'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
-
-    def samples(self) -> list[list[Template]]:
-        """Return an array of two."""
-        return [[self._head, self._element, self._element]]
+        self._array = self.array({'header': header(settings.global_frame)},
+                                 self._element, self._element)
 
     def key(self, now: FrameToSend) -> object:
         """Return names and ids of the lights."""
@@ -55,11 +50,10 @@ class LightsEncoder(TopicEncoder):
         lights = now.frame.traffic_lights
         if lights is None:
             return []
-        buffer = PatchBuffer(is_array=True)
-        buffer.update([MessageInstance(self._head, {}), *[
+        return self._array.blocks([
             MessageInstance(self._element, {'name': name, 'id': number})
-            for name, number in zip(lights.names, lights.ids.tolist(), strict=True)]])
-        return [MessageBlock(buffer, {}, self.topics)]
+            for name, number in zip(lights.names, lights.ids.tolist(), strict=True)],
+            {}, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add states and poses."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Needs, Wheels
 from state_sensor_ros.naming import ActorList
@@ -44,7 +43,6 @@ class TransformEncoder(TopicEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
         self._prefix = settings.frame_prefix
-        self._head_template = Template(definitions, self.topics[0].type_name, {}, is_message=True)
         stamped = 'geometry_msgs/msg/TransformStamped'
         self._actor = Template(definitions, stamped, {
             'header': header(settings.global_frame), 'child_frame_id': Given('child'),
@@ -52,12 +50,11 @@ class TransformEncoder(TopicEncoder):
         self._wheel = Template(definitions, stamped, {
             'header': header(Given('parent')), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(WHEEL_POSE, 0), 'rotation': xyzw(WHEEL_POSE, 3)}})
-        self._head = MessageInstance(self._head_template, {})
+        self._array = self.array({}, self._actor, self._wheel, self._actor)
         self._actors = PerActor(lambda actor, *_: MessageInstance(
             self._actor, {'child': actor.frame_id}))
         self._wheels: PerActor[dict[int, MessageInstance]] = PerActor(lambda actor, *_: {})
         self._are_placed: Bools = np.zeros(0, np.bool_)
-        self._buffer = PatchBuffer(is_array=True)
 
     def is_on(self, settings: Settings) -> bool:
         """Return whether ``tf`` is not ``none``."""
@@ -66,10 +63,6 @@ class TransformEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> Needs:
         """Return the wheels if they have frames or the place of base_link follows from them."""
         return Needs.of(wheels=settings.wheel_tf or is_on_wheels(settings))
-
-    def samples(self) -> list[list[Template]]:
-        """Return a message with an actor, its wheel and another actor."""
-        return [[self._head_template, self._actor, self._wheel, self._actor]]
 
     def key(self, now: FrameToSend) -> object:
         """Return the wheels that have a position, None if wheels have no frames."""
@@ -87,15 +80,14 @@ class TransformEncoder(TopicEncoder):
             chosen = chosen & (np.arange(len(chosen)) == actor_list.i_ego)
         if not chosen.any():
             return []
-        instances = [self._head, *compress(self._actors.of(actor_list), chosen.tobytes())]
+        instances = list(compress(self._actors.of(actor_list), chosen.tobytes()))
         rows = rows_where(chosen, POSE)
         wheels = now.frame.wheels
         if wheels is not None and now.settings.wheel_tf:
             are_placed = chosen[wheels.actor] & self._are_placed
             instances += self._wheel_instances(actor_list, wheels, are_placed)
             rows |= rows_where(are_placed, WHEEL_POSE)
-        self._buffer.update(instances)
-        return [MessageBlock(self._buffer, rows, self.topics)]
+        return self._array.blocks(instances, rows, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Compute the poses of the wheels; those of the actors are POSE."""

@@ -15,7 +15,6 @@ from typing import ClassVar
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import normalised
@@ -65,15 +64,11 @@ class SignArrayEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._head = Template(definitions, self.topics[0].type_name,
-                              {'header': header(settings.global_frame)}, is_message=True)
         self._element = Template(definitions, self.element_type, {
             **{name: Given(name) for name in ('name', 'frame_id', 'id')},
             'pose': pose(SIGN_POSES), **self.fields})
-
-    def samples(self) -> list[list[Template]]:
-        """Return an array of two."""
-        return [[self._head, self._element, self._element]]
+        self._array = self.array({'header': header(settings.global_frame)},
+                                 self._element, self._element)
 
     def key(self, now: FrameToSend) -> object:
         """Return the actors of the class."""
@@ -86,13 +81,11 @@ class SignArrayEncoder(TopicEncoder):
         if data is None:
             return []
         rows = np.flatnonzero(data.classes == self.class_)
-        buffer = PatchBuffer(is_array=True)
-        buffer.update([MessageInstance(self._head, {}), *[
+        return self._array.blocks([
             MessageInstance(self._element, {
                 'name': actors[i].name, 'frame_id': actors[i].frame_id, 'id': int(data.ids[i])})
-            for i in rows.tolist()]])
-        return [MessageBlock(buffer, dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows),
-                             self.topics)]
+            for i in rows.tolist()],
+            dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows), self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add poses, states and limits."""

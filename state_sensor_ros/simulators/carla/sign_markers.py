@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class CarlaMarkerEncoder(MarkerEncoder):
             'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})
 
-    def samples(self) -> list[list[Template]]:
+    def samples(self) -> list[Sequence[Template]]:
         """Return an array with a marker of each further template as well."""
         first, *others = super().samples()
         return [[*first, self._light, self._sign, self._number], *others]
