@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 
 from state_sensor_ros.control.control_parameters import ControlParameters
 from state_sensor_ros.control.ego_commands import EgoCommand
-from state_sensor_ros.control.setpoint import limited, pedals, Setpoint
-from state_sensor_ros.errors import StateError
+from state_sensor_ros.control.setpoint import finite, limited, pedals, Setpoint
 
 # Constants of autoware_vehicle_msgs/GearCommand: all gears forward, and those backward.
 _FORWARD = frozenset((*range(2, 20), 23, 24))
@@ -48,22 +47,22 @@ class CommandInput(ABC):
     """
     One value of the parameter ``control_input``.
 
-    :param own: limits and dimensions.
+    :param parameters: limits and dimensions.
     """
 
     topics: ClassVar[tuple[InputTopic, ...]]
 
-    def __init__(self, own: ControlParameters) -> None:
-        self._own = own
+    def __init__(self, parameters: ControlParameters) -> None:
+        self._parameters = parameters
 
     @abstractmethod
     def wanted(self, topic: InputTopic,
                message: Any) -> Setpoint | EgoCommand | None:  # noqa: ANN401
         """
-        Return what a message asks for, None if it is no command by itself.
+        Return the command in a message, None if it is not a command by itself.
 
         :param topic: one of :attr:`topics`.
-        :param message: received there.
+        :param message: message of that topic.
         :raises StateError: if a number is NaN, infinite or out of its range.
         """
 
@@ -76,7 +75,7 @@ class VehicleControlInput(CommandInput):
     def wanted(self, topic: InputTopic, message: Any) -> EgoCommand:  # noqa: ANN401
         """Return the pedals."""
         return pedals(message.throttle, message.brake, message.steer, message.steering_angle,
-                      self._own, hand_brake=message.hand_brake, reverse=message.reverse)
+                      self._parameters, hand_brake=message.hand_brake, reverse=message.reverse)
 
 
 class AckermannInput(CommandInput):
@@ -85,11 +84,11 @@ class AckermannInput(CommandInput):
     topics = (InputTopic('~/command_ackermann', 'ackermann_msgs/msg/AckermannDriveStamped'),)
 
     def wanted(self, topic: InputTopic, message: Any) -> Setpoint:  # noqa: ANN401
-        """Return the speed, with what it may change by."""
+        """Return the speed and the limit on its change."""
         drive = message.drive
-        limit = abs(_finite('acceleration', drive.acceleration)) or math.inf
+        limit = abs(finite('acceleration', drive.acceleration)) or math.inf
         return limited(Setpoint(speed=drive.speed, max_acceleration=limit,
-                                steering_angle=drive.steering_angle), self._own)
+                                steering_angle=drive.steering_angle), self._parameters)
 
 
 class TwistInput(CommandInput):
@@ -99,12 +98,12 @@ class TwistInput(CommandInput):
 
     def wanted(self, topic: InputTopic, message: Any) -> Setpoint:  # noqa: ANN401
         """Return the speed, and the steering angle that turns the ego at the yaw rate."""
-        speed = _finite('linear.x', message.twist.linear.x)
-        rate = _finite('angular.z', message.twist.angular.z)
+        speed = finite('linear.x', message.twist.linear.x)
+        rate = finite('angular.z', message.twist.angular.z)
         # Backward, the same angle turns the other way; at standstill no angle turns the ego.
-        sideways = self._own.wheelbase * math.copysign(1.0, speed) * rate
+        sideways = self._parameters.wheelbase * math.copysign(1.0, speed) * rate
         return limited(Setpoint(speed=speed, steering_angle=math.atan2(sideways, abs(speed))),
-                       self._own)
+                       self._parameters)
 
 
 class AutowareInput(CommandInput):
@@ -115,12 +114,12 @@ class AutowareInput(CommandInput):
         InputTopic('/control/command/gear_cmd', 'autoware_vehicle_msgs/msg/GearCommand',
                    is_reliable=True))
 
-    def __init__(self, own: ControlParameters) -> None:
-        super().__init__(own)
+    def __init__(self, parameters: ControlParameters) -> None:
+        super().__init__(parameters)
         self._gear = _DRIVE
 
     def wanted(self, topic: InputTopic, message: Any) -> Setpoint | None:  # noqa: ANN401
-        """Return the speed in the direction of the gear; without one of both the ego stops."""
+        """Return the speed in the direction of the gear; 0 if sign and gear do not agree."""
         if topic is not self.topics[0]:
             self._gear = int(message.command)
             return None
@@ -129,18 +128,12 @@ class AutowareInput(CommandInput):
             speed=along.velocity,
             acceleration=along.acceleration if along.is_defined_acceleration else 0.0,
             steering_angle=message.lateral.steering_tire_angle,
-            hand_brake=self._gear == _PARK), self._own)
+            hand_brake=self._gear == _PARK), self._parameters)
         gears = _FORWARD if wanted.speed > 0 else _BACKWARD
         if wanted.speed and self._gear not in gears:
             return Setpoint(speed=0.0, steering_angle=wanted.steering_angle,
                             hand_brake=wanted.hand_brake)
         return wanted
-
-
-def _finite(name: str, value: float) -> float:
-    if not math.isfinite(value):
-        raise StateError(name, f'{value:g}', 'a finite number')
-    return value
 
 
 INPUTS: dict[str, type[CommandInput]] = {

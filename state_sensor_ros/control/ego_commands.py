@@ -44,9 +44,9 @@ class EgoCommands(Protocol):
         """
         Send a command now, or with the next step of a simulator that waits for one.
 
-        It counts until the next one. It is sent again now and then, also after an error.
+        It counts until the next one. It is repeated from time to time, also after an error.
 
-        :param command: the last one that arrived, or full brake where none arrives any more.
+        :param command: the newest command, or full brake if no more commands arrive.
         :raises StateSensorError: if the simulator cannot take it.
         """
 

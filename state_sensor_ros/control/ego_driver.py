@@ -21,8 +21,8 @@ States::
 
 The simulator's own driver drives in IDLE. In DRIVING the newest command counts; one with a speed
 is evaluated again at each frame. In TIMED_OUT and BLOCKED the ego brakes. CLOSED begins with full
-brake, unless nothing was accepted before. What could not be sent is sent again, unless it is too
-old.
+brake, unless nothing was accepted before. A command that could not be sent is sent again until it
+times out.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from state_sensor_ros.control.speed_controller import SpeedController
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.payloads import Report
 
-# A brake is repeated: the simulator may have been started again since.
+# Period of a repeated brake: the simulator may have been restarted since.
 _BRAKE_PERIOD_S = 0.5
-# After a command that could not be sent.
+# Time from a command that could not be sent to the next attempt.
 _RETRY_S = 0.1
-# For the last brake; a program has to end within 2 s of a signal.
+# Longest wait for the last brake; a program has to end within 2 s of a signal.
 _LAST_BRAKE_S = 0.4
 _N_LATENCIES = 4096
 
@@ -66,8 +66,8 @@ class CommandCounters:
     """
     Numbers of commands, which never decrease.
 
-    ``n_sent`` of this driver, brakes included; ``n_unsent`` attempts that failed;
-    ``latencies_ns`` of commands that were sent when they arrived, until the simulator has them.
+    ``n_sent`` includes brakes; ``n_unsent`` failed attempts; ``latencies_ns`` from the receipt of
+    a command until the simulator has it, without repeated commands.
     """
 
     n_received: int = 0
@@ -84,7 +84,7 @@ class EgoMotion:
     """
     The ego in the last frame.
 
-    ``speed`` along its x axis, m/s, NaN if it is not known; ``game_time`` of the frame, s.
+    ``speed`` along its x axis, m/s, NaN if unknown; ``game_time`` of the frame, s.
     """
 
     speed: float = math.nan
@@ -95,21 +95,21 @@ class EgoDriver:
     """
     Send commands in a thread of its own; the other methods are called from any thread.
 
-    :param own: gains, limits and the time-out.
-    :param commands: of the simulator.
+    :param parameters: gains, limits and the time-out.
+    :param commands: sender of the simulator.
     :param motion: returns the ego's motion.
     :param on_sent: called with each command that the simulator has, in the driver's thread.
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
     """
 
-    def __init__(self, own: ControlParameters, commands: EgoCommands,
+    def __init__(self, parameters: ControlParameters, commands: EgoCommands,
                  motion: Callable[[], EgoMotion], *, on_sent: Callable[[EgoCommand], None],
                  report: Report, on_defect: Callable[[Exception], None]) -> None:
         self.counters = CommandCounters()
-        self._own, self._commands, self._motion = own, commands, motion
+        self._parameters, self._commands, self._motion = parameters, commands, motion
         self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
-        self._controller = SpeedController(own)
+        self._controller = SpeedController(parameters)
         self._game_time = math.nan
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
@@ -130,9 +130,9 @@ class EgoDriver:
 
     def accept(self, wanted: Setpoint | EgoCommand, received_ns: int) -> None:
         """
-        Send a command; one that waits is replaced.
+        Send a command; it replaces one that waits.
 
-        :param wanted: within its limits.
+        :param wanted: command within its limits.
         :param received_ns: ``time.perf_counter_ns()`` at its receipt.
         """
         with self._changed:
@@ -149,9 +149,9 @@ class EgoDriver:
 
     def refuse(self, why: str) -> None:
         """
-        Count a command that is not used: for the time-out it has not arrived.
+        Count a command that is not used; it does not restart the time-out.
 
-        :param why: one line.
+        :param why: reason, one line.
         """
         with self._changed:
             self.counters.n_received += 1
@@ -190,7 +190,7 @@ class EgoDriver:
             self._send(self._full_brake(), 0)
 
     def _next(self) -> tuple[EgoCommand, int] | None:
-        """Wait for a command; return it and when it was received, 0 if it is repeated."""
+        """Wait until a command is due; return it and its receipt, ns, 0 for a repeated one."""
         with self._changed:
             while self._state is not DriverState.CLOSED:
                 now_s = time.monotonic()
@@ -206,13 +206,14 @@ class EgoDriver:
         return None
 
     def _left_s(self, now_s: float) -> float:
-        return self._accepted_s + self._own.timeout - now_s
+        return self._accepted_s + self._parameters.timeout - now_s
 
     def _time_out(self) -> None:
         self._state = DriverState.TIMED_OUT
         self._is_due = True
         self.counters.n_timeouts += 1
-        self._report('control time-out', f'no command for {self._own.timeout:g} s: the ego brakes')
+        self._report('control time-out',
+                     f'no command for {self._parameters.timeout:g} s: the ego brakes')
 
     def _command(self) -> EgoCommand:
         wanted = self._wanted
@@ -225,7 +226,7 @@ class EgoDriver:
         return self._controller.command(wanted, motion.speed, elapsed_s)
 
     def _full_brake(self) -> EgoCommand:
-        """Return full brake with the wheel as it is."""
+        """Return full brake with the last steering angle."""
         last = self._last
         return EgoCommand(throttle=0.0, brake=1.0, steer=last.steer,
                           steering_angle=last.steering_angle, reverse=last.reverse)
@@ -238,7 +239,7 @@ class EgoDriver:
             self._note_unsent()
             self._report('control', f'a command was not sent: {error}')
         except Exception as error:  # noqa: BLE001
-            # A defect of the simulator's code must not end the thread that brakes.
+            # A defect in the simulator's code must not end the thread that brakes.
             self._note_unsent()
             self._on_defect(error)
         else:

@@ -24,9 +24,9 @@ class Setpoint:
     A speed and a steering angle.
 
     ``speed`` m/s, negative backward; ``acceleration`` m/s2 along the ego's x axis, fed forward;
-    ``max_acceleration`` m/s2, positive: the speed changes no faster, infinity for as fast as
-    possible; ``steering_angle`` of the tyres, rad, + = left; ``hand_brake`` whether the ego is
-    parked where the speed is 0.
+    ``max_acceleration`` m/s2, positive: limit on the change of the speed, infinity for none;
+    ``steering_angle`` of the tyres, rad, + = left; ``hand_brake`` whether the hand brake is on
+    while the speed is 0.
     """
 
     speed: float
@@ -36,55 +36,68 @@ class Setpoint:
     hand_brake: bool = False
 
 
-def limited(wanted: Setpoint, own: ControlParameters) -> Setpoint:
+def limited(wanted: Setpoint, parameters: ControlParameters) -> Setpoint:
     """
-    Return a setpoint with its speed and its steering angle within their limits.
+    Return a setpoint with its speed and its steering angle clamped to their limits.
 
-    :param wanted: as it was received.
-    :param own: the limits.
+    :param wanted: received setpoint.
+    :param parameters: the limits.
     :raises StateError: if one of its numbers is NaN or infinite.
     """
     for name in ('speed', 'acceleration', 'steering_angle'):
-        _check_finite(name, getattr(wanted, name))
+        finite(name, getattr(wanted, name))
     if not wanted.max_acceleration > 0.0:
         raise StateError('acceleration', f'{wanted.max_acceleration:g}', 'at least 0')
     return replace(
-        wanted, speed=_clamped(wanted.speed, own.max_speed),
-        steering_angle=_clamped(wanted.steering_angle, own.max_steering_angle))
+        wanted, speed=clamped(wanted.speed, parameters.max_speed),
+        steering_angle=clamped(wanted.steering_angle, parameters.max_steering_angle))
 
 
 def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
-           own: ControlParameters, *, hand_brake: bool = False,
+           parameters: ControlParameters, *, hand_brake: bool = False,
            reverse: bool = False) -> EgoCommand:
     """
-    Return a command of pedals with its steering in both units.
+    Return a command of the pedals with its steering in both units.
 
     :param throttle: 0..1.
     :param brake: 0..1.
-    :param steer: -1..1, + = left; NaN if the angle counts.
+    :param steer: -1..1, + = left; NaN to use the angle.
     :param steering_angle: rad, + = left, clamped; used only if ``steer`` is NaN.
-    :param own: the full lock.
+    :param parameters: the full lock.
     :param hand_brake: whether it is on.
     :param reverse: whether the reverse gear is engaged.
-    :raises StateError: if a number that counts is NaN, infinite or out of its range.
+    :raises StateError: if a number that is used is NaN, infinite or out of its range.
     """
     for name, value in (('throttle', throttle), ('brake', brake)):
         if not 0.0 <= value <= 1.0:
             raise StateError(name, f'{value:g}', '0 to 1')
-    lock = own.max_steering_angle
+    lock = parameters.max_steering_angle
     if math.isnan(steer):
-        _check_finite('steering_angle', steering_angle)
-        steer = _clamped(steering_angle, lock) / lock
+        steer = clamped(finite('steering_angle', steering_angle), lock) / lock
     elif not -1.0 <= steer <= 1.0:
         raise StateError('steer', f'{steer:g}', '-1 to 1')
     return EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=steer * lock,
                       hand_brake=hand_brake, reverse=reverse)
 
 
-def _check_finite(name: str, value: float) -> None:
+def finite(name: str, value: float) -> float:
+    """
+    Return a number of a command if it is finite.
+
+    :param name: name of its field, for the error.
+    :param value: received number.
+    :raises StateError: if it is NaN or infinite.
+    """
     if not math.isfinite(value):
         raise StateError(name, f'{value:g}', 'a finite number')
+    return value
 
 
-def _clamped(value: float, most: float) -> float:
-    return min(max(value, -most), most)
+def clamped(value: float, limit: float) -> float:
+    """
+    Return a number clamped to -limit..limit.
+
+    :param value: any number but NaN.
+    :param limit: largest absolute value.
+    """
+    return min(max(value, -limit), limit)

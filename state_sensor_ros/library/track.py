@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import importing, StateError
+from state_sensor_ros.forward_speed import speed_along
 from state_sensor_ros.frame import Floats, Frame, Rows
-from state_sensor_ros.rotations import global_from_body, rpy_from_quaternion, slerp
+from state_sensor_ros.rotations import rpy_from_quaternion, slerp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,15 +232,9 @@ class TrackCollector:
 def _numbers_of(frame: Frame, row: int) -> Floats:
     numbers = np.full(_N_COLUMNS, np.nan)
     numbers[:13] = frame.kinematics[row]
-    if frame.has_pose()[row]:
-        orientation = numbers[None, _ORIENTATION]
-        numbers[_ORIENTATION] /= np.linalg.norm(orientation)
-        forward = global_from_body(orientation)[0, :, 0]
-        numbers[_SPEED] = frame.velocity_xyz[row] @ forward
-    else:
-        numbers[_ORIENTATION] = np.nan
-    if frame.forward_speed is not None:
-        numbers[_SPEED] = frame.forward_speed[row]
+    numbers[_ORIENTATION] /= np.linalg.norm(numbers[_ORIENTATION]) \
+        if frame.has_pose()[row] else np.nan
+    numbers[_SPEED] = speed_along(frame, row)
     if frame.accelerations is not None:
         numbers[_ACCELERATION] = frame.accelerations[row]
     lane = np.flatnonzero(frame.lanes.actor == row)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 import math
 from statistics import median
 
@@ -22,7 +23,7 @@ from state_sensor_ros.control.command_inputs import CommandInput, INPUTS
 from state_sensor_ros.control.control_parameters import ControlParameters
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
 from state_sensor_ros.control.ego_driver import CommandCounters, DriverState, EgoDriver, EgoMotion
-from state_sensor_ros.control.ego_speed import speed_along
+from state_sensor_ros.forward_speed import speed_along
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.command_topics import CommandStatus, CommandTopics
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
@@ -35,7 +36,7 @@ def check_input(settings: Settings) -> None:
     """
     Check that the messages of the selected input are installed.
 
-    :param settings: of which ``control_input`` is read.
+    :param settings: parameters; ``control_input`` is read.
     :raises ConfigError: naming the package and how to get it.
     """
     if settings.control_input:
@@ -48,12 +49,12 @@ class Commanding:
     """
     The topics of an input, the driver of the ego, and the status of both.
 
-    :param node: owns the topics.
-    :param settings: with a ``control_input``.
-    :param commands: of the simulator.
+    :param node: owner of the topics.
+    :param settings: parameters with a ``control_input``.
+    :param commands: sender of the simulator.
     :param snapshot: returns the last frame, None before the first.
     :param silence_s: returns the time since the last packet arrived, s.
-    :param log: of the node.
+    :param log: log of the node.
     """
 
     def __init__(self, node: Node, settings: Settings, commands: EgoCommands,
@@ -72,23 +73,22 @@ class Commanding:
         self._needs_speed = settings.control_input != 'vehicle_control'
 
     def frame_arrived(self) -> None:
-        """Evaluate a wanted speed again, if there is a new frame; called by one thread."""
+        """Evaluate a wanted speed again if there is a new frame; called by one thread."""
         snapshot = self._snapshot()
         if snapshot is not self._seen:
             self._seen = snapshot
             self._driver.frame_arrived()
 
     def close(self) -> None:
-        """Brake, if commands were sent before, and end."""
+        """End; brake before if commands were sent."""
         self._topics.close()
         self._driver.close()
         self._status.close()
 
     def status(self) -> Status:
-        """Return the state of the driver, and what has happened since the last call."""
+        """Return the state of the driver, and the faults since the last call."""
         counters, last, state = self._driver.counters, self._last, self._driver.state
-        self._last = CommandCounters(counters.n_received, counters.n_refused, counters.n_sent,
-                                     counters.n_unsent, counters.n_timeouts)
+        self._last = replace(counters)
         found = []
         if state is DriverState.BLOCKED:
             found.append(self._topics.rivals or state.value)
@@ -126,7 +126,7 @@ class Commanding:
                          snapshot.frame.game_time)
 
     def _place(self) -> tuple[int, str]:
-        """Return stamp and frame of the ego in the last frame; before it, the time of the node."""
+        """Return stamp and frame of the ego in the last frame; before it, the node's time."""
         snapshot = self._snapshot()
         if snapshot is None:
             return self._node.get_clock().now().nanoseconds, ''

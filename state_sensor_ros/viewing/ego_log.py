@@ -16,13 +16,9 @@ import math
 import numpy as np
 import rerun as rr
 
+from state_sensor_ros.forward_speed import speed_along
 from state_sensor_ros.frame import Floats, Frame
-from state_sensor_ros.rotations import (
-    body_from_global,
-    CONJUGATE_XYZW,
-    global_from_unit,
-    quaternion_product,
-)
+from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
 from state_sensor_ros.viewing.entity_columns import Instances, Timelines
 
 SPEED, ACCELERATION, STEERING, STEERING_ANGLE, LANE = (
@@ -38,7 +34,7 @@ _MAX_GAP_S = 1.0
 
 @dataclass(slots=True)
 class _Series:
-    """The known numbers of a plot that were not sent yet, and the frames that they are of."""
+    """The known numbers of a plot that were not sent yet, with the rows of their frames."""
 
     rows: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -46,7 +42,7 @@ class _Series:
 
 class EgoLog:
     """
-    Collects the ego over frames.
+    Collects the states of the ego over frames.
 
     :ivar plots: names of the plots that have had a number so far.
     :ivar start_xyz: first position, m, None before there is an ego.
@@ -66,11 +62,11 @@ class EgoLog:
         """
         Append a frame.
 
-        :param frame: with or without an ego.
-        :param row: of the ego, None for none or one without a pose.
+        :param frame: frame with or without an ego.
+        :param row: row of the ego, None without an ego that has a pose.
         :param poses: (N + M, 13) float64, of the actors and the boxes, unit quaternions.
         :param box: (10,) float64, pose and full edges of the ego's box, None without an ego.
-        :param i_frame: place of the frame among those that were not sent yet.
+        :param i_frame: index of the frame among those that were not sent yet.
         """
         if row is None or box is None:
             self._box.add((), *_no_box())
@@ -86,16 +82,14 @@ class EgoLog:
             body_from_global(orientation, (box[:3] - pose[:3])[None, None])[0],
             0.5 * box[None, 7:10],
             quaternion_product(orientation * CONJUGATE_XYZW, box[None, 3:7]))
-        for name, value in self._numbers(frame, row, pose):
+        for name, value in self._numbers(frame, row):
             if math.isfinite(value):
                 self._series[name].rows.append(i_frame)
                 self._series[name].values.append(value)
 
-    def _numbers(self, frame: Frame, row: int, pose: Floats) -> list[tuple[str, float]]:
-        """Return the plotted numbers of a frame by name, NaN where they are unknown."""
-        forward = global_from_unit(pose[None, 3:7])[0, :, 0]
-        speed = float(frame.velocity_xyz[row] @ forward if frame.forward_speed is None
-                      else frame.forward_speed[row])
+    def _numbers(self, frame: Frame, row: int) -> list[tuple[str, float]]:
+        """Return the plotted numbers of a frame by name, NaN if unknown."""
+        speed = speed_along(frame, row)
         last_time, last_speed = self._last
         elapsed = frame.game_time - last_time
         acceleration = (speed - last_speed) / elapsed if 0.0 < elapsed <= _MAX_GAP_S else math.nan
@@ -112,9 +106,10 @@ class EgoLog:
 
     def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
         """
-        Send what was collected, and forget it.
+        Send the collected states, and remove them.
 
-        :param timelines: with the same frames.
+        :param stream: connected to the viewer or a file.
+        :param timelines: times of the same frames.
         """
         if self._rows:
             poses = np.array(self._poses, np.float32)
