@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The topics of commands to the ego, and the topic of what was sent to the simulator."""
+"""The topics of commands to the ego, and the topic of the commands that were sent."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.control.ego_driver import EgoDriver
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.ros.stack_checks import publisher_name, UNDISCOVERED
+from state_sensor_ros.ros.stack_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.topic_sink import message_class
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
-# Commands that the report waits for the name of a publisher that is discovered before its node.
+# A publisher may be discovered before the name of its node: the report waits for this many
+# commands.
 _N_WAITS = 20
 
 
 class CommandTopics:
     """
-    Subscribe to the topics of an input; refuse what two publishers send.
+    Subscribe to the topics of an input; refuse commands while a topic has two publishers.
 
-    :param node: owns the subscriptions.
-    :param command_input: selected by the parameter.
-    :param driver: takes the commands.
+    :param node: owner of the subscriptions.
+    :param command_input: input that the parameter selects.
+    :param driver: receiver of the commands.
     :param report: called with a kind and a line about a refused command.
     """
 
@@ -55,11 +56,11 @@ class CommandTopics:
 
     @property
     def rivals(self) -> str:
-        """Names of the publishers of a topic that has several, ``''`` for none."""
+        """The error text about a topic with several publishers, ``''`` if there is none."""
         return self._rivals
 
     def close(self) -> None:
-        """Take no more commands."""
+        """Receive no more commands."""
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
 
@@ -82,13 +83,12 @@ class CommandTopics:
         self._rivals, self._reported, self._n_waits = '', '', _N_WAITS
 
     def _has_rivals(self) -> bool:
-        """Return whether a topic has several publishers; name them when that begins."""
+        """Return whether a topic has several publishers; report them once."""
         for subscription in self._subscriptions:
-            name = subscription.topic_name
-            if self._node.count_publishers(name) > 1:
-                names = sorted(map(publisher_name,
-                                   self._node.get_publishers_info_by_topic(name)))
-                self._rivals = (f'{name} has {len(names)} publishers, {", ".join(names)}; '
+            topic = subscription.topic_name
+            names = rival_publishers(self._node, topic)
+            if names:
+                self._rivals = (f'{topic} has {len(names)} publishers, {", ".join(names)}; '
                                 'expected one: every command is refused')
                 self._n_waits -= 1
                 is_named = UNDISCOVERED not in names or self._n_waits < 0
@@ -102,9 +102,9 @@ class CommandTopics:
 
 class CommandStatus:
     """
-    Publish each command that the simulator has, on ``~/command_status``.
+    Publish each command that was sent to the simulator, on ``~/command_status``.
 
-    :param node: owns the publisher.
+    :param node: owner of the publisher.
     :param place: returns the stamp, ns, and the frame of the ego.
     """
 
@@ -119,7 +119,7 @@ class CommandStatus:
         """
         Publish a command; from any thread.
 
-        :param command: as it was sent.
+        :param command: command that was sent.
         """
         stamp_ns, frame_id = self._place()
         message = self._class(
@@ -136,6 +136,6 @@ class CommandStatus:
 
 
 def _qos(topic: InputTopic) -> QoSProfile:
-    """Return the newest message only, of any publisher; one that must arrive is reliable."""
+    """Return a QoS that matches any publisher and keeps the newest message only."""
     return QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE if topic.is_reliable
                       else ReliabilityPolicy.BEST_EFFORT)

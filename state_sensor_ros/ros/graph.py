@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 import os
 import time
 from typing import Any
@@ -23,8 +22,9 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.errors import ConfigError, counted, importing, TransportError
+from state_sensor_ros.ros.topic_sink import message_class
 
-# By this topic the nodes of this package are recognised.
+# Topic and type by which the nodes of this package are recognised.
 _OWN_TOPIC, _OWN_TYPE = 'actors', 'state_sensor_ros/msg/ActorArray'
 _SPIN_S = 0.05
 _DEPTH = 100
@@ -32,9 +32,9 @@ _DEPTH = 100
 
 class Graph:
     """
-    A node that sees the others of its ROS domain.
+    A node that discovers the other nodes of its ROS domain.
 
-    :param is_over: whether to stop waiting.
+    :param is_over: returns whether to stop waiting.
     """
 
     def __init__(self, is_over: Callable[[], bool]) -> None:
@@ -51,10 +51,10 @@ class Graph:
 
     def spin(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """
-        Receive messages and news of other nodes.
+        Receive messages, and discover other nodes.
 
-        :param seconds: longest time.
-        :param until: ends it earlier.
+        :param seconds: longest time, s.
+        :param until: condition that ends it earlier.
         :returns: whether ``until`` ended it.
         """
         end_s = time.monotonic() + seconds
@@ -68,10 +68,10 @@ class Graph:
 
     def find_nodes(self, name: str, seconds: float) -> list[str]:
         """
-        Return the nodes of this package, or the one of a name.
+        Return the nodes of this package, or the node of a name.
 
-        :param name: with its namespace, ``''`` for all of this package.
-        :param seconds: longest wait for the first one.
+        :param name: name with its namespace, ``''`` for all nodes of this package.
+        :param seconds: longest wait for the first one, s.
         :raises TransportError: if there is none.
         """
         found: list[str] = []
@@ -84,7 +84,7 @@ class Graph:
             raise TransportError(
                 f'ROS domain {self.domain}', f'no node {name}' if name else 'no node of this '
                 'package', 'one that runs, such as `state_sensor_node`, in the same ROS_DOMAIN_ID')
-        # The others, and the rest of their topics, are discovered at about the same time.
+        # Other nodes, and the rest of their topics, are discovered at about the same time.
         self.spin(0.5)
         return self._nodes(name)
 
@@ -101,14 +101,14 @@ class Graph:
         """
         Return the names of the topics that a node publishes, with their types.
 
-        :param node: with its namespace.
+        :param node: name of the node with its namespace.
         """
         namespace, _, name = node.rpartition('/')
         listed = self._node.get_publisher_names_and_types_by_node(name, namespace or '/')
         return {topic: types[0] for topic, types in sorted(listed)}
 
     def n_others(self, topic: str) -> int:
-        """Return the number of readers of ``topic``, which this node reads, without this one."""
+        """Return the number of other subscribers of ``topic``, to which this node subscribes."""
         return int(self._node.count_subscribers(topic)) - 1
 
     def type_of(self, topic: str, seconds: float) -> str:
@@ -116,7 +116,7 @@ class Graph:
         Return the type of a topic.
 
         :param topic: full name.
-        :param seconds: longest wait for a publisher.
+        :param seconds: longest wait for a publisher, s.
         :raises TransportError: if nothing publishes it.
         """
         if not self.spin(seconds, lambda: bool(self._node.get_publishers_info_by_topic(topic))):
@@ -134,7 +134,7 @@ class Graph:
         :param topic: full name.
         :param type_name: ``package/msg/Name``.
         :param receive: called with each message.
-        :param raw: whether messages stay serialised.
+        :param raw: whether ``receive`` gets serialised messages.
         :raises MissingLibraryError: if the type is not installed.
         """
         info = self._node.get_publishers_info_by_topic(topic)
@@ -143,19 +143,8 @@ class Graph:
             profile.reliability = info[0].qos_profile.reliability
             profile.durability = info[0].qos_profile.durability
         with importing(topic):
-            kind = message_type(type_name)
-        self._node.create_subscription(kind, topic, receive, profile, raw=raw)
-
-
-def message_type(type_name: str) -> Any:  # noqa: ANN401
-    """
-    Return the class of a message.
-
-    :param type_name: ``package/msg/Name``.
-    :raises ImportError: if its package is not installed.
-    """
-    package, _, name = type_name.split('/')
-    return getattr(import_module(f'{package}.msg'), name)
+            type_ = message_class(type_name)
+        self._node.create_subscription(type_, topic, receive, profile, raw=raw)
 
 
 @contextmanager
@@ -163,7 +152,7 @@ def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
     """
     Join the ROS graph while the block runs.
 
-    :param is_over: whether to stop waiting.
+    :param is_over: returns whether to stop waiting.
     """
     try:
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
@@ -180,9 +169,9 @@ def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
 
 def rate_text(times_s: Sequence[float]) -> str:
     """
-    Return a rate in words.
+    Return the rate of messages as text.
 
-    :param times_s: when each message was received.
+    :param times_s: times at which they were received, s.
     """
     if len(times_s) > 1 and times_s[-1] > times_s[0]:
         return f'{(len(times_s) - 1) / (times_s[-1] - times_s[0]):.1f} Hz'

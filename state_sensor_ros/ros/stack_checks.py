@@ -15,7 +15,6 @@ from importlib.util import find_spec
 import os
 
 from rclpy.node import Node
-from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.topics.topic import Topic
@@ -26,7 +25,7 @@ def check_packages(outputs: Iterable[str]) -> None:
     """
     Check that the message packages of outputs are installed.
 
-    :param outputs: of the parameter.
+    :param outputs: values of the parameter ``outputs``.
     :raises ConfigError: naming the output, the package and how to get it.
     """
     for output in outputs:
@@ -38,9 +37,9 @@ def check_package(parameter: str, value: str, package: str) -> None:
     """
     Check that a message package is installed.
 
-    :param parameter: name of the parameter that needs it.
-    :param value: value of the parameter that needs it.
-    :param package: its name.
+    :param parameter: name of the parameter that needs the package.
+    :param value: value of that parameter.
+    :param package: name of the package.
     :raises ConfigError: naming all of them and how to get the package.
     """
     if find_spec(package) is None:
@@ -52,27 +51,36 @@ def check_package(parameter: str, value: str, package: str) -> None:
             'setup STACKS=1` where ROS 2 is from PyPI')
 
 
-# rmw's name of the node of a publisher that is discovered before its node.
+# Name that rmw gives the node of a publisher that is discovered before the node.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
-# The text for it.
+# Text that stands for it.
 UNDISCOVERED = 'of a node that is not discovered yet'
 
 
-def publisher_name(publisher: TopicEndpointInfo) -> str:
-    """Return the name of the node of a publisher, with its namespace."""
-    if publisher.node_name == _UNKNOWN:
-        return UNDISCOVERED
-    return f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
+def rival_publishers(node: Node, topic: str) -> list[str]:
+    """
+    Return the names of the nodes that publish a topic if there are several publishers.
+
+    :param node: any node of the graph.
+    :param topic: full name of the topic.
+    :returns: a name with its namespace for each publisher, sorted; empty for fewer than two.
+    """
+    if node.count_publishers(topic) < 2:
+        return []
+    return sorted(
+        UNDISCOVERED if publisher.node_name == _UNKNOWN
+        else f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
+        for publisher in node.get_publishers_info_by_topic(topic))
 
 
 class OtherPublishers:
     """
     Search for other publishers on the topics of a stack, which would contradict those of the node.
 
-    Discovery takes some time, so the search is repeated some times.
+    The search is repeated, because discovery takes some time.
 
-    :param node: that publishes.
-    :param topics: of the node; those of a stack are searched.
+    :param node: node that publishes.
+    :param topics: topics of the node; those of a stack are searched.
     :param warn: called once for each topic that has another publisher.
     """
 
@@ -84,18 +92,15 @@ class OtherPublishers:
         self._n_left = self._N_SEARCHES
 
     def search(self) -> None:
-        """Warn of what was found since the last search."""
+        """Warn of publishers that were discovered since the last search."""
         if not self._n_left:
             return
         self._n_left -= 1
-        own = self._node.get_name(), self._node.get_namespace()
-        for name in list(self._topics):
-            if self._node.count_publishers(name) < 2:
+        for topic in list(self._topics):
+            names = set(rival_publishers(self._node, topic))
+            if not names or (self._n_left and UNDISCOVERED in names):
                 continue
-            publishers = self._node.get_publishers_info_by_topic(name)
-            if self._n_left and any(each.node_name == _UNKNOWN for each in publishers):
-                continue
-            others = sorted({publisher_name(each) for each in publishers
-                             if (each.node_name, each.node_namespace) != own})
-            self._topics.remove(name)
-            self._warn(f'{name} has another publisher, {", ".join(others) or "of this name"}')
+            names.discard(self._node.get_fully_qualified_name())
+            self._topics.remove(topic)
+            self._warn(f'{topic} has another publisher, '
+                       f'{", ".join(sorted(names)) or "of this name"}')
