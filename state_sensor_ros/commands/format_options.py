@@ -208,17 +208,9 @@ def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -
     """
     given = {name: f'-p {name}' for name in parameter_names(args)}
     given |= {name: option_of(name) for name in getattr(args, 'given', ())}
-    for name in sorted(given.keys() & output.needs):
-        needed = output.needs[name]
-        if not any(_is_on(settings, text) for text in needed):
-            raise UsageError(f'{given[name]} is for {" or ".join(map(option_of, needed))}')
+    for name, needed in output.without_effect(given, settings):
+        raise UsageError(f'{given[name]} is for {" or ".join(map(option_of, needed))}')
     _refuse_without_output([name for name in given if name in PERCEPTION], settings)
-
-
-def _is_on(settings: Settings, text: str) -> bool:
-    name, _, item = text.partition(' ')
-    value = getattr(settings, name)
-    return item in (value if isinstance(value, tuple) else (value,)) if item else bool(value)
 
 
 def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:

@@ -17,7 +17,7 @@ Readers and writers are named, and imported where they are used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
@@ -144,6 +144,19 @@ class Format:
         """Whether `convert` and `record` write it."""
         return bool(self.writer or self.storage)
 
+    def without_effect(self, names: Iterable[str],
+                       settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """
+        Yield the parameters that the writer uses only beside others, if those are not in use.
+
+        :param names: names of parameters.
+        :param settings: settings of the run.
+        :returns: name, and what it is for, as in ``needs``.
+        """
+        for name in sorted(self.needs.keys() & names):
+            if not any(_is_on(settings, text) for text in self.needs[name]):
+                yield name, self.needs[name]
+
     def is_of(self, path: Path) -> bool:
         """
         Return whether a folder, or a file with a suffix of this format, has this format.
@@ -195,6 +208,12 @@ class Format:
 def _named(text: str) -> Any:  # noqa: ANN401
     module, _, name = text.partition(':')
     return getattr(import_module(module), name)
+
+
+def _is_on(settings: Settings, text: str) -> bool:
+    name, _, item = text.partition(' ')
+    value = getattr(settings, name)
+    return item in (value if isinstance(value, tuple) else (value,)) if item else bool(value)
 
 
 _FILES = 'state_sensor_ros.files'

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 import warnings
@@ -26,6 +26,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.formats import BAG
 from state_sensor_ros.parameters import nearest, NODE
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators.simulator_list import (
@@ -57,7 +58,7 @@ class NodeParameters:
 
     :param on_change: called with the new settings after a change.
     :ivar settings: the parameters as they are now.
-    :ivar actor_qos: of the topics of single actors.
+    :ivar actor_qos: QoS of the topics of single actors.
     :ivar warnings: lines about simulators that are left out, and parameters without effect.
     :raises ConfigError: when a value given at start is wrong.
     """
@@ -78,23 +79,9 @@ class NodeParameters:
         # Explicit parameters take precedence over the simulator's own configuration.
         self.settings = checked_settings({**_from_config_file(explicit), **explicit},
                                          with_added=True)
-        changed = [name for name in explicit
-                   if schema.value_of(self.settings, name) != schema.find(name).default]
-        of_control = [name for name in changed if name.startswith(_OF_CONTROL)]
-        unused = unused_parameters(
-            [name for name in changed if schema.find(name).rule.affects != NODE],
-            self.settings.source, with_added=True)
-        if unused:
-            self.warnings.append(f'source {self.settings.source} does not use the parameters '
-                                 f'{", ".join(unused)}')
-        if of_control and not self.settings.control_input:
-            self.warnings.append(f'without control_input the parameters {", ".join(of_control)} '
-                                 'have no effect')
-        without = [name for name in PERCEPTION if name in explicit
-                   and schema.value_of(self.settings, name) != schema.find(name).default
-                   and name not in perception_used(self.settings)]
-        if without:
-            self.warnings.append(f'no output uses the parameters {", ".join(without)}')
+        self.warnings += _without_effect(self.settings, schema, [
+            name for name in explicit
+            if schema.value_of(self.settings, name) != schema.find(name).default])
         for name in self._names:
             self._declare(name, schema)
         self.actor_qos = self._declare_actor_qos()
@@ -124,7 +111,7 @@ class NodeParameters:
     def _given(self, name: str) -> object:
         """Return the value given at start for ``name``, None for none."""
         # Declared without a type first: a declaration with a default does not show whether a
-        # value was given, and refuses a wrong one in words of rclpy.
+        # value was given, and refuses a wrong value with an error text of rclpy.
         parameter = self._node.declare_parameter(
             name, None, ParameterDescriptor(dynamic_typing=True))
         self._node.undeclare_parameter(name)
@@ -158,13 +145,13 @@ class NodeParameters:
         """
         Return a change with the types that its parameters are declared with.
 
-        What follows from it is added: other names of the same parameters, and the usual port of
-        another source.
+        Implied changes are added: other names of the same parameters, and the usual port of a new
+        source.
         """
         values = {each.name: _plain(each.value) for each in parameters
                   if each.name in self._names}
         implied: dict[str, object] = {}
-        # What is wrong with the source is refused with a reason by the check.
+        # A wrong source is refused by the check, which gives the reason.
         with suppress(ConfigError):
             implied = implied_values(values, self.settings)
         aliases = schema_of(self.settings.source, with_added=True).aliases
@@ -178,7 +165,7 @@ class NodeParameters:
                 if self._node.has_parameter(each.name) else each for each in changed]
 
     def _check(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Accept or refuse a change, all of it or nothing; another callback may still refuse."""
+        """Accept or refuse a change as a whole; another callback may still refuse it."""
         try:
             settings = self._settings_with(parameters)
             if self._is_frozen:
@@ -206,11 +193,36 @@ class NodeParameters:
             else self.settings
 
 
+def _without_effect(settings: Settings, schema: ParameterTable,
+                    changed: Sequence[str]) -> Iterator[str]:
+    """
+    Yield warnings of parameters whose values have no effect.
+
+    :param changed: names of the parameters that do not have their defaults.
+    """
+    unused = unused_parameters(
+        [name for name in changed if schema.find(name).rule.affects != NODE],
+        settings.source, with_added=True)
+    if unused:
+        yield f'source {settings.source} does not use the parameters {", ".join(unused)}'
+    of_control = [name for name in changed if name.startswith(_OF_CONTROL)]
+    if of_control and not settings.control_input:
+        yield f'without control_input the parameters {", ".join(of_control)} have no effect'
+    used = perception_used(settings)
+    without_output = [name for name in changed if name in PERCEPTION and name not in used]
+    if without_output:
+        yield f'no output uses the parameters {", ".join(without_output)}'
+    # A bag has the topics of the node.
+    for name, needed in BAG.without_effect(changed, settings):
+        yield f'{name} has no effect: it is for {" or ".join(needed)}'
+
+
 def _of_type(parameter: Parameter, code: int) -> Parameter:
     """
-    Return a parameter with integers as floating point numbers, or an empty list, of a type.
+    Return a parameter in another type: integers as floating point numbers, or an empty list.
 
-    :param code: of ``ParameterType``; a value that has no such meaning is returned as it is.
+    :param code: wanted type, a constant of ``ParameterType``; a value that cannot be converted is
+        returned unchanged.
     """
     given, wanted = parameter.type_, Parameter.Type(code)
     value = _plain(parameter.value)
@@ -241,7 +253,7 @@ def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _check_dynamic(now: Settings, new: Settings) -> None:
-    """Refuse a change of what has to stay while the node is configured, or is not used then."""
+    """Refuse a change of parameters that are fixed while configured, or that are not used."""
     schema = schema_of(now.source, with_added=True)
     changed = [name for name in schema.names
                if schema.value_of(now, name) != schema.value_of(new, name)]

@@ -20,6 +20,7 @@ import pytest
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue, SetParametersResult
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rig import frame, framed, Managed, NodeProcess, Remote, state
 from wrong_values import WRONG
@@ -319,6 +320,25 @@ def test_parameters_take_effect_only_where_every_callback_accepts_them(listener)
     assert (own.settings.tf, own.settings.debug_drawing, applied) == ('ego', True, [own.settings])
     assert node.set_parameters_atomically(both).successful
     assert len(applied) == 1
+
+
+@pytest.mark.parametrize(('given', 'lines'), [
+    ({'tf': 'none', 'wheel_tf': True}, ['wheel_tf has no effect: it is for tf all or tf ego']),
+    ({'tf': 'ego', 'wheel_tf': True}, []),
+    ({'odometry': False, 'twist_frame': 'global', 'object_range': 50.0}, [
+        'object_range has no effect: it is for outputs',
+        'twist_frame has no effect: it is for odometry']),
+    ({'outputs': ['vision'], 'autoware_objects': ['tracking']}, [
+        'autoware_objects has no effect: it is for outputs autoware']),
+    ({'outputs': ['autoware'], 'autoware_objects': ['tracking'], 'object_range': 50.0}, []),
+    # Defaults, as in a file of all parameters.
+    ({'tf': 'none', 'wheel_tf': False, 'odometry': False, 'twist_frame': 'child'}, []),
+])
+def test_parameters_without_effect_are_named_with_what_they_are_for(listener, given, lines):
+    node = Node('parameters', context=listener.node.context, parameter_overrides=[
+        Parameter(name, value=value) for name, value in given.items()])
+    assert NodeParameters(node, lambda settings: None).warnings == lines
+    node.destroy_node()
 
 
 def test_parameters_that_the_source_does_not_use_are_named_and_refused(domain, listener,
