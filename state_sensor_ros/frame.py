@@ -28,6 +28,7 @@ from state_sensor_ros.bodies import Bodies, largest_boxes
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.errors import counted, StateError
+from state_sensor_ros.rotations import IDENTITY_XYZW
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,6 @@ _NO_ROWS: Rows = np.zeros(0, np.int64)
 
 FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = range(4)
 NO_SOURCE_ID = -1
-_IDENTITY_XYZW = (0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Wheels:
 
     def known_orientation_xyzw(self) -> Floats:
         """(W, 4) float64, actor's frame, not normalised; the identity if it is unknown."""
-        return np.where(self.orientation_known[:, None], self.orientation_xyzw, _IDENTITY_XYZW)
+        return np.where(self.orientation_known[:, None], self.orientation_xyzw, IDENTITY_XYZW)
 
     def __len__(self) -> int:
         """Return the number of wheels, W."""

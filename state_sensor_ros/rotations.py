@@ -21,8 +21,30 @@ import numpy as np
 
 from state_sensor_ros.bodies import Floats
 
+IDENTITY_XYZW = (0.0, 0.0, 0.0, 1.0)
 # Below this angle, rad, linear interpolation differs from a slerp by less than 1e-13 rad.
 _SMALL_ANGLE = 1e-4
+
+
+def wrapped(angles: Floats) -> Floats:
+    """
+    Return angles in -pi..pi.
+
+    :param angles: float64 of any shape, rad.
+    """
+    return (angles + math.pi) % math.tau - math.pi
+
+
+def plane_rotations(angles: Floats) -> Floats:
+    """
+    Return the matrices of rotations in the plane.
+
+    :param angles: (N,) float64, rad, counterclockwise.
+    :returns: (N, 2, 2) float64.
+    """
+    cosine, sine = np.cos(angles), np.sin(angles)
+    return np.stack([np.stack([cosine, -sine], axis=-1), np.stack([sine, cosine], axis=-1)],
+                    axis=1)
 
 
 def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:

@@ -28,7 +28,7 @@ from state_sensor_ros.errors import (
     no_frames,
     TrajectoryFormatError,
 )
-from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
+from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
 from state_sensor_ros.evaluation.judged_topics import EGO_TOPIC, ODOMETRY, truth_topic
 from state_sensor_ros.evaluation.stack_messages import objects_in, TRACKED
 from state_sensor_ros.evaluation.truth import EgoTrack, Truth, TruthBuilder
@@ -39,10 +39,10 @@ from state_sensor_ros.files.bags.state_frames import STATE_FRAME
 from state_sensor_ros.files.storage.bag_limits import limits_of
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.pipeline.tag_rule import TagRule
+from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import NAMES, Settings
 from state_sensor_ros.simulators.opening import format_of
-
-_STRAIGHT = np.array((0.0, 0.0, 0.0, 1.0))
+from state_sensor_ros.topics.tables import NS_PER_S
 
 
 def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
@@ -78,7 +78,7 @@ def _of_simulator(args: argparse.Namespace) -> dict[str, object]:
 
 def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
     """Return the exact stamps of the frames of a bag; ``game_time`` is rounded."""
-    return [int.from_bytes(data[4:8], 'little') * 1_000_000_000
+    return [int.from_bytes(data[4:8], 'little') * NS_PER_S
             + int.from_bytes(data[8:12], 'little') for _, _, data in bag.messages({key})]
 
 
@@ -122,7 +122,7 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> T
         if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
             raise TrajectoryFormatError(f'{args.truth}: {key[0]}', f'the frame {message.frame_id}',
                                         f'{settings.global_frame} (--global-frame)')
-        objects = message.in_frame(_STRAIGHT, np.zeros(3))
+        objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
         seen.update(objects.ids)
         builder.add(message.stamp_ns, objects, np.array(
             [not actors or name in actors for name in objects.ids], np.bool_))
@@ -144,7 +144,7 @@ def _ego_of(bag: OpenBag) -> EgoTrack | None:
         pose = message.pose.pose.values.copy()
         if np.isfinite(pose).all() and pose[3:].any():
             pose[3:] /= np.linalg.norm(pose[3:])
-            poses[stamp_of(message.header)] = pose
+            poses[nanoseconds(message.header.stamp)] = pose
 
     _decoded(bag, key, add)
     if not poses:

@@ -14,7 +14,7 @@ import numpy as np
 
 from state_sensor_ros.classes import CAR, UNKNOWN
 from state_sensor_ros.frame import Floats, Frame, Rows
-from state_sensor_ros.rotations import global_from_body, rpy_from_quaternion
+from state_sensor_ros.rotations import global_from_body, plane_rotations, rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS
 
 # Length and width (m) of an actor of no class without a box: a cone.
@@ -54,18 +54,12 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     rows = boxes.actor[largest]
     edges = _half_edges_xy(boxes.orientation_xyzw[largest], boxes.size_xyz[largest])
     centre = (boxes.position_xyz[largest] - frame.position_xyz[rows])[:, None, :2]
-    own_from_global = rotations(-rpy_from_quaternion(frame.orientation_xyzw[rows])[:, 2])
+    own_from_global = plane_rotations(-rpy_from_quaternion(frame.orientation_xyzw[rows])[:, 2])
     edges = _forward_then_left(np.einsum('nij,nkj->nki', own_from_global, edges))
     corners = np.einsum('ck,nki->nci', _CORNERS, edges)
     corners += np.einsum('nij,nkj->nki', own_from_global, centre)
     known = (np.abs(corners) < FARTHEST_M).all(axis=(1, 2))
     return rows[known], corners[known]
-
-
-def rotations(angle: Floats) -> Floats:
-    """Return the matrices of rotations in the plane by ``angle`` (N,), rad: (N, 2, 2)."""
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.stack([np.stack([cos, -sin], axis=-1), np.stack([sin, cos], axis=-1)], axis=1)
 
 
 def _forward_then_left(edges: Floats) -> Floats:

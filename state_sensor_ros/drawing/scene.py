@@ -11,16 +11,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.drawing import kinds
-from state_sensor_ros.drawing.footprints import rotations
 from state_sensor_ros.drawing.track_builder import Tracks
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, MapLine, Rows
+from state_sensor_ros.rotations import plane_rotations
 
 LEFT, RIGHT = 1, -1
 NO_LANE = -1
@@ -43,6 +44,11 @@ class LaneChangeMark:
     position_xy: tuple[float, float]
     yaw: float
     side: int
+
+    @property
+    def heading(self) -> float:
+        """Direction of the neighbouring lane, rad, global frame."""
+        return self.yaw + self.side * math.pi / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,7 @@ class Scene:
         :param samples: n indices into the samples.
         :returns: (n, 4, 2) float64, m, global frame.
         """
-        turned: Floats = np.einsum('nij,nkj->nki', rotations(self.yaw[samples].astype(np.float64)),
-                                   self.footprint_xy[self.actor[samples]])
+        turned: Floats = np.einsum(
+            'nij,nkj->nki', plane_rotations(self.yaw[samples].astype(np.float64)),
+            self.footprint_xy[self.actor[samples]])
         return turned + self.position_xy[samples][:, None, :]

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-import math
 from typing import Final
 
 import numpy as np
@@ -33,6 +32,7 @@ from state_sensor_ros.evaluation.object_set import (
     YAW,
 )
 from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.rotations import wrapped
 
 # Of recall, from 0 to 1.
 N_RECALLS: Final = 101
@@ -93,8 +93,7 @@ def error_rows(stack: Floats, truth: Floats) -> Floats:
         common = np.minimum(stack[:, SIZE], truth[:, SIZE]).prod(axis=1)
         union = stack[:, SIZE].prod(axis=1) + truth[:, SIZE].prod(axis=1) - common
         scale = 1.0 - common / union
-        turn = truth[:, YAW] - stack[:, YAW]
-        turn = np.abs((turn + math.pi) % (2.0 * math.pi) - math.pi)
+        turn = np.abs(wrapped(truth[:, YAW] - stack[:, YAW]))
     return np.column_stack((np.linalg.norm(stack[:, XY] - truth[:, XY], axis=1), scale, turn,
                             np.linalg.norm(stack[:, VELOCITY] - truth[:, VELOCITY], axis=1)))
 

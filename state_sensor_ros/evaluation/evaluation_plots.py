@@ -28,12 +28,15 @@ from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.object_set import ObjectSet, SIZE, XY, YAW
 from state_sensor_ros.evaluation.worst_moments import Moment
 from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.rotations import plane_rotations
 
 _TRUTH, _STACK, _MISSED, _FALSE = '#495057', '#1c7ed6', '#d6336c', '#f08c00'
 _LINES = ('#0b7285', '#1c7ed6', '#7048e8', '#c2255c')
 _N_BINS = 40
 # Of an object whose size is unknown, m.
 _SMALL = 0.5
+# Corners of an object of length and width 1.
+_CORNERS: Floats = np.array(((0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)))
 # Width and height of a picture; farther objects are not drawn.
 _VIEW_M: Floats = np.array((90.0, 70.0))
 # Below, errors are drawn as small: m, deg, m/s.
@@ -210,16 +213,14 @@ def moment_picture(moment: Moment) -> str:
 def _draw(axes: Axes, objects: ObjectSet, mask: Bools, color: str, width: float) -> None:
     states = objects.states[mask]
     edges = np.where(states[:, SIZE][:, :2] > 0.0, states[:, SIZE][:, :2], _SMALL)
-    # The nose is marked by a line from the centre to the front.
-    corners = np.array(((1, 1), (1, -1), (-1, -1), (-1, 1))) * 0.5
-    yaw = np.nan_to_num(states[:, YAW])
-    forward = np.column_stack((np.cos(yaw), np.sin(yaw)))
-    left = np.column_stack((-forward[:, 1], forward[:, 0]))
-    outlines = states[:, None, XY] + corners[None, :, :1] * (forward * edges[:, :1])[:, None] \
-        + corners[None, :, 1:] * (left * edges[:, 1:])[:, None]
+    rotations = plane_rotations(np.nan_to_num(states[:, YAW]))
+    outlines = states[:, None, XY] + np.einsum(
+        'nij,nkj->nki', rotations, _CORNERS * edges[:, None])
     axes.add_collection(PolyCollection(
         list(outlines), facecolors='none', edgecolors=color, linewidths=width))
-    fronts = np.stack((states[:, XY], states[:, XY] + 0.5 * forward * edges[:, :1]), axis=1)
+    # A line from the centre to the front marks the heading.
+    fronts = np.stack((states[:, XY], states[:, XY] + 0.5 * rotations[:, :, 0] * edges[:, :1]),
+                      axis=1)
     axes.add_collection(LineCollection(list(fronts), colors=color, linewidths=width))
 
 

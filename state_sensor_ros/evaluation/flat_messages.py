@@ -24,6 +24,7 @@ from rosbags.typesys.store import Typestore
 from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.files.bags.bag_types import definition
 from state_sensor_ros.files.bags.state_frames import NOT_SUCH
+from state_sensor_ros.topics.tables import NS_PER_S
 
 # Number of float64 in a message; its only field is ``values``.
 _FLAT: Final = {
@@ -58,10 +59,10 @@ def decode_flat(data: bytes, type_name: str) -> Any:  # noqa: ANN401
                           f'({error})', 'a message of that definition') from error
 
 
-def stamp_of(header: Any) -> int:  # noqa: ANN401
+def nanoseconds(time: Any) -> int:  # noqa: ANN401
     """
-    Return the stamp of a header, ns.
+    Return a time or a duration, ns.
 
-    :param header: std_msgs/Header.
+    :param time: builtin_interfaces/Time or Duration.
     """
-    return int(header.stamp.sec) * 1_000_000_000 + int(header.stamp.nanosec)
+    return int(time.sec) * NS_PER_S + int(time.nanosec)

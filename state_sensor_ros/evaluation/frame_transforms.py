@@ -16,12 +16,13 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.bodies import usable_poses
-from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
+from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
 from state_sensor_ros.evaluation.truth import brackets
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
     global_from_unit,
+    IDENTITY_XYZW,
     quaternion_product,
     slerp,
 )
@@ -31,7 +32,6 @@ TF_TOPIC: Final = '/tf'
 STATIC_TF_TOPIC: Final = '/tf_static'
 # Longer ways are loops.
 _MAX_DEPTH = 100
-_STRAIGHT: Floats = np.array((0.0, 0.0, 0.0, 1.0))
 
 
 class FrameTransforms:
@@ -58,7 +58,7 @@ class FrameTransforms:
                 if is_static:
                     self._static[child] = values
                 else:
-                    found.setdefault(child, []).append((stamp_of(each.header), values))
+                    found.setdefault(child, []).append((nanoseconds(each.header.stamp), values))
         self._moving: dict[str, tuple[Rows, Floats]] = {}
         for child, entries in found.items():
             stamps = np.array([stamp for stamp, _ in entries], np.int64)
@@ -86,7 +86,7 @@ class FrameTransforms:
 
     def _to_root(self, name: str, stamp_ns: int) -> tuple[str, Floats | None, Floats]:
         """Return the root above a frame, its orientation, None if unknown, and its origin."""
-        turn: Floats = _STRAIGHT
+        turn: Floats = np.array(IDENTITY_XYZW)
         origin: Floats = np.zeros(3)
         for _ in range(_MAX_DEPTH):
             if name not in self._parents:

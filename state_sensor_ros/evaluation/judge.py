@@ -25,7 +25,7 @@ from state_sensor_ros.evaluation.detection_metrics import (
     score_classes,
 )
 from state_sensor_ros.evaluation.ego_errors import ate_rmse, rpe_rmse
-from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
+from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.judged_selection import Selection
 from state_sensor_ros.evaluation.judged_topics import TopicKey
@@ -39,7 +39,7 @@ from state_sensor_ros.evaluation.tracking_metrics import (
 )
 from state_sensor_ros.evaluation.truth import EgoTrack, Truth
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.rotations import quaternion_product
+from state_sensor_ros.rotations import IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.topics.base_link import BASE_LINK
 
 AT_STAMP: Final = 'stamp'
@@ -47,7 +47,6 @@ AT_RECEIVED: Final = 'received'
 # Time of receipt, ns, and message.
 Messages = Iterable[tuple[int, bytes]]
 _UNKNOWN_XYZ: Floats = np.full(3, np.nan)
-_STRAIGHT: Floats = np.array((0.0, 0.0, 0.0, 1.0))
 
 
 @dataclass(slots=True)
@@ -160,7 +159,7 @@ class Judge:
         times_ns: list[int] = []
         for log_ns, data in messages:
             message = decode_flat(data, type_name)
-            stamp_ns = stamp_of(message.header)
+            stamp_ns = nanoseconds(message.header.stamp)
             at_ns = stamp_ns if self._at == AT_STAMP else log_ns
             span.add(at_ns)
             if not self._selection.has_time(at_ns, last_ns):
@@ -215,7 +214,7 @@ class Judge:
     def _placed(self, frame_id: str, stamp_ns: int) -> tuple[Floats, Floats] | None:
         """Return orientation and origin of a frame in the global one; None if unknown."""
         if frame_id.removeprefix('/') in ('', self._global_frame):
-            return _STRAIGHT, np.zeros(3)
+            return np.array(IDENTITY_XYZW), np.zeros(3)
         return self._transformed(self._global_frame, frame_id, stamp_ns)
 
     def _transformed(self, target: str, source: str,

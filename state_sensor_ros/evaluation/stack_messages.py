@@ -23,7 +23,7 @@ import numpy as np
 
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.classes import CLASSES, UNKNOWN
-from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
+from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
 from state_sensor_ros.evaluation.object_set import (
     BUS_OR_TRAILER,
     N_COLUMNS,
@@ -52,7 +52,6 @@ _NO_ORIENTATION = 0
 _SOLID_BOX, _SOLID_SPHERE, _SOLID_CYLINDER = 1, 2, 3
 _DERIVED_TRACKED = 1
 _UNKNOWN_XYZ = (math.nan, math.nan, math.nan)
-_NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,8 +122,9 @@ class _Collected:
         velocities[~np.isfinite(velocities)] = np.nan
         if self._are_own_axes:
             velocities = (global_from_body(orientations) @ velocities[:, :, None])[:, :, 0]
-        return MessageObjects(stamp_of(header), str(header.frame_id), objects, orientations,
-                              velocities, has_ids, int((~usable).sum()))
+        return MessageObjects(
+            nanoseconds(header.stamp), str(header.frame_id), objects, orientations, velocities,
+            has_ids, int((~usable).sum()))
 
 
 def _tracked(message: Any) -> MessageObjects:  # noqa: ANN401
@@ -183,8 +183,7 @@ def _add_autoware(found: _Collected, each: Any, pose: Sequence[float],  # noqa: 
 
 def _path(path: Any) -> PathOfObject:  # noqa: ANN401
     points = np.array([pose.values for pose in path.path], np.float64).reshape(-1, 7)[:, :3]
-    return PathOfObject(
-        int(path.time_step.sec) * _NS_PER_S + int(path.time_step.nanosec), points)
+    return PathOfObject(nanoseconds(path.time_step), points)
 
 
 def _derived(message: Any) -> MessageObjects:  # noqa: ANN401

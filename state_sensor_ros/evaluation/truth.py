@@ -26,7 +26,7 @@ from state_sensor_ros.evaluation.object_set import (
     YAW,
 )
 from state_sensor_ros.frame import Bools, Floats, Rows
-from state_sensor_ros.rotations import slerp
+from state_sensor_ros.rotations import slerp, wrapped
 
 # An instant farther from all stamps of the truth has no truth: 0.1 s, and 10 us for times of
 # recordings, which are float32.
@@ -155,7 +155,7 @@ class Truth:
         places = np.searchsorted(actors, self.actors[rows]).clip(0, len(actors) - 1)
         is_there = actors[places] == self.actors[rows]
         change = self.states[begin + places] - states
-        change[:, YAW] = (change[:, YAW] + np.pi) % (2.0 * np.pi) - np.pi
+        change[:, YAW] = wrapped(change[:, YAW])
         states += share * change
         return np.where(is_there[:, None], states, by_velocity)
 

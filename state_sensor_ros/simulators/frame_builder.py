@@ -40,7 +40,12 @@ from state_sensor_ros.frame import (
     TrafficLights,
     Wheels,
 )
-from state_sensor_ros.rotations import global_from_unit, normalised, quaternion_from_rpy
+from state_sensor_ros.rotations import (
+    global_from_unit,
+    IDENTITY_XYZW,
+    normalised,
+    quaternion_from_rpy,
+)
 
 Triple = tuple[float, float, float]
 UNKNOWN: Triple = (math.nan,) * 3
@@ -268,7 +273,7 @@ def _orientations(roll_pitch_yaw: npt.ArrayLike | None, orientation_xyzw: npt.Ar
     if orientation_xyzw is not None:
         return _rows('orientation_xyzw', orientation_xyzw, n_actors, 4)
     if roll_pitch_yaw is None:
-        return np.broadcast_to((0.0, 0.0, 0.0, 1.0), (n_actors, 4))
+        return np.broadcast_to(IDENTITY_XYZW, (n_actors, 4))
     return quaternion_from_rpy(_rows('roll_pitch_yaw', roll_pitch_yaw, n_actors, 3))
 
 

@@ -26,6 +26,7 @@ from state_sensor_ros.errors import counted
 from state_sensor_ros.files.osi.osi_notes import OsiNotes
 from state_sensor_ros.files.osi.osi_objects import ANGLES, OsiFrame
 from state_sensor_ros.frame import Rows
+from state_sensor_ros.rotations import wrapped
 
 _MAX_GAP_NS = 1_000_000_000
 
@@ -158,9 +159,9 @@ def _mixed(before: Floats, after: Floats, share: float) -> Floats:
     """
     change = after - before
     # The shorter way round.
-    change[:, ANGLES] = (change[:, ANGLES] + np.pi) % (2 * np.pi) - np.pi
+    change[:, ANGLES] = wrapped(change[:, ANGLES])
     values: Floats = before + share * change
-    values[:, ANGLES] = (values[:, ANGLES] + np.pi) % (2 * np.pi) - np.pi
+    values[:, ANGLES] = wrapped(values[:, ANGLES])
     return values
 
 

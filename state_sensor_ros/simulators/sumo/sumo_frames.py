@@ -24,7 +24,7 @@ import numpy as np
 
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
 from state_sensor_ros.simulators import build_frame, Frame, lane_states, Lanes
 from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
 from state_sensor_ros.simulators.sumo.vehicle_classes import is_vehicle, tags_of
@@ -127,8 +127,7 @@ class StepFrames:
         self._time = time_s
         if not step_s > 0:
             return np.zeros(len(names))
-        turns = np.remainder(yaws - before + math.pi, 2 * math.pi) - math.pi
-        rates: Floats = np.nan_to_num(turns / step_s)
+        rates: Floats = np.nan_to_num(wrapped(yaws - before) / step_s)
         return rates
 
     def _ego_of(self, names: Sequence[str], types: Sequence[ActorType]) -> str:
