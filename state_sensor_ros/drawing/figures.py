@@ -15,6 +15,7 @@ The traces of the map that move are empty; the player fills them (:class:`Moving
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 
 import numpy as np
 import plotly.graph_objects as go
@@ -212,12 +213,11 @@ def lane_changes(scene: Scene) -> list[dict[str, float | str]]:
     """
     arrows: list[dict[str, float | str]] = []
     for change in scene.lane_changes:
-        heading = change.yaw + (np.pi / 2 if change.side == LEFT else -np.pi / 2)
         x, y = change.position_xy
         side = 'left' if change.side == LEFT else 'right'
         arrows.append({
-            'x': x, 'y': y, 'end_x': x + _LANE_M * float(np.cos(heading)),
-            'end_y': y + _LANE_M * float(np.sin(heading)),
-            'angle': 90.0 - float(np.rad2deg(heading)),
+            'x': x, 'y': y, 'end_x': x + _LANE_M * math.cos(change.heading),
+            'end_y': y + _LANE_M * math.sin(change.heading),
+            'angle': 90.0 - math.degrees(change.heading),
             'text': f'{seconds(change.time_s)}: changes to the {side}'})
     return arrows

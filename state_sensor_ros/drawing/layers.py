@@ -23,7 +23,7 @@ from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.footprints import CAR_LENGTH_M, CONE_M
 from state_sensor_ros.drawing.map_layout import Map
 from state_sensor_ros.drawing.road_bands import bands_of
-from state_sensor_ros.drawing.scene import LaneChangeMark, LEFT, Scene
+from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 DASHED = (0, (2.0, 1.2))
@@ -94,8 +94,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float
         return
     marks, offsets = [], []
     for change in changes:
-        heading = change.yaw + (np.pi / 2 if change.side == LEFT else -np.pi / 2)
-        marks.append(Affine2D().rotate(heading).transform(size * _ARROW_PT))
+        marks.append(Affine2D().rotate(change.heading).transform(size * _ARROW_PT))
         offsets.append(change.position_xy)
     # Also in formats that are drawn with another resolution than that of the figure.
     points = Affine2D().scale(1.0 / 72.0) + axes.figure.dpi_scale_trans

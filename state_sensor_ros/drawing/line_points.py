@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.frame import Bools, Floats
 
 # Distance of the points, pixels.
 STEP_PX = 4.0
@@ -34,3 +34,26 @@ def points_along(begin: Floats, end: Floats) -> Floats:
         end - begin, n_points, axis=0)
     cells: Floats = np.unique(np.round(points / STEP_PX), axis=0) * STEP_PX
     return cells
+
+
+def inside(points: Floats, box: Floats) -> Bools:
+    """
+    Return which points are in a box, (n,).
+
+    :param points: (n, 2) pixels.
+    :param box: (4,) left, bottom, right, top, pixels.
+    """
+    are_inside: Bools = np.logical_and.reduce((points >= box[:2]) & (points <= box[2:]), axis=1)
+    return are_inside
+
+
+def overlapping(box: Floats, others: Floats) -> Bools:
+    """
+    Return which boxes overlap a box, (n,).
+
+    :param box: (4,) left, bottom, right, top, pixels.
+    :param others: (n, 4) likewise.
+    """
+    are_overlapping: Bools = np.logical_and.reduce(
+        (others[:, :2] < box[2:]) & (others[:, 2:] > box[:2]), axis=1)
+    return are_overlapping

@@ -25,10 +25,10 @@ import numpy as np
 from state_sensor_ros.drawing import inks, kinds, layers, tracks
 from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.line_points import points_along, STEP_PX
+from state_sensor_ros.drawing.line_points import inside, overlapping, points_along, STEP_PX
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.wording import shortened
-from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.frame import Floats, Rows
 
 # Marks of the artists.
 NAME_GID, LEADER_GID = 'name', 'leader'
@@ -136,7 +136,7 @@ class _Places:
                 found = self._at(k, (distance, direction), size, point)
                 if found is not None:
                     cost = distance + _PT_PER_TRACK_POINT * float(
-                        _inside(self._track_points, found[0]).sum())
+                        inside(self._track_points, found[0]).sum())
                     if cost < least:
                         best, least = found, cost
         if best is not None:
@@ -157,9 +157,9 @@ class _Places:
         """Return whether a name is on the map, and it and its line cover nothing."""
         if (box[:2] < self._view[:2]).any() or (box[2:] > self._view[2:]).any():
             return False
-        if _overlapping(box, self._boxes).any() or _inside(self._leader_points, box).any():
+        if overlapping(box, self._boxes).any() or inside(self._leader_points, box).any():
             return False
-        return not any(_inside(leader, other).any()
+        return not any(inside(leader, other).any()
                        for row, other in enumerate(self._boxes) if row != k) \
             if len(leader) else True
 
@@ -231,17 +231,3 @@ def _track_points(axes: Axes, scene: Scene) -> Floats:
 def _view(axes: Axes) -> Floats:
     """Return left, bottom, right and top of the map, (4,) pixels."""
     return np.array(axes.get_window_extent().extents)
-
-
-def _inside(points: Floats, box: Floats) -> Bools:
-    """Return which of (n, 2) points are in a box (4,)."""
-    inside: Bools = np.logical_and.reduce(
-        (points >= box[:2]) & (points <= box[2:]), axis=1)
-    return inside
-
-
-def _overlapping(box: Floats, others: Floats) -> Bools:
-    """Return which of (n, 4) boxes overlap a box (4,)."""
-    overlapping: Bools = np.logical_and.reduce(
-        (others[:, :2] < box[2:]) & (others[:, 2:] > box[:2]), axis=1)
-    return overlapping

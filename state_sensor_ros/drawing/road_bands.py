@@ -17,33 +17,35 @@ import numpy as np
 from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.frame import Floats, MapLine
 
-# Left free between two lanes, so that they can be told apart; width of a mere line, m.
+# Gap between two lanes, which separates them in the picture; width of a mere line, m.
 _GAP_M, _LINE_M = 0.3, 0.2
-# At a sharp bend the edge of a band is at most this many times as far from its middle.
+# Largest distance of the edge from the middle of a band at a sharp bend, in half widths.
 _MOST_MITRE = 3.0
-# A band is drawn as the ground of the road, or paler: people and bicycles use it, or nobody does.
+# Kinds of lanes that are drawn as roads; others, such as sidewalks and verges, are paler.
 _ROADS = frozenset(('driving', 'junction', 'entry', 'exit', 'onRamp', 'offRamp',
                     'connectingRamp', 'bidirectional', 'slipLane', 'taxi', 'bus', 'HOV', 'stop'))
 _LINES = frozenset(('border', 'mark', 'stop line'))
-# A film that follows the ego shows this much around the tracks, m.
+# Margin that a film that follows the ego shows around the tracks, m.
 _AROUND_M = 50.0
 
 
 def bands_of(lines: Sequence[MapLine], area: Area | None = None) -> tuple[
         list[Floats], list[Floats], list[Floats]]:
     """
-    Return the bands around lines, those drawn first in front.
+    Return the bands around lines, in the order in which they are drawn.
 
     :param lines: the map.
-    :param area: bands that are far from it are left out.
+    :param area: area to draw; bands far from it are left out.
     :returns: outlines, (n, 2) m, of other lanes, of roads and of mere lines.
     """
     others: list[Floats] = []
     roads: list[Floats] = []
     marks: list[Floats] = []
     for line in lines:
-        outline = _band(line.points_xyz[:, :2], max(line.width - _GAP_M, _LINE_M)
-                        if line.width else _LINE_M)
+        left, right = edges_of(line.points_xyz[:, :2], max(line.width - _GAP_M, _LINE_M)
+                               if line.width else _LINE_M)
+        # Clockwise from the begin on the left.
+        outline = np.concatenate((left, right[::-1]))
         if len(outline) and (area is None or _is_near(outline, area)):
             drawn = marks if not line.width or line.kind in _LINES else \
                 roads if line.kind in _ROADS else others
@@ -57,20 +59,28 @@ def _is_near(outline: Floats, area: Area) -> bool:
     return bool(low[0] <= right and high[0] >= left and low[1] <= top and high[1] >= bottom)
 
 
-def _band(points_xy: Floats, width: float) -> Floats:
-    """Return the outline of a band, clockwise from its begin on the left; empty for a point."""
-    points_xy = points_xy[np.isfinite(points_xy).all(axis=1)]
-    steps = np.diff(points_xy, axis=0)
+def edges_of(points: Floats, width: float) -> tuple[Floats, Floats]:
+    """
+    Return the left and the right edge of a band around a line.
+
+    :param points: (n, 2) or (n, 3) m; points that are not finite or repeat the one before are
+        left out.
+    :param width: width of the band, m.
+    :returns: (k, 2) or (k, 3) m each; empty for a line of no length.
+    """
+    points = points[np.isfinite(points).all(axis=1)]
+    steps = np.diff(points[:, :2], axis=0)
     lengths = np.hypot(steps[:, 0], steps[:, 1])
     moved = lengths > 0
     if not moved.any():
-        return np.zeros((0, 2))
-    points_xy = np.concatenate((points_xy[:1], points_xy[1:][moved]))
+        return points[:0], points[:0]
+    points = np.concatenate((points[:1], points[1:][moved]))
     steps = steps[moved] / lengths[moved][:, None]
     normals = np.stack((-steps[:, 1], steps[:, 0]), 1)
     before, after = np.concatenate((normals[:1], normals)), np.concatenate((normals, normals[-1:]))
     # The edges of two parts meet on the line that halves the angle between them.
     both = before + after
     half = np.maximum(np.hypot(both[:, 0], both[:, 1]) / 2, 1 / _MOST_MITRE)
-    offsets = width / 2 * both / 2 / half[:, None] ** 2
-    return np.concatenate((points_xy + offsets, (points_xy - offsets)[::-1]))
+    offsets = np.zeros_like(points)
+    offsets[:, :2] = width / 2 * both / 2 / half[:, None] ** 2
+    return points + offsets, points - offsets

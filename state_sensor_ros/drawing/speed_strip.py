@@ -20,7 +20,7 @@ from state_sensor_ros.drawing import inks, palette, tracks
 from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.legend import INSTANT_PT
-from state_sensor_ros.drawing.line_points import points_along
+from state_sensor_ros.drawing.line_points import inside, overlapping, points_along
 from state_sensor_ros.drawing.page_size import PageSize
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.wording import (
@@ -144,10 +144,9 @@ def _place(time_s: Floats, line: Floats, size: Floats, view: Floats, gap: float,
         left = min(max(x - share * size[0], view[0] + gap), view[2] - gap - size[0])
         for bottom in (y + gap, y - gap - size[1]):
             box = np.array((left, bottom, left + size[0], bottom + size[1]))
-            if bottom < view[1] or box[3] > view[3] or (
-                    (taken[:, :2] < box[2:]) & (taken[:, 2:] > box[:2])).all(axis=1).any():
+            if bottom < view[1] or box[3] > view[3] or overlapping(box, taken).any():
                 continue
-            covered = int(((points >= box[:2]) & (points <= box[2:])).all(axis=1).sum())
+            covered = int(inside(points, box).sum())
             if covered < least:
                 best, least = box, covered
     return best

@@ -14,8 +14,8 @@ Frames as entities of the viewer: boxes by kind, points, trails, the ego, sensor
     world/vehicles, pedestrians, …   Boxes3D, the label is the name
     world/assumed_boxes              Boxes3D of actors without a box, in the usual size
     world/points                     traffic lights and signs
-    world/ego                        Transform3D and Boxes3D, below it the lidars
-    world/trails, world/ego_trail    LineStrips3D, the way since the frame before
+    world/ego                        Transform3D and Boxes3D, with the lidars as children
+    world/trails, world/ego_trail    LineStrips3D, the path since the frame before
     world/map/KIND                   Mesh3D of lanes, LineStrips3D of other lines, static
     camera/NAME                      images
     plots/NAME                       Scalars of the ego
@@ -32,6 +32,7 @@ import rerun as rr
 
 from state_sensor_ros.classes import class_of, ego_row
 from state_sensor_ros.drawing import kinds
+from state_sensor_ros.drawing.footprints import FARTHEST_M
 from state_sensor_ros.drawing.inks import (
     EGO,
     GREEN,
@@ -61,9 +62,7 @@ _COLORS = (VEHICLE, PEDESTRIAN, UNKNOWN, SIGN, OBJECT)
 _LIGHT_COLORS = {'red': RED, 'yellow': YELLOW, 'green': GREEN}
 _STATE_COLORS = (GREEN, YELLOW, RED)
 _NS_PER_S = 1e9
-# Positions and sizes beyond this are invalid and not drawn.
-_FARTHEST_M = 1e7
-# Length, width and height, m, by class; the last one is that of a cone.
+# Length, width and height, m, by class; the last row is the size of a cone.
 _SIZES = np.array((*DEFAULTS.default_sizes, 0.5, 0.5, 0.7)).reshape(-1, 3)
 _POINT_RADIUS_M = 0.3
 _LIDAR_RADIUS_M = 0.03
@@ -73,15 +72,15 @@ WARNING, INFO = 'WARN', 'INFO'
 
 class FrameLog:
     """
-    Sends frames to a viewer, several in one piece.
+    Sends frames to a viewer, several at once.
 
     :param stream: connected to the viewer or a file.
     :param ego_tag: the tag that marks the ego.
-    :param names: whether the names of all actors are shown; otherwise that of the one selected.
-    :param n_together: number of frames that are sent in one piece.
+    :param names: whether the names of all actors are shown, or only of the selected actor.
+    :param n_together: number of frames that are sent at once.
     :param is_live: whether the viewer follows the newest frame.
-    :param flush: called after each piece, waits until it has arrived.
-    :param map_lines: the map; none for that of the frames, if they have one.
+    :param flush: called after frames were sent; waits until they have arrived.
+    :param map_lines: the map; empty to use the map of the frames, if they have one.
     """
 
     def __init__(self, stream: rr.RecordingStream, *, ego_tag: str, names: bool, n_together: int,
@@ -107,7 +106,7 @@ class FrameLog:
         send_map(stream, map_lines)
 
     def _send_appearance(self, *, names: bool) -> None:
-        """Send what does not change: axes, colours, whether names are shown."""
+        """Send all that does not change: axes, colours, whether names are shown."""
         stream = self._stream
         stream.set_log_time_enabled(False)
         stream.set_log_tick_enabled(False)
@@ -131,7 +130,7 @@ class FrameLog:
         Add a frame.
 
         :param frame: SI, REP-103 axes.
-        :param sensor_data: what the sensors on the ego produced.
+        :param sensor_data: images and points of the sensors on the ego.
         """
         n_runs = self._clock.n_runs
         self._now_ns = self._clock.advance(frame)
@@ -157,12 +156,12 @@ class FrameLog:
     def _add_bodies(self, frame: Frame, i_frame: int) -> None:
         n_actors, boxes = frame.n_actors, frame.boxes
         poses = frame.bodies().normalised()
-        are_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < _FARTHEST_M).all(axis=1)
+        are_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < FARTHEST_M).all(axis=1)
         box_rows: Rows = np.zeros(0, np.int64)
         owners: Rows = box_rows
         if boxes is not None:
             box_rows = frame.largest_boxes()
-            is_near = (np.abs(boxes.rows[box_rows, :3]) < _FARTHEST_M).all(axis=1)
+            is_near = (np.abs(boxes.rows[box_rows, :3]) < FARTHEST_M).all(axis=1)
             box_rows = box_rows[is_near]
             owners = boxes.actor[box_rows]
         ego = ego_row(frame.tags, self._ego_tag)
@@ -184,7 +183,7 @@ class FrameLog:
 
     def _with_assumed(self, poses: Floats, n_actors: int, box_rows: Rows,
                       owners: Rows) -> Floats:
-        """Return a box for each actor, (N, 10): its own, or one of the usual size on its pose."""
+        """Return a box for each actor, (N, 10): its own, or one of the usual size at its pose."""
         boxes = np.concatenate((poses[:n_actors, :7], self._sizes), axis=1)
         # The origin is on the ground.
         boxes[:, 2] += 0.5 * self._sizes[:, 2]
@@ -200,7 +199,7 @@ class FrameLog:
             instances.add([frame.names[i] for i in rows.tolist()], *_parts(boxes[rows]))
 
     def _classify(self, frame: Frame) -> None:
-        """Set the kind and the usual size of each actor; both stay while the actors do."""
+        """Set the kind and the usual size of each actor; computed again if the actors change."""
         key = frame.names, frame.kinds.tobytes()
         if key != self._last:
             self._last = key
@@ -211,7 +210,7 @@ class FrameLog:
             self._sizes = _SIZES[np.array(classes, np.int64)]
 
     def _add_points(self, frame: Frame, is_point: Bools) -> None:
-        """Add traffic lights, in their colour, and signs."""
+        """Add traffic lights, coloured by their state, and signs."""
         rows = np.flatnonzero(is_point)
         displays = frame.extension.displays() if len(rows) and frame.extension is not None else ()
         colors = [_LIGHT_COLORS.get(displays[i] if displays else '', _COLORS[self._kinds[i]])
@@ -256,7 +255,7 @@ class FrameLog:
         self._stream.log(NOTES, rr.TextLog(text, level=level), strict=True)
 
     def send(self) -> None:
-        """Send the frames that were not sent yet, and the layout where there is something new."""
+        """Send the frames that were not sent yet, and the layout if its content has changed."""
         if len(self._timelines):
             self._send_boxes()
             self._send_points()
@@ -300,15 +299,15 @@ def _parts(boxes: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _opaque(colors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
-    """Return colours, which are numbers of 24 bits, without transparency."""
+    """Return colours of 24 bits as opaque colours of 32 bits."""
     rgb: npt.NDArray[np.uint32] = colors.astype(np.uint32)
     return rgb * np.uint32(256) + np.uint32(_OPAQUE)
 
 
 def _rgba(color: str) -> int:
-    """Return a colour such as ``#1f2933`` as a number of 32 bits, opaque."""
+    """Return a colour such as ``#1f2933`` as an opaque colour of 32 bits."""
     return int(color[1:], 16) << 8 | _OPAQUE
 
 
-# float32 holds a colour without its transparency exactly.
+# float32 represents a colour of 24 bits exactly.
 _COLOR_NUMBERS = np.array([_rgba(color) >> 8 for color in _COLORS])

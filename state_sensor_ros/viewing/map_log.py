@@ -16,13 +16,14 @@ import numpy as np
 import rerun as rr
 
 from state_sensor_ros.drawing.inks import QUIET
+from state_sensor_ros.drawing.road_bands import edges_of
 from state_sensor_ros.frame import Floats, MapLine, Rows
 
 MAP = 'world/map'
 _LINE_RADIUS_M = 0.05
-# Bands of vehicles and all others, red, green, blue.
+# Colours of lanes for vehicles and of others: red, green, blue.
 _DRIVING, _OTHER = (66, 77, 89), (50, 60, 71)
-# Bands lie below what stands on the ground.
+# Distance of bands below the ground, so that they do not cover the actors.
 _BELOW_M = 0.03
 
 
@@ -30,7 +31,8 @@ def send_map(stream: rr.RecordingStream, lines: Sequence[MapLine]) -> None:
     """
     Send the map, an entity for each kind of line.
 
-    :param lines: of the global frame.
+    :param stream: connected to the viewer or a file.
+    :param lines: lines in the global frame.
     """
     for kind in dict.fromkeys(line.kind for line in lines):
         same = [line for line in lines if line.kind == kind]
@@ -55,14 +57,9 @@ def _mesh(bands: Sequence[MapLine]) -> tuple[Floats, Rows]:
     triangles: list[Rows] = []
     n_vertices = 0
     for band in bands:
-        points = band.points_xyz
-        along = np.gradient(points[:, :2], axis=0)
-        length = np.maximum(np.hypot(*along.T), 1e-9)[:, None]
-        left = np.zeros_like(points)
-        left[:, :2] = 0.5 * band.width * np.column_stack((-along[:, 1], along[:, 0])) / length
-        vertices.append(np.stack((points + left, points - left), axis=1).reshape(-1, 3)
-                        - (0.0, 0.0, _BELOW_M))
-        first = n_vertices + 2 * np.arange(len(points) - 1)[:, None]
+        left, right = edges_of(band.points_xyz, band.width)
+        vertices.append(np.stack((left, right), axis=1).reshape(-1, 3) - (0.0, 0.0, _BELOW_M))
+        first = n_vertices + 2 * np.arange(len(left) - 1)[:, None]
         triangles.append(np.concatenate((first + (0, 1, 2), first + (1, 3, 2))))
-        n_vertices += 2 * len(points)
+        n_vertices += 2 * len(left)
     return np.concatenate(vertices), np.concatenate(triangles)
