@@ -56,7 +56,7 @@ class CommandTopics:
 
     @property
     def rivals(self) -> str:
-        """The error text about a topic with several publishers, ``''`` if there is none."""
+        """Return the error text about a topic with several publishers, ``''`` if there is none."""
         return self._rivals
 
     def close(self) -> None:

@@ -24,24 +24,25 @@ class Line(NamedTuple):
 
 class ConnectionLog:
     """
-    Turn the health of one source, read again and again, into a line for each change.
+    Turn the health of one source, read periodically, into a line for each change.
 
     A connection that was lost and made again between two readings is two changes. The error of a
-    recording is one.
+    recording is one change.
     """
 
     def __init__(self) -> None:
         self._n_losses = self._n_connects = 0
-        # The last failure that a line names.
+        # The last failure that was logged.
         self._failure = ''
 
     def new_lines(self, health: Health) -> list[Line]:
         """
         Return a line for each change since the last call, the oldest first.
 
-        :param health: of the source; it counts from 0.
+        :param health: health of the source; its counters begin at 0.
         """
-        # In this order: the other thread notes a loss after the connect, and fails after both.
+        # In this order: the source's thread counts a connect, then its loss, then the failure of
+        # the next attempt.
         n_losses, n_connects, failure = health.n_losses, health.n_connects, health.last_error
         lines = []
         if n_losses > self._n_losses:
@@ -49,14 +50,14 @@ class ConnectionLog:
             lines.append(Line(True, f'connection lost: {health.loss}'))
         if health.state is SourceState.CONNECTED:
             if n_connects > self._n_connects:
-                # The first connection has a line of its own, of the stream.
+                # StreamLog logs the first connection.
                 lines += [Line(False, 'connected again')] * (n_connects > 1)
-                # The same failure is named again after a successful connect.
+                # After a successful connect, the same failure is logged again.
                 self._n_connects, self._failure = n_connects, failure
         elif failure != self._failure:
             self._failure = failure
             is_attempt = health.state in (SourceState.CONNECTING, SourceState.WAITING)
-            # The failure of a connect says so itself.
+            # The text of a failed connect already says so.
             text = f'not connected: {failure}' if is_attempt and not failure.startswith(
                 'cannot connect') else failure
             lines.append(Line(True, text))

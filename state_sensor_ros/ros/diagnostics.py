@@ -53,8 +53,8 @@ class StreamReading:
     """
     State of the stream at one instant.
 
-    ``at_s`` of a steady clock; ``silence_s`` since the last packet; ``n_missed`` samples of the
-    simulator that were not received; ``n_coarse`` frames with a too coarse ``game_time``.
+    ``at_s`` time of a steady clock; ``silence_s`` time since the last packet; ``n_missed`` samples
+    of the simulator that were not received; ``n_coarse`` frames with a too coarse ``game_time``.
     """
 
     at_s: float
@@ -65,9 +65,9 @@ class StreamReading:
     n_coarse: int
 
 
-# States of a connection that is not made.
+# States of a source without a connection.
 _UNCONNECTED = ('connecting', 'waiting')
-# Counters whose increase since the last report is a warning, each with its words.
+# Counters whose increase since the last report is a warning, with noun and text of the warning.
 _FAULTS = (('n_skipped', 'frame', 'skipped'), ('n_left_out', 'actor', 'left out'),
            ('n_duplicates', 'actor', 'with the name of another'),
            ('n_bad_poses', 'actor', 'without a usable pose'))
@@ -91,11 +91,12 @@ class StreamDiagnosis:
         """
         Return the status of the interval that ends with ``reading``.
 
-        :param latencies_ns: of the frames of the interval, from receipt to publication.
+        :param reading: state of the stream now.
+        :param latencies_ns: times from receipt to publication of the frames of the interval.
         """
         last = self._last or replace(reading, health=Health(), counters=Counters(), n_missed=0,
                                      n_coarse=0)
-        # A copy: other threads count on, and the next interval begins where this one ends.
+        # Copies: other threads change the counters, and the next interval begins with these.
         now = self._last = replace(reading, health=replace(reading.health),
                                    counters=replace(reading.counters))
         level, message = self._judge(last, now)
@@ -103,7 +104,7 @@ class StreamDiagnosis:
 
     def missing(self, now: StreamReading) -> str:
         """
-        Return in which way the stream is missing, ``''`` while it is there or was read to its end.
+        Return why no frames arrive, ``''`` if they do or a recording was read to its end.
 
         :param now: reading of the stream.
         """
@@ -116,7 +117,7 @@ class StreamDiagnosis:
 
     @staticmethod
     def _end_of(health: Health) -> str:
-        """Return why a live stream has ended, empty for one that has not, and a recording."""
+        """Return why a live stream has ended, empty if it has not, and for a recording."""
         return health.loss if health.state == 'ended' else ''
 
     def _judge(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
@@ -200,7 +201,7 @@ class StreamDiagnosis:
              shown(median(milliseconds) if milliseconds else math.nan)),
             ('stream-to-publish latency max (ms)',
              shown(max(milliseconds, default=math.nan))),
-            # Of all recent frames: those of one second are too few for a 99th percentile.
+            # Over all recent frames: those of one second are too few for a 99th percentile.
             ('stream-to-publish latency p99 (ms)', shown(percentile(self._recent_ms, 0.99))),
             ('sim/real factor', shown(pace if has_pace else math.nan)),
         ]
@@ -212,7 +213,7 @@ def consistency_status(verdict: Verdict, missing: str = '') -> Status:
     Return the status ``<node>: truth``, whose name is part of the interface.
 
     :param verdict: result of the consistency check.
-    :param missing: in which way the stream is missing, ``''`` while it is there.
+    :param missing: reason why no frames arrive, as of :meth:`StreamDiagnosis.missing`.
     """
     level = Level.WARN if verdict.complaints else Level.OK
     fine = 'twist and pose agree' if verdict.n_pairs else 'nothing has moved yet'
@@ -231,9 +232,9 @@ def consistency_status(verdict: Verdict, missing: str = '') -> Status:
 
 def percentile(values: Iterable[float], share: float) -> float:
     """
-    Return the smallest value that a share of all do not exceed.
+    Return the smallest value that a share of all values do not exceed.
 
-    :param values: in any order.
+    :param values: values in any order.
     :param share: 0..1.
     :returns: NaN without values.
     """

@@ -22,7 +22,7 @@ class DiagnosticsTopic:
     """
     Publish the statuses of a node.
 
-    :param node: that they are about, named in each.
+    :param node: node whose name each status begins with.
     """
 
     def __init__(self, node: Node) -> None:
@@ -33,8 +33,8 @@ class DiagnosticsTopic:
         """
         Publish statuses in one message.
 
-        :param hardware_id: address or recording that they are about.
-        :param statuses: by the last part of their names.
+        :param hardware_id: address of the simulator, or path of the recording.
+        :param statuses: statuses by the last part of their names.
         """
         array = DiagnosticArray()
         array.header.stamp = self._node.get_clock().now().to_msg()

@@ -45,9 +45,11 @@ class Ending:
 
     def leave(self, code: int) -> int:
         """
-        Return ``code``; end the process with it where threads of the program still run.
+        Return ``code``; end the process with it if threads of the program still run.
 
         The interpreter must not be finalised while a thread is inside a library.
+
+        :param code: exit code.
         """
         self._is_over.set()
         known = (threading.main_thread(), self._signals.thread)
@@ -68,7 +70,7 @@ class Ending:
 
 
 def _leave_unfinished() -> NoReturn:
-    # Without sys.stderr, whose lock the main thread may hold, and only where this cannot block.
+    # Without sys.stderr, whose lock the main thread may hold, and only if it cannot block.
     if select.select((), (_STANDARD_ERROR,), (), 0.0)[1]:
         os.write(_STANDARD_ERROR, b'warning: found work that did not end within '
                  + f'{END_S:g} s of a signal; left it unfinished\n'.encode())

@@ -31,7 +31,7 @@ def matching_rows(expression: str, names: Sequence[str]) -> list[int]:
     Return the names that an expression matches as a whole.
 
     :param expression: POSIX Extended Regular Expression; ``''`` matches every name.
-    :param names: of any length.
+    :param names: names to match.
     :returns: indices of the names that match, ascending.
     :raises ConfigError: when the expression is invalid, is too long or takes too long, or when
         google-re2 is not installed.

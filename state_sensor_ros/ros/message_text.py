@@ -23,9 +23,9 @@ _INDENT, _SECONDS = '  ', ' s'
 
 def message_words(message: Any) -> str:  # noqa: ANN401
     """
-    Return the fields of a message, one a line, nested ones indented.
+    Return the fields of a message as text, one per line, nested ones indented.
 
-    :param message: of any type.
+    :param message: message of any type.
     """
     return '\n'.join(_lines_of(message, ''))
 
@@ -53,9 +53,8 @@ def csv_table(message: Any) -> tuple[list[str], list[list[str]]]:  # noqa: ANN40
     """
     Return the columns and the rows of a message.
 
-    :param message: of any type.
-    :returns: a row; of a message with an array of messages, such as ``actors``, a row for each
-        item of the first such array.
+    :param message: message of any type.
+    :returns: one row, or a row for each item of the first array of messages, such as ``actors``.
     """
     columns: dict[str, str] = {}
     items: Sequence[Any] = ()
@@ -76,7 +75,7 @@ def csv_table(message: Any) -> tuple[list[str], list[list[str]]]:  # noqa: ANN40
 
 def csv_text(rows: Sequence[Sequence[str]]) -> str:
     """
-    Return lines of CSV, the last one without its end.
+    Return lines of CSV, the last one without a line end.
 
     :param rows: cells.
     """

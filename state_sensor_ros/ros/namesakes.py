@@ -17,10 +17,10 @@ from rclpy.node import Node
 
 class Namesakes:
     """
-    Warn of other nodes with the name of a node: all topics then have the messages of both.
+    Warn of other nodes with the name of this one: both then publish on the same topics.
 
     :param node: the node that warns.
-    :param warn: called with one line, again when there are more of them.
+    :param warn: called with one line, and again if the number of such nodes grows.
     """
 
     def __init__(self, node: Node, warn: Callable[[str], None]) -> None:
@@ -28,7 +28,7 @@ class Namesakes:
         self._n_known = 1
 
     def search(self) -> None:
-        """Look for the nodes that are discovered now."""
+        """Compare the name with those of the nodes that are discovered now."""
         own = self._node.get_name(), self._node.get_namespace()
         n_nodes = self._node.get_node_names_and_namespaces().count(own)
         if n_nodes > self._n_known:

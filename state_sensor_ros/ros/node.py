@@ -76,8 +76,8 @@ class StateSensorNode(ManagedNode):
     """
     The State sensor of a simulator on ROS topics: doc/interface.md.
 
-    :ivar is_ending: whether the program ends; the simulator then often ends, too, and the loss of
-        its connection is not logged.
+    :ivar is_ending: returns whether the program is ending; the simulator then often ends as well,
+        so that the loss of its connection is not logged.
     :raises ConfigError: when a parameter given at start is wrong.
     """
 
@@ -89,7 +89,7 @@ class StateSensorNode(ManagedNode):
         self._sink: TopicSink | None = None
         self._stream: StreamThreads | None = None
         self._commanding: Commanding | None = None
-        # The last stopped stream: it may still be processing a frame.
+        # The stream that was stopped last; its thread may still process a frame.
         self._stopped: StreamThreads | None = None
         self._static_frame: StaticFrame | None = None
         self._input: Input | None = None
@@ -121,7 +121,7 @@ class StateSensorNode(ManagedNode):
     def recording(self) -> FileSource | None:
         """Return the recording, None while the node is not active or has another source."""
         source = None if self._stream is None else self._stream.source
-        # The class is imported only where a recording is played.
+        # The class is imported only if a recording is played.
         return cast('FileSource', source) if self.settings.source == FILE else None
 
     def steerable(self) -> SteerableSource | None:
@@ -135,15 +135,15 @@ class StateSensorNode(ManagedNode):
 
     def with_boxes(self, snapshot: Snapshot) -> Frame:
         """
-        Return the frame of a snapshot with boxes, which are decoded where no topic needs them.
+        Return the frame of a snapshot with boxes, which are decoded here if no topic needs them.
 
-        Its actors may be more than those of the snapshot, which tags select.
+        It may have more actors than the snapshot, whose actors are selected by tags.
 
         :param snapshot: the last frame.
         """
         if snapshot.frame.boxes is not None or self._input is None:
             return snapshot.frame
-        # A decoder of its own: that of the stream is used by another thread.
+        # A new decoder: the one of the stream is used by another thread.
         return decode_packet(self._input.new_decoder(), snapshot.packet)[0].frame
 
     @noting
@@ -269,13 +269,13 @@ class StateSensorNode(ManagedNode):
         return self.on_shutdown(state)
 
     def wake(self) -> None:
-        """Have the state of the stream logged within 0.2 s; from any thread."""
+        """Log the state of the stream within 0.2 s; from any thread."""
         # The node may have been destroyed.
         with suppress(InvalidHandle):
             self._waker.trigger()
 
     def _catch_up(self, pipeline: Pipeline, sink: TopicSink) -> bool:
-        """Do what follows a frame; called by the thread of the stream."""
+        """Do the deferred work after a frame; called by the thread of the stream."""
         commanding = self._commanding
         if commanding is not None:
             commanding.frame_arrived()
@@ -288,14 +288,14 @@ class StateSensorNode(ManagedNode):
             else (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9
 
     def _fail(self, error: BaseException) -> None:
-        """Note the exception that ended a thread: a defect, or the end of the context."""
+        """Keep the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
 
     def _stop(self) -> None:
         self._log_stream()
         commanding, self._commanding = self._commanding, None
         if commanding is not None:
-            # The ego brakes while there is a connection.
+            # First, while there is a connection: the ego brakes.
             commanding.close()
         stream, self._stream = self._stream, None
         if stream is not None:
@@ -317,7 +317,7 @@ class StateSensorNode(ManagedNode):
         gc.unfreeze()
 
     def _reconfigure(self, settings: Settings) -> None:
-        """Pass dynamic parameters on: they take effect between two frames, or at once."""
+        """Apply dynamic parameters between two frames, or at once."""
         if self._pipeline is not None:
             self._pipeline.reconfigure(settings)
         if self._stream is not None:
@@ -373,14 +373,14 @@ class StateSensorNode(ManagedNode):
 
 
 def add_playback(node: StateSensorNode) -> None:
-    """Add the parameters that control a recording to ``node``, where it plays one."""
+    """Add the parameters that control a recording to ``node`` if it plays one."""
     if node.settings.source == FILE:
         from state_sensor_ros.ros.playback import Playback
         Playback(node, node.recording)
 
 
 def add_services(node: StateSensorNode) -> None:
-    """Add the services of simulation_interfaces to ``node``, where that package is installed."""
+    """Add the services of simulation_interfaces to ``node`` if that package is installed."""
     if find_spec('simulation_interfaces') is not None:
         from state_sensor_ros.ros.simulation_services import SimulationServices
         SimulationServices(node, node.snapshot, node.steerable, node.with_boxes,

@@ -26,7 +26,7 @@ class NodeLog:
     """
     Throttled lines of the log of a node; from any thread.
 
-    :param logger: of the node.
+    :param logger: logger of the node.
     """
 
     def __init__(self, logger: RcutilsLogger) -> None:
@@ -37,8 +37,8 @@ class NodeLog:
         """
         Log a fault of the stream.
 
-        :param kind: of the fault; another one of it within a second is not logged.
-        :param text: of the line.
+        :param kind: kind of the fault; it is logged at most once per second.
+        :param text: one line.
         """
         if self._may_log(kind):
             self._logger.log(one_line(text), LoggingSeverity.WARN)
@@ -47,7 +47,7 @@ class NodeLog:
         """
         Log an unexpected exception with its traceback.
 
-        :param error: as it was caught.
+        :param error: the exception.
         """
         if self._may_log('defect'):
             lines = ''.join(traceback.format_exception(error)).splitlines()

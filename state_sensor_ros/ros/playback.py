@@ -39,7 +39,7 @@ class Playback:
     def __init__(self, node: Node, source: Callable[[], FileSource | None]) -> None:
         self._source = source
         for name, (default, help_) in _HELP.items():
-            # rclpy shows values given at start as those of declared parameters only.
+            # rclpy has no public access to values given at start before they are declared.
             given = node._parameter_overrides.get(name)
             if given is not None and given.value != default:
                 raise ConfigError(name, f'{given.value!r} at start', 'a change while it plays')
@@ -49,7 +49,7 @@ class Playback:
         node.add_post_set_parameters_callback(self._apply)
 
     def _check(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Refuse values that are out of range, and all while the node is not active."""
+        """Refuse values that are out of range, and all values while the node is not active."""
         ours = {each.name: each.value for each in parameters if each.name in _HELP}
         reason = ''
         if ours and self._source() is None:

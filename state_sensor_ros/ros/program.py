@@ -29,7 +29,7 @@ from state_sensor_ros.simulators.simulator_list import schema_of, simulator_name
 from state_sensor_ros.version import __version__
 
 PROGRAM = 'state_sensor_node'
-# Period of the check for signals. Each is a turn of the executor, which takes 0.7 ms of CPU.
+# Period of the check for signals. Each check is a turn of the executor, 0.7 ms of CPU.
 _SIGNAL_PERIOD_S = 0.25
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
@@ -104,7 +104,7 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
         return list(remove_ros_args(words)[1:])
     except RuntimeError as error:
-        # The rest of the text is a place in the sources of rcl.
+        # The rest of the text is a position in the source code of rcl.
         found = str(error).partition(', at /')[0].removeprefix('failed to initialize rcl: ')
         raise ConfigError('ROS arguments', found.strip(), 'such as -p NAME:=VALUE') from error
 

@@ -68,7 +68,7 @@ from state_sensor_ros.pipeline.source import SteerableSource
 from state_sensor_ros.ros.entity_filter import matching_rows
 from state_sensor_ros.topics.tables import NS_PER_S
 
-# Features of any source, and those of one that can be held.
+# Features of any source, and further ones of a source that can be held.
 _FEATURES = (
     SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
     SimulatorFeatures.ENTITY_BOUNDS, SimulatorFeatures.ENTITY_BOUNDS_BOX,
@@ -240,7 +240,7 @@ class SimulationServices:
 
     def _passing(self, snapshot: Snapshot, filters: EntityFilters,
                  rows: Iterable[int]) -> Iterator[tuple[int, str]]:
-        """Yield row and name of each of ``rows`` with the tags and categories of ``filters``."""
+        """Yield row and name of the entities with the tags and categories of ``filters``."""
         categories = {each.category for each in filters.categories}
         tags = {tag.lower() for tag in filters.tags.tags}
         have_passing_tags = tags.issubset \
@@ -290,7 +290,7 @@ def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
     """
     Return the test whether a box overlaps bounds in the global frame, None without bounds.
 
-    :raises ConfigError: where the points do not make bounds of the type.
+    :raises ConfigError: if the points are not bounds of the type.
     """
     if bounds.type == Bounds.TYPE_EMPTY and not bounds.points:
         return None
@@ -328,7 +328,7 @@ def _result(code: int, text: str = '') -> Result:
 
 
 def _done(*actions: Callable[[], None]) -> Result:
-    """Do what is requested of a source, and return the result."""
+    """Run the requested actions of a source, and return the result."""
     try:
         for action in actions:
             action()

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The transforms on /tf_static, sent by tf2_ros where it is installed."""
+"""The transforms on /tf_static, sent by tf2_ros if it is installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StaticFrame:
     """
     Publish static transforms once, latched.
 
-    :param node: owns the publisher.
+    :param node: owner of the publisher.
     :param data: serialised TFMessage.
     """
 

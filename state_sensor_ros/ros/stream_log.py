@@ -31,9 +31,9 @@ from state_sensor_ros.pipeline.source import Health, SourceState
 
 # The rate is measured over this time after the first frame.
 _RATE_S = 1.0
-# A silence after the connect that is worth a line.
+# A silence after the connect that is logged.
 _SILENCE_S = 3.0
-# What to check where the source does not know better.
+# Advice for a source without more specific advice.
 _SILENCE = ('the port is open and sends nothing; check that the port is that of the sensor, that '
             'the sensor is configured (parameters control_port, config_file), and that the '
             'simulation is running')
@@ -50,7 +50,7 @@ class StreamLog:
     :param max_actor_topics: named in the line about actors without topics.
     :param log: called with each line that is not a warning.
     :param warn: called with each warning.
-    :param counters: at the start of the stream; they may continue those of an earlier one.
+    :param counters: counters at the start of the stream, which may continue earlier ones.
     """
 
     def __init__(self, source: str, max_actor_topics: int, log: Callable[[str], None],
@@ -72,11 +72,11 @@ class StreamLog:
         """
         Write the lines that have become due; called several times a second.
 
-        :param now_s: of a steady clock.
-        :param health: of the source.
-        :param counters: of the pipeline.
+        :param now_s: time of a steady clock.
+        :param health: health of the source.
+        :param counters: counters of the pipeline.
         """
-        # First: from here on the counters of an ended recording stay as they are.
+        # Read first: afterwards the counters of an ended recording do not change.
         has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0
         n_frames = counters.n_published - self._n_before
         if self._connected_s is None and health.n_connects:
@@ -89,7 +89,7 @@ class StreamLog:
             elapsed_s = now_s - self._first_frame[0]
             n_more = n_frames - self._first_frame[1]
             if health.state in _VERBS and (elapsed_s >= _RATE_S or has_ended):
-                # Three digits, without an exponent; none where part of the time is after the end.
+                # Three digits, without an exponent; no rate if part of the time is after the end.
                 is_playing = health.state is not SourceState.ENDED
                 rate_hz = float(f'{n_more / elapsed_s:.3g}') if is_playing else 0.0
                 rate = f'{rate_hz:g} Hz, ' if rate_hz else ''
@@ -103,7 +103,7 @@ class StreamLog:
             self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s: '
                         f'{health.silence or _SILENCE}', is_warning=True)
         if has_ended:
-            # A live stream says why it has ended.
+            # A live stream has a reason for its end.
             what = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
             self._write('end', f'{what} {self._source}: {counted(n_frames, "frame")} published')
 

@@ -52,10 +52,10 @@ class TopicSink:
     """
     Publish on topics of ``node``.
 
-    :param node: owns the publishers.
-    :param actor_qos: replaces reliability and depth of the topics of single actors.
-    :param fixed: topics that exist as long as the sink; their QoS can be overridden by the
-        parameters ``qos_overrides.*``.
+    :param node: owner of the publishers.
+    :param actor_qos: QoS of the topics of single actors, instead of their own.
+    :param fixed: topics that exist as long as the sink; the parameters ``qos_overrides.*`` can
+        override their QoS.
     """
 
     def __init__(self, node: Node, fixed: Iterable[Topic], actor_qos: Qos) -> None:
@@ -79,7 +79,7 @@ class TopicSink:
         """
         Create a publisher for those of ``topics`` without one.
 
-        For those of actors, :meth:`catch_up` does it.
+        For topics of actors, :meth:`catch_up` does it.
         """
         with self._lock:
             if self._is_closed:
@@ -158,7 +158,7 @@ class TopicSink:
         self._next_scan_ns = time.monotonic_ns() + _SCAN_PERIOD_NS
         demand = Demand.of([opened.topic for opened in self._open.values()
                             if opened.count_subscriptions()])
-        # Keep the object where it is equal: the comparison for each frame is then fast.
+        # Keep an equal object: the comparison for each frame is then fast.
         if demand != self._demand:
             self._demand = demand
 

@@ -29,7 +29,7 @@ def noting(transition: _Transition[_Node]) -> _Transition[_Node]:
     Store the exception of a transition in the node: rclpy only logs it.
 
     :param transition: method of the node.
-    :returns: a method that fails where ``transition`` raises StateSensorError.
+    :returns: a method that returns FAILURE if ``transition`` raises StateSensorError.
     """
     @wraps(transition)
     def noted(self: _Node, state: LifecycleState) -> TransitionCallbackReturn:
@@ -51,11 +51,11 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
     """
     A node whose transitions are marked with :func:`noting`.
 
-    :param name: of the node, where it is not remapped.
-    :ivar default_name: that name, which errors begin with.
+    :param name: name of the node unless it is remapped.
+    :ivar default_name: that name, with which errors begin.
     :ivar failure: the unexpected exception of a transition or a thread, None for none.
     :ivar refusal: the reason why the last transition was refused, None for none.
-    :ivar is_starting: whether the program makes the transitions, and prints a refusal itself.
+    :ivar is_starting: whether the program itself requests the transitions, and prints a refusal.
     """
 
     def __init__(self, name: str) -> None:
@@ -68,7 +68,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 
     def shut_down(self) -> None:
         """Go to the state finalized, from any state."""
-        # rclpy raises it in that state, where `ros2 lifecycle set` may have put the node.
+        # rclpy raises it if the node is already finalized, such as by `ros2 lifecycle set`.
         with suppress(RuntimeError):
             self.trigger_shutdown()
 

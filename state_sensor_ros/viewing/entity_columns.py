@@ -29,7 +29,8 @@ class Timelines:
     def __init__(self) -> None:
         self._game_times_ns: list[int] = []
         self._numbers: list[int] = []
-        # Of all frames, which most entities need: a quarter of the time of a frame sent alone.
+        # Columns of all frames, kept because most entities need them: to make them again took a
+        # quarter of the time of a frame that is sent alone.
         self._columns: list[rr.TimeColumn] = []
 
     def add(self, game_time_ns: int, number: int) -> None:
@@ -37,7 +38,7 @@ class Timelines:
         Append a frame.
 
         :param game_time_ns: ns.
-        :param number: of the frame, from 0.
+        :param number: number of the frame, from 0.
         """
         self._columns = []
         self._game_times_ns.append(game_time_ns)
@@ -51,7 +52,7 @@ class Timelines:
         """
         Return the times of frames.
 
-        :param rows: frames, by their place among those that were not sent yet; None for all.
+        :param rows: indices of frames among those that were not sent yet; None for all.
         """
         if rows is not None:
             return self._columns_of(rows)
@@ -72,9 +73,9 @@ class Timelines:
 
 class Instances:
     """
-    The instances that an entity has in each frame: numbers, and a label for each.
+    The instances of an entity in each frame: numbers and a label for each.
 
-    :ivar is_known: whether a frame had any so far; before that, nothing is sent.
+    :ivar is_known: whether any frame had an instance so far; before that, nothing is sent.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,7 @@ class Instances:
         Append the instances of a frame.
 
         :param labels: K texts.
-        :param arrays: (K, …) each, the same number of them for each frame.
+        :param arrays: numbers, (K, …) each; each frame has the same number of arrays.
         """
         self.is_known = self.is_known or len(arrays[0]) > 0
         self._arrays.append(tuple(array.astype(np.float32) for array in arrays))

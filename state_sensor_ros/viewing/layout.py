@@ -31,18 +31,18 @@ TRAIL_S = 5.0
 _VIEWS = {'Speed (m/s)': (SPEED,), 'Acceleration (m/s²)': (ACCELERATION,),
           'Steering (+ = left)': (STEERING, STEERING_ANGLE), 'Lane': (LANE,)}
 _GROUND, _GRID = [31, 41, 51], [62, 76, 89]
-# From the ego to the eye, axes of the global frame.
+# Vector from the ego to the eye, m, axes of the global frame.
 _EYE_M = (-25.0, -18.0, 18.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
     """
-    What there is to show.
+    The content that the layout has views for.
 
-    ``start_xyz`` m, where the ego is first, None without an ego; ``plots`` names of those that
-    have a number; ``cameras`` names of images; ``has_notes``; ``is_live`` whether the newest frame
-    is shown.
+    ``start_xyz`` first position of the ego, m, None without an ego; ``plots`` names of the plots
+    that have a number; ``cameras`` names of the images; ``has_notes`` whether there is text;
+    ``is_live`` whether the viewer follows the newest frame.
     """
 
     start_xyz: tuple[float, ...] | None
@@ -54,9 +54,9 @@ class Content:
 
 def layout(content: Content) -> rrb.Blueprint:
     """
-    Return the layout: left the scene, right the rest.
+    Return the layout: the scene on the left, the other views on the right.
 
-    :param content: what there is to show.
+    :param content: content of the recording or stream.
     """
     plots = [rrb.TimeSeriesView(
         origin='plots', contents=[f'$origin/{name}' for name in names], name=title,

@@ -10,8 +10,8 @@
 The page of the viewer, which may connect to this machine only.
 
 The page that the viewer serves reports its use, looks for newer versions and loads fonts from
-other machines, and has no option against it. This server passes the page on with a content
-security policy, by which a browser refuses all of that.
+other machines, and has no option to prevent it. This server forwards the page with a content
+security policy that makes the browser refuse all of that.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class PageServer:
     Serves the page until it is closed.
 
     :param host: address of this machine.
-    :param page_port: of the page of the viewer.
-    :param data_port: from which the page gets what it shows.
-    :ivar address: of the page.
+    :param page_port: port on which the viewer serves its page.
+    :param data_port: port from which the page reads its data.
+    :ivar address: URL of the page.
     """
 
     def __init__(self, host: str, page_port: int, data_port: int) -> None:
@@ -42,7 +42,7 @@ class PageServer:
         policy = _POLICY.format(data=f'http://{host}:{data_port}')
 
         class Handler(BaseHTTPRequestHandler):
-            """Passes one request on."""
+            """Forwards one request."""
 
             def do_GET(self) -> None:
                 """Reply with the page, or a file of it, and the policy."""
@@ -52,7 +52,7 @@ class PageServer:
                 """Print nothing."""
 
         self._server = ThreadingHTTPServer((host, 0), Handler)
-        # A closed page must not hold the program.
+        # A thread that serves a closed page must not keep the program running.
         self._server.daemon_threads = True
         self.address = (f'http://{host}:{self._server.server_port}/?url=rerun%2Bhttp%3A%2F%2F'
                         f'{host}%3A{data_port}%2Fproxy')
@@ -68,8 +68,8 @@ def _pass_on(handler: BaseHTTPRequestHandler, source: str, policy: str) -> None:
     """
     Reply to a request with the reply of the viewer.
 
-    :param handler: of the request.
-    :param source: address of the page of the viewer.
+    :param handler: handler of the request.
+    :param source: URL of the viewer's page.
     :param policy: content security policy.
     """
     try:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The time of the viewer: one that goes on where a simulator is restarted."""
+"""The time of the viewer, which continues when a simulator is restarted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import math
 from state_sensor_ros.frame import Frame
 
 _NS_PER_S = 1_000_000_000
-# Between the last frame of a run and the first one of the next.
+# Time between the last frame of a run and the first frame of the next.
 PAUSE_NS = _NS_PER_S
 
 
 class RunClock:
     """
-    Game time, continued over restarts: a second after the last frame the next run begins.
+    Game time, continued over restarts: the next run begins a second after the last frame.
 
     :ivar n_runs: number of runs so far.
-    :ivar offset_ns: what is added to the game time of this run, ns.
+    :ivar offset_ns: offset from the game time of this run to the time of the viewer, ns.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class RunClock:
         """
         Return the time of a frame, ns.
 
-        :param frame: without a ``game_time`` it has the time of the frame before.
+        :param frame: next frame; without a ``game_time`` it gets the time of the frame before.
         """
         if math.isnan(frame.game_time):
             return self._now_ns

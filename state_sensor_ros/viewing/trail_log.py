@@ -18,12 +18,12 @@ from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.viewing.entity_columns import Instances, Timelines
 
 TRAILS, EGO_TRAIL = 'world/trails', 'world/ego_trail'
-# A shorter way is not drawn, a longer one is a jump.
+# A shorter step is not drawn; a longer one is a jump.
 _SHORTEST_M, _LONGEST_M = 0.005, 25.0
 
 
 class TrailLog:
-    """Collects the ways of the actors over frames."""
+    """Collects the steps of the actors from frame to frame."""
 
     def __init__(self) -> None:
         self._ways = {TRAILS: Instances(), EGO_TRAIL: Instances()}
@@ -35,9 +35,9 @@ class TrailLog:
         """
         Append a frame.
 
-        :param frame: with N actors.
+        :param frame: frame with N actors.
         :param are_drawn: (N,) bool, actors with a pose that can be drawn.
-        :param ego: row of the ego, None for none.
+        :param ego: row of the ego, None without an ego.
         """
         before, now = self._same_actors(frame.names)
         ways = np.stack((self._last_position_xyz[before], frame.position_xyz[now]), axis=1)
@@ -51,12 +51,12 @@ class TrailLog:
         self._last_position_xyz = frame.position_xyz
 
     def begin_run(self) -> None:
-        """Forget where the actors were: the next frame is the first one of a run."""
+        """Remove the last positions: the next frame is the first one of a run."""
         self._last_names, self._last_rows = (), {}
         self._last_position_xyz = np.zeros((0, 3))
 
     def _same_actors(self, names: tuple[str, ...]) -> tuple[Rows, Rows]:
-        """Return the rows of the actors of both frames: in the last one, in this one."""
+        """Return the rows of the actors that the last frame and this one share, in both."""
         if names == self._last_names:
             same = np.arange(len(names))
             return same, same
@@ -69,9 +69,10 @@ class TrailLog:
 
     def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
         """
-        Send what was collected, and forget it.
+        Send the collected steps, and remove them.
 
-        :param timelines: with the same frames.
+        :param stream: connected to the viewer or a file.
+        :param timelines: times of the same frames.
         """
         for entity, ways in self._ways.items():
             if ways.is_known:
@@ -82,5 +83,5 @@ class TrailLog:
 
 
 def _strips(ways: npt.NDArray[np.float32]) -> npt.NDArray[np.float32] | list[list[float]]:
-    """Return lines as the viewer takes them: (K, 2, 3), of none an empty list."""
+    """Return lines, (K, 2, 3), as Rerun takes them: no lines are an empty list."""
     return ways if len(ways) else []

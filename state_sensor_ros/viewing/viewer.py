@@ -31,7 +31,7 @@ _HOST = '127.0.0.1'
 # The viewer starts in a second or two; a busy machine takes longer.
 _START_S, _SETTLED_S, _POLL_S = 30.0, 0.5, 0.05
 _STOP_S, _REPLY_S = 1.0, 10.0
-# Of Linux: runs a program that gets a signal when its parent ends.
+# Program of Linux: runs another one that gets a signal when its parent ends.
 _SETPRIV = 'setpriv'
 # A recording that is served is kept in memory as a whole.
 _SERVER_MEMORY = '50%'
@@ -41,8 +41,8 @@ class Viewer:
     """
     A viewer: its window, or the server of its page.
 
-    :param port: on which it takes what is shown; None for a free one, of a window the usual one.
-    :param is_page: whether it is a page.
+    :param port: port on which it receives data; None for a free one (page) or DEFAULT_PORT.
+    :param is_page: whether it serves a page instead of opening a window.
     """
 
     def __init__(self, port: int | None, *, is_page: bool) -> None:
@@ -51,8 +51,8 @@ class Viewer:
         self._page: PageServer | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         page = ['--serve-web', '--web-viewer-port', str(self._page_port)] if is_page else []
-        # The window outlives this process. The server of a page ends with it, even if it is
-        # killed.
+        # The window stays open after this process has ended. The server of a page ends with this
+        # process, even if that is killed.
         tied = [_SETPRIV, '--pdeathsig', 'TERM'] if is_page and shutil.which(_SETPRIV) else []
         self._process = subprocess.Popen(
             [*tied, str(_executable()), '--bind', _HOST, '--port', str(self._port),
@@ -70,6 +70,7 @@ class Viewer:
         """
         Connect a stream when the viewer has started.
 
+        :param stream: not yet connected.
         :raises TransportError: if it ends, or does not start in time.
         """
         end_s = time.monotonic() + _START_S
@@ -81,7 +82,7 @@ class Viewer:
         try:
             _connect(stream, self._port)
         finally:
-            # A window without a display listens for a moment before it ends.
+            # Without a display, the program of the window listens for a moment before it ends.
             with suppress(subprocess.TimeoutExpired):
                 if self._process.wait(_SETTLED_S):
                     raise self._failure()
@@ -95,13 +96,13 @@ class Viewer:
                               '--web serves the viewer to a browser, --save OUT.rrd writes a file')
 
     def serve_page(self) -> str:
-        """Serve the page to browsers of this machine; return its address."""
+        """Serve the page to browsers of this machine; return its URL."""
         self._page = PageServer(_HOST, self._page_port, self._port)
         return self._page.address
 
     def wait(self) -> None:
         """
-        Return when the viewer has ended.
+        Wait until the viewer has ended.
 
         :raises TransportError: if it failed.
         """
@@ -122,10 +123,11 @@ class Viewer:
 
 def connect_to_open(stream: rr.RecordingStream, port: int) -> None:
     """
-    Connect a stream to a viewer that is open.
+    Connect a stream to a viewer that is already open.
 
-    :param port: of the viewer.
-    :raises TransportError: if there is none.
+    :param stream: not yet connected.
+    :param port: port of the viewer.
+    :raises TransportError: if no viewer listens on it.
     """
     if not is_listening(_HOST, port):
         raise TransportError(f'{_HOST}:{port}', 'no viewer', 'one that is open; without '
@@ -141,7 +143,7 @@ def _connect(stream: rr.RecordingStream, port: int) -> None:
     """
     stream.connect_grpc(f'rerun+http://{_HOST}:{port}/proxy')
     try:
-        # Something to send: a flush of nothing succeeds.
+        # Send something first: a flush of nothing succeeds.
         stream.log('world', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True, strict=True)
         stream.flush(timeout_sec=_REPLY_S)
     except RuntimeError as error:
@@ -150,12 +152,12 @@ def _connect(stream: rr.RecordingStream, port: int) -> None:
 
 
 def _environment() -> dict[str, str]:
-    # The viewer sends reports of its use unless CI is set; RUST_LOG is the level of its log.
+    # The viewer sends usage reports unless CI is set; RUST_LOG is its log level.
     return {**os.environ, 'CI': '1', 'RUST_LOG': 'error', 'NO_COLOR': '1',
             'RERUN_APP_ONLY': 'true'}
 
 
 def _executable() -> Path:
-    """Return the program of the viewer, which comes with its library."""
+    """Return the path of the viewer's program, which its library contains."""
     folder = Path(rerun_cli.__file__).parent
     return folder / ('rerun.exe' if sys.platform == 'win32' else 'rerun')
