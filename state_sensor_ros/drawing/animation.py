@@ -70,7 +70,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
     :param title: heading, such as the name of the recording.
     :param coloring: ``speed`` or ``actor``.
     :param at_s: time at which it begins, s since the first frame; None for the start.
-    :param names: whether it begins with the names of actors.
+    :param names: whether the names of actors are shown at the beginning.
     """
     figure, moving = map_figure(scene, coloring)
     data: Json = {
@@ -144,7 +144,7 @@ def _page_key(scene: Scene, coloring: str) -> str:
     if scene.lane_changes:
         marks.add(Mark.LANE_CHANGE)
     if Mark.EGO in marks:
-        # One entry.
+        # One entry for both.
         marks.discard(Mark.EGO_TRACK)
     if coloring == BY_SPEED:
         if has_unknown_speed(scene, np.arange(len(scene.actor))):

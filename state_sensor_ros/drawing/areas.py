@@ -21,7 +21,7 @@ from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.wording import part_of, seconds
 from state_sensor_ros.frame import Bools, Floats, Rows
 
-# Shown around all tracks: m at each side, and a fraction of their extent.
+# Margin around all tracks: m at each side, and a fraction of their extent.
 _MARGIN_M, _MARGIN = 8.0, 0.04
 # Static objects are shown if the extents become at most this many times as large.
 _MAX_GROWTH = 1.5
@@ -53,12 +53,12 @@ class Area:
         return self.y - self.height / 2, self.y + self.height / 2
 
     def filling(self, aspect: float) -> Area:
-        """Return it extended in one direction until height / width is ``aspect``."""
+        """Return the area extended in one direction until height / width is ``aspect``."""
         return Area(self.x, self.y, max(self.width, self.height / aspect),
                     max(self.height, self.width * aspect))
 
     def within(self, other: Area) -> Area:
-        """Return it shrunk and moved until ``other`` contains it."""
+        """Return the area shrunk and moved until ``other`` contains it."""
         width, height = min(self.width, other.width), min(self.height, other.height)
         return Area(
             float(np.clip(self.x, other.x_range[0] + width / 2, other.x_range[1] - width / 2)),
@@ -82,9 +82,9 @@ def data_area(scene: Scene) -> Area:
     """
     Return the area of the tracks with a margin around them.
 
-    Static objects are in it if they are near; it is that of all actors if none moves.
+    It contains static objects that are near, and all actors if none moves.
 
-    :param scene: with all samples.
+    :param scene: the recording.
     """
     drawn = scene.tracks
     everything = extent(drawn.position_xy)
@@ -115,9 +115,9 @@ def close_up(scene: Scene, instant: int, area: Area, aspect: float) -> Area | No
     Return the surroundings of the ego, else of the vehicle with the most others around it.
 
     :param instant: index of the instant.
-    :param area: of the data; the close-up is inside it.
+    :param area: area of the data, which contains the close-up.
     :param aspect: height / width.
-    :returns: None where it would show fewer than two actors.
+    :returns: None if it would show fewer than two actors.
     """
     samples = scene.samples_at(instant)
     actor = scene.actor[samples]
@@ -144,7 +144,7 @@ def _centre(position_xy: Floats, is_ego: Bools,
 
 
 def _most_neighbours(position_xy: Floats) -> int:
-    """Return the point with the most others that a close-up around it shows."""
+    """Return the index of the point around which a close-up shows the most other points."""
     numbers = [np.count_nonzero((np.abs(position_xy - point) < CLOSE_UP_M / 2).all(axis=1))
                for point in position_xy]
     return int(np.argmax(numbers))
@@ -169,7 +169,7 @@ def not_shown(scene: Scene, instant: int, area: Area) -> list[str]:
     Return how many of the counted actors are not on the map, as texts.
 
     :param instant: index of the instant.
-    :param area: that the map shows.
+    :param area: area that the map shows.
     """
     samples = scene.samples_at(instant)
     present = scene.actor[samples]
@@ -180,7 +180,7 @@ def not_shown(scene: Scene, instant: int, area: Area) -> list[str]:
 
 
 def _parts(scene: Scene, actors: Rows, where: str) -> list[str]:
-    """Return the numbers of ``actors`` of each kind, of all of that kind."""
+    """Return how many of all actors of each kind are ``actors``, as texts."""
     size = len(kinds.KIND_NAMES)
     parts, numbers = (np.bincount(of, minlength=size).tolist()
                       for of in (scene.kind[actors], scene.kind))

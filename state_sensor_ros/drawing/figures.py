@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The two plotly figures of an animation, a map and a strip of speeds, with all that does not move.
+The two plotly figures of an animation, a map and a strip of speeds, without the moving actors.
 
 The traces of the map that move are empty; the player fills them (:class:`MovingTraces`).
 """
@@ -41,15 +41,15 @@ _LANE_M = 3.5
 
 # Zoom and image only: nothing that sends data, selects or edits.
 TOOLBAR = [['zoomIn2d', 'zoomOut2d', 'resetScale2d'], ['toImage']]
-# Above the map, for the toolbar, pixels.
+# Margin above the map, for the toolbar, pixels.
 _TOOLBAR_PX = 32
-# Left and right of both figures, pixels; the player computes times from these.
+# Margins left and right of both figures, pixels; the player computes times from these.
 _LEFT_PX, _RIGHT_PX = 66, 16
-# Around names.
+# Shadow around names.
 _HALO = ', '.join(['0 0 2px white'] * 4)
-# Of names.
+# Font of names.
 NAME_FAMILY, NAME_PX = 'Open Sans, verdana, arial, sans-serif', 10
-# The lines of tracks but the ego's.
+# Colour of tracks other than the ego's.
 TRACK = '#b8c1cc'
 
 
@@ -59,7 +59,7 @@ class MovingTraces:
     Indices of the traces of the map that the player fills.
 
     ``classes`` fills of footprints, one trace for each of :func:`class_colors`; ``outlines`` of
-    boxes, ``assumed`` outlines of actors without a box; ``fronts`` arrow heads; ``points`` dots
+    boxes; ``assumed`` outlines of actors without a box; ``fronts`` arrow heads; ``points`` dots
     and symbols, with the texts that are shown on hovering; ``labels`` names and numbers;
     ``changes`` arrows to the neighbouring lane at the begin of lane changes.
     """
@@ -82,7 +82,7 @@ def config() -> dict[str, object]:
 
 def class_colors(coloring: str) -> list[str]:
     """
-    Return the colours of footprints: those of the scale, then unknown speed, object, ego.
+    Return the colours of footprints: the scale, then unknown speed, object, ego.
 
     :param coloring: one of ``colorings.COLORINGS``.
     :returns: as ``#rrggbb``.
@@ -97,7 +97,7 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     Return the map without actors, and the traces that show the actors.
 
     :param scene: the recording.
-    :param coloring: of the vehicles, one of ``colorings.COLORINGS``.
+    :param coloring: colours of the vehicles, one of ``colorings.COLORINGS``.
     """
     figure = go.Figure()
     x, y = scene.tracks.position_xy.T
@@ -127,7 +127,7 @@ def _add_roads(figure: go.Figure, scene: Scene) -> None:
     """Add the lanes of the map, one trace for each colour."""
     for outlines, color in zip(bands_of(scene.map_lines), inks.ROADS, strict=True):
         if outlines:
-            # A gap between two of them; each is closed.
+            # Closed outlines, with NaN between two of them.
             x, y = np.concatenate([
                 np.concatenate((outline, outline[:1], [[np.nan, np.nan]]))
                 for outline in outlines])[:-1].astype(np.float32).T
@@ -195,7 +195,7 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
 
 def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: tracks.Values,
                vertical: tracks.Values, color: str, width: float, opacity: float = 1.0) -> None:
-    """Add the lines of the actors ``chosen`` (A,) as one trace; coordinates of all V vertices."""
+    """Add the lines of the actors ``chosen`` (A,) as one trace, from coordinates of V vertices."""
     lines = tracks.polylines(scene.tracks, chosen)
     x, y = (tracks.along(values, lines).astype(np.float32) for values in (horizontal, vertical))
     figure.add_scatter(

@@ -10,7 +10,7 @@
 Write a scene as a film: a GIF, or an MP4.
 
 The page is drawn once; for each picture of the film, the map and the time are drawn on it. The map
-follows the ego where footprints would be too small to be seen otherwise.
+follows the ego if footprints would be too small otherwise.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Pixels = npt.NDArray[np.uint8]
 GIF_HZ, MP4_HZ = 10, 20
 # A longer recording is played faster.
 _LONGEST_S = 60.0
-# Time that a film shows the begin of a lane change.
+# Time for which a film shows the begin of a lane change.
 _CHANGE_S = 3.0
-# More names in a view are not drawn.
+# A view with more actors has no names.
 _MAX_NAMED = 40
 
 
@@ -50,12 +50,12 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
     Write ``scene`` as an animated GIF that plays in a loop.
 
     :param handle: open for writing.
-    :raises ConfigError: where the page is too small for what is on it.
+    :raises ConfigError: if the page is too small for its content.
     """
     from PIL import Image
     pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ))
     begin = next(pictures)
-    # One palette, so that what stands still has one colour. It has the colours of few pixels, too.
+    # One palette, so that what stands still keeps its colour; it includes colours of few pixels.
     own = bytes(channel for color in inks.MARKS for channel in bytes.fromhex(color[1:]))
     common = begin.quantize(256 - len(inks.MARKS), dither=Image.Dither.NONE).getpalette() or []
     colors = Image.new('P', (1, 1))
@@ -71,10 +71,10 @@ def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
     Write ``scene`` as an MP4, H.264.
 
     :param handle: open for writing.
-    :raises ConfigError: where the page is too small for what is on it.
+    :raises ConfigError: if the page is too small for its content.
     """
     import av
-    # A pipe cannot be rewound to write the index.
+    # A pipe cannot be rewound, so that the index is written in fragments.
     options = {} if handle.seekable() else {'movflags': 'frag_keyframe+empty_moov'}
     pictures = film(scene, style, MP4_HZ)
     first = _even(next(pictures))
@@ -90,7 +90,7 @@ def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
 
 
 def _even(pixels: Pixels) -> Pixels:
-    """Return a picture with an even number of rows and columns, as H.264 needs it."""
+    """Return a picture with an even number of rows and columns, which H.264 needs."""
     height, width = pixels.shape[:2]
     return np.ascontiguousarray(pixels[:height // 2 * 2, :width // 2 * 2])
 
@@ -100,8 +100,8 @@ def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Iterator[Pixels]:
     Draw the pictures of a film.
 
     :param rate_hz: pictures per second.
-    :returns: (height, width, 3) each; at least one.
-    :raises ConfigError: where the page is too small for what is on it.
+    :returns: at least one picture, (height, width, 3) each.
+    :raises ConfigError: if the page is too small for its content.
     """
     pace = math.ceil(scene.duration_s / _LONGEST_S) or 1
     n_pictures = 1 + math.floor(scene.duration_s / pace * rate_hz + 1e-6)
@@ -124,7 +124,7 @@ class _Screen:
         self._ego_xy: tuple[float, float] | None = None
         self._kept: dict[int, Direction] = {}
         axes = page.whole
-        # Beside the scale, where no data is.
+        # Beside the scale, outside the map.
         self._clock = axes.text(
             0.0, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
             ha='left', va='baseline', fontsize='large', fontweight='bold')
@@ -133,7 +133,7 @@ class _Screen:
         # matplotlib has no types for the canvas.
         canvas: Any = page.figure.canvas
         self._canvas = canvas
-        # The scale below the map is not part of what moves, unless the map changes its scale.
+        # The scale bar is drawn once, unless the map changes its scale.
         for artist in (*axes.texts, *axes.patches):
             if artist.get_gid() == layers.SCALE_GID and self._follows:
                 artist.remove()
@@ -166,7 +166,7 @@ class _Screen:
         return pixels
 
     def _view(self, instant: int) -> Map:
-        """Return the whole map, or the surroundings of the ego, where it was last."""
+        """Return the whole map, or the surroundings of the ego's last position."""
         scene, whole = self._scene, self._page.view
         if not self._follows:
             return whole

@@ -16,7 +16,7 @@ from matplotlib.font_manager import FontEntry, fontManager, get_font
 
 # Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
 DEFAULT_FAMILY = 'DejaVu Sans'
-# Part of matplotlib 3.11; has a sign of the script instead of each character.
+# Part of matplotlib 3.11; has a symbol of the script instead of each character.
 _LAST_RESORT = 'Last Resort'
 _PLAIN = ('normal', '400', 'regular', '350')
 

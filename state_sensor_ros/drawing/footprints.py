@@ -17,7 +17,7 @@ from state_sensor_ros.frame import Floats, Frame, Rows
 from state_sensor_ros.rotations import global_from_body, plane_rotations, rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS
 
-# Length and width (m) of an actor of no class without a box: a cone.
+# Length and width (m) of an actor without a class and without a box: a cone.
 CONE_M = (0.5, 0.5)
 CAR_LENGTH_M = DEFAULTS.default_sizes[3 * CAR]
 # Positions (m), sizes (m) and speeds (m/s) beyond this are invalid and not drawn.
@@ -30,7 +30,7 @@ def default_footprint(actor_class: int) -> Floats:
     """
     Return the footprint of an actor without a box.
 
-    :param actor_class: index in CLASSES, whose usual size counts; CONE_M if UNKNOWN.
+    :param actor_class: index in CLASSES, which gives the usual size; CONE_M if UNKNOWN.
     :returns: (4, 2) float64, m, x (forward) and y (left) in the axes of the actor, of the corners
         front left, front right, rear right, rear left.
     """
@@ -43,7 +43,7 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     """
     Return the footprints of the actors' largest boxes.
 
-    :param frame: in SI units and REP-103 axes; its boxes may be None.
+    :param frame: frame in SI units and REP-103 axes; its boxes may be None.
     :returns: (K,) int64 rows of the actors that have a box, ascending, and (K, 4, 2) float64,
         metres, corners as in :func:`default_footprint`.
     """
@@ -75,7 +75,7 @@ def _half_edges_xy(orientation_xyzw: Floats, size_xyz: Floats) -> Floats:
     """
     Return the two half edges that span a box's footprint: (K, 2, 2), m, global x and y.
 
-    The axis of the box that points up is left out; which one it is differs between simulators.
+    The axis that points up is left out; it is not the same axis in all simulators.
     """
     with np.errstate(invalid='ignore'):
         axes = global_from_body(orientation_xyzw).transpose(0, 2, 1)

@@ -12,7 +12,7 @@ INK = '#1f2933'
 QUIET = '#7b8794'
 GROUND = '#f5f7fa'
 FAINT = '#cbd2d9'
-# Lanes of the map: other ones, those of vehicles, and mere lines.
+# Lanes of the map: other lanes, lanes for vehicles, and mere lines.
 ROADS = '#ebeef2', '#dde3e9', '#b3bdc7'
 EGO = '#d6336c'
 EGO_BED = '#f4b6cb'
@@ -23,9 +23,9 @@ UNKNOWN = '#9aa5b1'
 RED, YELLOW, GREEN = '#e03131', '#ffd43b', '#2f9e44'
 # A sign and its ring.
 SIGN, SIGN_EDGE = '#ffffff', '#c92a2a'
-# Of marks that may be as small as a few pixels.
+# Colours of marks that may be as small as a few pixels.
 MARKS = (EGO, OBJECT, PEDESTRIAN, UNKNOWN, RED, YELLOW, GREEN, SIGN_EDGE)
-# Of vehicles in the viewer, on a dark ground; pictures colour them by speed.
+# Vehicles in the viewer, on a dark ground; pictures colour them by speed.
 VEHICLE = '#4dabf7'
 # Eight colours of vehicles. These, EGO, OBJECT, PEDESTRIAN and UNKNOWN differ by a CIEDE2000 of
 # at least 12 from each other, also as people with deuteranopia or protanopia see them

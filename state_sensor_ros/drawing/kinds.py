@@ -15,7 +15,7 @@ from state_sensor_ros.classes import PERSON, UNKNOWN
 VEHICLE, PEDESTRIAN, LIGHT, SIGN, OBJECT = range(5)
 # In the order of the constants; the plural has an `s`.
 KIND_NAMES = ('vehicle', 'pedestrian', 'traffic light', 'speed limit sign', 'object')
-# Tags of what has no class, in lower case.
+# Tags of kinds without a class, in lower case.
 _BY_TAG = {'traffic_light': LIGHT, 'speed_limit_sign': SIGN}
 
 
@@ -24,7 +24,7 @@ def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:
     Return the kind of an actor.
 
     :param actor_class: index in CLASSES.
-    :param tags: as sent.
+    :param tags: tags of the actor, in any case.
     :returns: VEHICLE … OBJECT; a person is a PEDESTRIAN, any other class a VEHICLE.
     """
     if actor_class == UNKNOWN:

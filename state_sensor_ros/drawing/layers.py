@@ -33,11 +33,11 @@ SYMBOL_PT = {kinds.PEDESTRIAN: 5.0, kinds.LIGHT: 7.0, kinds.SIGN: 12.0}
 _ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
 # Half of the size of a mark, points.
 LANE_CHANGE_PT = 5.0
-# Footprints shorter than this on paper have a dot instead; its diameter.
+# Footprints shorter than this on paper are drawn as dots; their diameters, points.
 _MIN_LENGTH_PT = 5.0
 DOT_PT, EGO_DOT_PT = 3.4, 5.0
 _NUMBER_PT = 6.0
-# Mark of the artists of a scale bar.
+# Id of the artists of a scale bar.
 SCALE_GID = 'scale'
 # The longest bar, its thickness, its distance below the map and from its text, inches.
 _LONGEST, _THICK, SCALE_BELOW, _GAP = 1.1, 0.05, 0.38, 0.06
@@ -48,9 +48,9 @@ def draw_roads(axes: Axes, scene: Scene, area: Area) -> None:
     """
     Draw the lanes of the map under everything else.
 
-    :param axes: of the map: x and y in m, global frame.
+    :param axes: axes of the map, x and y in m, global frame.
     :param scene: the recording.
-    :param area: that the map shows.
+    :param area: area that the map shows.
     """
     for outlines, color in zip(bands_of(scene.map_lines, area), inks.ROADS, strict=True):
         if outlines:
@@ -62,11 +62,10 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
     """
     Draw the tracks of the moving actors, the ego's on a wider line.
 
-    :param axes: of the map: x and y in m, global frame.
+    :param axes: axes of the map, x and y in m, global frame.
     :param scene: the recording.
     :param coloring: one of ``colorings.COLORINGS``.
-    :param width_pt: width of a line, points; that of the bed under the ego's line is 3.2 times as
-        large.
+    :param width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
     """
     drawn = scene.tracks
     begin, end = tracks.segments(drawn, scene.moves)
@@ -76,7 +75,7 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
     for rows, color, width, order in (
             (~is_ego, colors[~is_ego], width_pt, 2),
             (is_ego, inks.EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
-        # Not snapped: segments along an axis would be moved to whole pixels, and others not.
+        # Not snapped: only segments along an axis would be moved to whole pixels.
         axes.add_collection(LineCollection(
             list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order,
             snap=False), autolim=False)
@@ -86,7 +85,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float
     """
     Draw an arrow head to the left or right at the begin of each lane change.
 
-    :param axes: of the map: x and y in m, global frame.
+    :param axes: axes of the map, x and y in m, global frame.
     :param changes: the lane changes.
     :param size: factor of the size of the arrow heads.
     """
@@ -96,7 +95,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float
     for change in changes:
         marks.append(Affine2D().rotate(change.heading).transform(size * _ARROW_PT))
         offsets.append(change.position_xy)
-    # Also in formats that are drawn with another resolution than that of the figure.
+    # Correct also for formats with another resolution than the figure.
     points = Affine2D().scale(1.0 / 72.0) + axes.figure.dpi_scale_trans
     axes.add_collection(PolyCollection(
         marks, offsets=offsets, offset_transform=axes.transData, transform=points,
@@ -108,7 +107,7 @@ def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChange
     Return the lane changes whose marks cover neither an actor nor another mark.
 
     :param scene: with the lane changes.
-    :param samples: of the actors in view.
+    :param samples: samples of the actors in view.
     :param view: the map.
     """
     if not scene.lane_changes:
@@ -137,11 +136,11 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
     """
     Draw actors, the ego last: footprints with marked fronts, or symbols.
 
-    :param axes: of the map: x and y in m, global frame.
+    :param axes: axes of the map, x and y in m, global frame.
     :param scene: the recording.
-    :param samples: of the actors, int64.
-    :param coloring: of the vehicles, one of ``colorings.COLORINGS``.
-    :param inches_per_m: scale of the map; footprints that are too small are dots.
+    :param samples: samples of the actors, int64.
+    :param coloring: colours of the vehicles, one of ``colorings.COLORINGS``.
+    :param inches_per_m: scale of the map; footprints that are too small become dots.
     """
     actor = scene.actor[samples]
     is_ego, kind = scene.is_ego[actor], scene.kind[actor]
@@ -176,7 +175,7 @@ def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
 
 def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: str,
                      order: int, is_dot: Bools) -> None:
-    """Draw footprints, dashed where the size is assumed, and dots where they are too small."""
+    """Draw footprints, dashed if the size is assumed, or dots if they are too small."""
     fills = palette.fills_of(scene, rows, coloring)
     outlines = scene.outlines(rows)
     has_box = scene.has_box[scene.actor[rows]]
@@ -206,7 +205,7 @@ def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
 
 
 def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int) -> None:
-    """Draw circles: of pedestrians, of lights in their colour, of signs with their number."""
+    """Draw circles for pedestrians, lights in their colour, and signs with their number."""
     x, y = scene.position_xy[rows].T
     axes.scatter(
         x, y, s=SYMBOL_PT[kind] ** 2, zorder=8,
@@ -221,9 +220,9 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
 
 def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
     """
-    Draw a bar of a round length, about an inch, below the map, where no data is.
+    Draw a scale bar of a round length, about an inch, below the map.
 
-    :param axes: of the map: x and y in m; their limits must be final.
+    :param axes: axes of the map, x and y in m; their limits must be final.
     :param inches_per_m: scale of the map.
     """
     left, right = axes.get_xlim()

@@ -31,12 +31,12 @@ from state_sensor_ros.frame import Rows
 
 Dashes = tuple[float, tuple[float, ...]]
 CLOSE_UP_DASHES: Dashes = (0, (4, 2))
-# Width of the line at the time of the boxes, points.
+# Width of the line that marks the time of the boxes, points.
 INSTANT_PT = 1.6
 
 
 class LegendEntry(NamedTuple):
-    """What is drawn in front of a label: over each other, or side by side."""
+    """A label and its artists, drawn over each other or side by side."""
 
     artists: tuple[Patch | Line2D, ...]
     label: str
@@ -48,10 +48,10 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
     """
     Return an entry for each mark in view, in the order of :class:`Mark`.
 
-    :param samples: that are shown, int64.
-    :param views: the map, and the close-up where there is one.
+    :param samples: samples that are shown, int64.
+    :param views: the map, and the close-up if there is one.
     :param coloring: ``speed`` or ``actor``.
-    :param fonts: that draw the name of the ego.
+    :param fonts: fonts for the name of the ego.
     """
     marks = marks_of(scene, samples) - {Mark.ASSUMED}
     for view in views:
@@ -67,7 +67,7 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
         if has_unknown_speed(scene, samples):
             marks.add(Mark.UNKNOWN_SPEED)
     else:
-        # Vehicles have entries of their own, in the key.
+        # The key has entries for vehicles.
         marks.discard(Mark.VEHICLE)
     entries = [_entry(mark) for mark in Mark if mark in marks]
     if {Mark.EGO, Mark.EGO_TRACK} <= marks:
@@ -81,9 +81,9 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
 
 def strip_entries(instant: int) -> list[LegendEntry]:
     """
-    Return the entries of the speeds over time, whose lines have names.
+    Return the entries of the speeds over time; lines have names instead.
 
-    :param instant: of the footprints, -1 for none.
+    :param instant: instant of the footprints, -1 for none.
     """
     line = Line2D([], [], color=inks.INK, linewidth=INSTANT_PT)
     return [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
@@ -123,10 +123,10 @@ def _marker(shape: str, fill: str, edge: str, width: float, size: float) -> Line
 
 def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
     """
-    Return an entry for each vehicle that has a colour of its own, or one for all.
+    Return an entry for each vehicle that has its own colour, or one for all.
 
-    :param scene: of which the names are used.
-    :param fonts: that draw them.
+    :param scene: the recording, with the names.
+    :param fonts: fonts for the names.
     """
     return [LegendEntry(tuple(Patch(facecolor=color, edgecolor=inks.INK, linewidth=0.4)
                               for color in colors), fonts.drawable(text), is_row=True)
@@ -135,12 +135,12 @@ def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
 
 class Entries:
     """
-    A legend in as few lines as fit.
+    A legend in as few lines as the width allows.
 
     ``height`` in inches, 0 without entries.
 
-    :param entries: of the legend.
-    :param width: the largest, inches.
+    :param entries: entries in their order.
+    :param width: largest width, inches.
     """
 
     def __init__(self, entries: Sequence[LegendEntry], width: float) -> None:

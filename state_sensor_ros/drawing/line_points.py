@@ -20,7 +20,7 @@ STEP_PX = 4.0
 
 def points_along(begin: Floats, end: Floats) -> Floats:
     """
-    Return points of segments, about STEP_PX apart, without those that are nearly the same.
+    Return points of segments, about STEP_PX apart, without near duplicates.
 
     :param begin: (S, 2) pixels.
     :param end: (S, 2) pixels.

@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from state_sensor_ros.drawing.areas import Area, close_up, data_area
 from state_sensor_ros.drawing.scene import Scene
 
-# The space between two maps, with room for the numbers and the title of an axis, inches.
+# Space between two maps, with room for the numbers and the title of an axis, inches.
 GAP = 0.75
-# Heights of maps as fractions of the width of both, and that of a close-up below.
+# Least and greatest height of a map, and height of a close-up below it, as fractions of the width.
 _MAP_HEIGHT = (0.32, 0.7)
 _CLOSE_UP_HEIGHT = 0.28
 # A close-up below takes this share of a given height.
 _CLOSE_UP_SHARE = 0.4
-# With a map of more height per width than this the close-up is beside it; the map's share then.
+# A map with a larger height / width has the close-up beside it; the map's share of the width then.
 _BESIDE_ABOVE, _MAP_SHARE = 0.6, 0.56
-# Narrower pages have it below, and low ones have none, inches.
+# Narrower pages have the close-up below the map; lower maps have no close-up, inches.
 _BESIDE_WIDTH, _LEAST_HEIGHT = 7.0, 0.8
-# A map with fewer inches per metre has too small footprints, and a close-up if that is at least
-# this many times as large.
+# Footprints are too small on a map with fewer inches per metre; it gets a close-up if the scale of
+# that is at least this many times as large.
 _CLOSE_UP_BELOW, _CLOSE_UP_TIMES = 0.03, 2.0
 
 
@@ -47,7 +47,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class MapLayout:
-    """The map of the whole recording, and a close-up beside or below it, which may be None."""
+    """The map of the whole recording, and the close-up beside or below it, None without one."""
 
     whole: Map
     detail: Map | None = None
@@ -55,7 +55,7 @@ class MapLayout:
 
     @property
     def needs_detail(self) -> bool:
-        """Whether footprints are too small to be seen."""
+        """Whether the footprints on the whole map are too small."""
         return self.whole.inches_per_m < _CLOSE_UP_BELOW
 
     @property
@@ -69,11 +69,11 @@ class MapLayout:
 def layout_of(scene: Scene, instant: int, width: float, height: float | None = None, *,
               has_detail: bool = True) -> MapLayout:
     """
-    Choose the maps: a close-up only where it shows more than the map of the whole recording.
+    Choose the maps: a close-up only if it shows more than the map of the whole recording.
 
-    :param instant: of the footprints.
-    :param width: of all maps, inches.
-    :param height: of all maps, inches; None for one by the shape of the data.
+    :param instant: instant of the footprints.
+    :param width: width of all maps, inches.
+    :param height: height of all maps, inches; None to choose it by the shape of the data.
     :param has_detail: whether there may be a close-up.
     """
     data = data_area(scene)
@@ -93,7 +93,7 @@ def layout_of(scene: Scene, instant: int, width: float, height: float | None = N
     part = close_up(scene, instant, data, high / wide)
     if part is None:
         return alone
-    # Where the data is narrower than the close-up may be, the close-up is smaller.
+    # The close-up is smaller if the data is narrower than its place.
     scale = min(wide / part.width, high / part.height)
     detail = Map(part, scale * part.width, scale * part.height)
     if scale < _CLOSE_UP_TIMES * whole.inches_per_m:

@@ -42,9 +42,9 @@ class Mark(Enum):
 
 _BY_KIND = {kinds.VEHICLE: Mark.VEHICLE, kinds.PEDESTRIAN: Mark.PEDESTRIAN,
             kinds.LIGHT: Mark.LIGHT, kinds.SIGN: Mark.SIGN, kinds.OBJECT: Mark.OBJECT}
-# By what a traffic light displays.
+# Marks by the colour that a traffic light displays.
 LIGHT_MARKS = {'red': Mark.RED, 'yellow': Mark.YELLOW, 'green': Mark.GREEN}
-# Drawn as footprints, the others as symbols.
+# Marks of footprints; the others are symbols.
 FOOTPRINTS = frozenset((Mark.EGO, Mark.VEHICLE, Mark.OBJECT))
 
 
@@ -53,7 +53,7 @@ def mark_of(scene: Scene, actor: int, display: int) -> Mark:
     Return the mark of an actor.
 
     :param actor: index of the actor.
-    :param display: what it displays, index in ``scene.displays``.
+    :param display: text or colour that it displays, index in ``scene.displays``.
     """
     if scene.is_ego[actor]:
         return Mark.EGO
@@ -67,7 +67,7 @@ def marks_of(scene: Scene, samples: slice | Rows) -> set[Mark]:
     Return the marks of the actors at samples.
 
     :param samples: n indices into the samples.
-    :returns: with Mark.ASSUMED where a footprint is not that of a box.
+    :returns: marks, with Mark.ASSUMED if a footprint is not that of a box.
     """
     pairs = np.unique(np.stack([scene.actor[samples], scene.display[samples]]), axis=1)
     marks = set()
@@ -83,7 +83,7 @@ def track_marks(scene: Scene) -> set[Mark]:
     """
     Return the marks of the tracks that are drawn.
 
-    :param scene: with the tracks.
+    :param scene: the recording, with the tracks.
     """
     begin, _ = segments(scene.tracks, scene.moves)
     is_ego = scene.is_ego[scene.tracks.actor[begin]]

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Names of actors on a map, each where it covers nothing.
+Names of actors on a map, placed so that they cover nothing.
 
 A greedy search: of the places around an actor that cover no actor, no mark and no other name, the
-one near it with the fewest points of tracks below. Names without such a place are left out.
+nearest with the fewest points of tracks below. Names without such a place are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.wording import shortened
 from state_sensor_ros.frame import Floats, Rows
 
-# Marks of the artists.
+# Ids of the artists.
 NAME_GID, LEADER_GID = 'name', 'leader'
 _NAME_PT = 6.5
 _HALO = [patheffects.withStroke(linewidth=2.0, foreground='white')]
@@ -41,9 +41,9 @@ _LED_FROM_PT = 5.0
 _PT_PER_TRACK_POINT = 1.5
 _DIRECTIONS = [np.array(direction) for direction in (
     (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))]
-# Distance of a name from its actor, points, and number of the direction.
+# Distance of a name from its actor, points, and index of the direction.
 Direction = tuple[float, int]
-# First to last.
+# Order in which names are placed.
 _KINDS = (kinds.VEHICLE, kinds.PEDESTRIAN, kinds.OBJECT, kinds.LIGHT, kinds.SIGN)
 
 
@@ -51,17 +51,17 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
                changes: Sequence[LaneChangeMark], left_out: Area | None = None,
                kept: dict[int, Direction] | None = None) -> None:
     """
-    Write the names of actors where there is room, the ego's first.
+    Write the names of actors if there is room, the ego's first.
 
-    :param axes: of the map: x and y in m, global frame; its limits must be final.
+    :param axes: axes of the map, x and y in m, global frame; their limits must be final.
     :param scene: the recording.
-    :param samples: of the actors in view, int64.
-    :param fonts: of the picture.
+    :param samples: samples of the actors in view, int64.
+    :param fonts: fonts of the picture.
     :param inches_per_m: scale of the map.
     :param changes: lane changes with a mark.
     :param left_out: area without names, which another map shows.
-    :param kept: places of names by actor, which are tried first, and set: names of a film stay
-        where they are while that is free.
+    :param kept: places of names by actor, which are tried first, and updated: names of a film
+        keep their places while these are free.
     """
     hidden = np.zeros((0, 4))
     if left_out is not None:
@@ -99,11 +99,11 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
 
 class _Places:
     """
-    What a name must not cover, in pixels.
+    The places that a name must not cover, in pixels.
 
     :param view: (4,) left, bottom, right, top of the map.
     :param boxes: (n, 4) actors, in the order of their names, and marks.
-    :param track_points: (k, 2), which a name covers only where there is no better place.
+    :param track_points: (k, 2), which a name covers only if there is no better place.
     """
 
     def __init__(self, view: Floats, boxes: Floats, track_points: Floats) -> None:
@@ -121,9 +121,8 @@ class _Places:
         :param size: width and height of the name, pixels.
         :param point: pixels per point.
         :param kept: place that is taken if it is free.
-        :returns: the box of the name (4,), the points (m, 2) of the line that leads from the
-            middle of the actor to it, none where it is near, and its place; None without a free
-            place.
+        :returns: the box of the name (4,), the points (m, 2) of the leader line from the middle of
+            the actor, none for a near name, and its place; None without a free place.
         """
         best: tuple[Floats, Floats, Direction] | None = None
         if kept is not None:
@@ -146,7 +145,7 @@ class _Places:
 
     def _at(self, k: int, place: Direction, size: Floats,
             point: float) -> tuple[Floats, Floats, Direction] | None:
-        """Return the box and the line of a name at a place, None where that is not free."""
+        """Return the box and the line of a name at a place, None if that is not free."""
         distance, direction = place
         box, leader = _place(self._boxes[k], _DIRECTIONS[direction], distance * point, size)
         if distance < _LED_FROM_PT:
@@ -154,7 +153,7 @@ class _Places:
         return (box, leader, place) if self._is_free(box, leader, k) else None
 
     def _is_free(self, box: Floats, leader: Floats, k: int) -> bool:
-        """Return whether a name is on the map, and it and its line cover nothing."""
+        """Return whether a name is on the map and covers nothing, and neither does its line."""
         if (box[:2] < self._view[:2]).any() or (box[2:] > self._view[2:]).any():
             return False
         if overlapping(box, self._boxes).any() or inside(self._leader_points, box).any():
@@ -198,7 +197,7 @@ def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -
     is_dot = layers.are_dots(scene, samples, inches_per_m)
     radius[is_dot] = layers.EGO_DOT_PT / 2 + 0.5
     reach = (radius * point)[:, None]
-    # Symbols cover the default footprint; where there is none, the box is that of the symbol.
+    # An actor with a symbol has the box of the symbol; its default footprint is not drawn.
     has_footprint = ~np.isin(scene.kind[actor], list(layers.SYMBOL_PT))[:, None]
     low = np.where(has_footprint, np.minimum(corners.min(axis=1), middle - reach),
                    middle - reach)

@@ -23,7 +23,7 @@ class PageSize:
     """
     Width and height of a page.
 
-    ``height`` None for that of the content; ``dpi`` pixels per inch.
+    ``height`` None to choose it by the content; ``dpi`` pixels per inch.
     """
 
     width: float = 11.0

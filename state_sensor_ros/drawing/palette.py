@@ -71,10 +71,10 @@ def speed_scale(n_colors: int) -> list[str]:
 
 def actor_colors(scene: Scene) -> Rows:
     """
-    Return the colour of each vehicle where colours distinguish vehicles.
+    Return the colour of each vehicle if colours distinguish vehicles.
 
-    :param scene: with A actors.
-    :returns: (A,) int64, index in ACTORS; -1 for the ego and for what is no vehicle.
+    :param scene: the recording, with A actors.
+    :returns: (A,) int64, index in ACTORS; -1 for the ego and for actors that are not vehicles.
     """
     has_color = scene.is_vehicle & ~scene.is_ego
     index: Rows = (np.cumsum(has_color) - 1) % len(ACTORS)
@@ -85,8 +85,8 @@ def actor_key(scene: Scene) -> list[tuple[list[str], str]]:
     """
     Return the colours that distinguish vehicles other than the ego, and the texts of their key.
 
-    :param scene: with the actors.
-    :returns: a colour and a name for each vehicle; all colours in one where they repeat.
+    :param scene: the recording.
+    :returns: a colour and a name for each vehicle; one entry of all colours if they repeat.
     """
     index = actor_colors(scene)
     colored = np.flatnonzero(index >= 0)
@@ -96,14 +96,14 @@ def actor_key(scene: Scene) -> list[tuple[list[str], str]]:
 
 
 def ego_text(scene: Scene) -> str:
-    """Return the text of the ego in a key, with its name where there is one ego."""
+    """Return the text of the ego in a key, with its name if there is exactly one ego."""
     egos = np.flatnonzero(scene.is_ego)
     return f'ego {shortened(scene.names[egos[0]])}' if len(egos) == 1 else 'ego'
 
 
 def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:
     """
-    Return the colours of actors, or of what they are at a speed.
+    Return the colours of actors at speeds.
 
     :param actor: (n,) indices.
     :param speed: (n,) m/s, NaN unknown.
@@ -123,7 +123,7 @@ def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], colorin
 
 
 def plain_colors(scene: Scene) -> Floats:
-    """Return grey for each actor, and its own colour for the ego, (A, 4)."""
+    """Return grey for each actor, and the colour of the ego for the ego, (A, 4)."""
     colors: Floats = np.tile(to_rgba_array(QUIET), (len(scene.names), 1))
     colors[scene.is_ego] = to_rgba_array(EGO)
     return colors
@@ -131,7 +131,7 @@ def plain_colors(scene: Scene) -> Floats:
 
 def fills_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
     """
-    Return the fills of the marks of samples: of vehicles by ``coloring``, else that of the mark.
+    Return the fills of the marks of samples: vehicles by ``coloring``, others by their mark.
 
     :param samples: n indices into the samples of ``scene``.
     :param coloring: one of ``colorings.COLORINGS``.

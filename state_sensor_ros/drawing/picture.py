@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Draw a scene as a picture: a map, a close-up where it shows more, speeds over time, legends."""
+"""Draw a scene as a picture: a map, a close-up if it shows more, speeds over time, legends."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from state_sensor_ros.drawing.wording import (
 from state_sensor_ros.errors import ConfigError
 
 PICTURE_FORMATS = ('png', 'svg', 'pdf')
-# The heights of what is above and below the maps, inches, and least ones.
+# Margins, heights of the lines and spaces above and below the maps, and least heights, inches.
 TOP, BOTTOM = 0.2, 0.55
 _TITLE, _LINE, _SPACE = 0.31, 0.21, 0.16
 _STRIP, _LEAST_STRIP, _LEAST_MAP, _LEAST_MAP_SHARE = 1.9, 0.6, 0.5, 0.35
@@ -62,11 +62,11 @@ _MAX_TITLE, _LETTERS_PER_INCH = 80, 7.2
 @dataclass(frozen=True, slots=True)
 class PictureStyle:
     """
-    What is drawn, and how.
+    The content and the style of a picture.
 
     ``title`` heading, such as the name of the recording; ``coloring`` ``speed`` or ``actor``;
-    ``names`` whether actors have names; ``size`` of the page;
-    ``facts`` that are written below the title, after those of the recording.
+    ``names`` whether actors have names; ``size`` of the page; ``facts`` texts below the title,
+    after those of the recording.
     """
 
     title: str
@@ -84,7 +84,7 @@ def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format
     :param handle: open for writing.
     :param format_: one of PICTURE_FORMATS.
     :param at_s: instant of the footprints, s since the first frame; None for the last.
-    :raises ConfigError: where the page is too small for what is on it.
+    :raises ConfigError: if the page is too small for its content.
     """
     fonts = Fonts([style.title, *scene.names])
     with rc_context(style_of(fonts, style.size)):
@@ -98,9 +98,9 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
     """
     Return the settings of matplotlib for a page.
 
-    :param fonts: of the page.
-    :param size: of the page.
-    :returns: as rc_context takes them; matplotlib 3.11 has a type for their names, 3.10 has not.
+    :param fonts: fonts of the page.
+    :param size: size of the page.
+    :returns: argument of rc_context, whose keys only matplotlib 3.11 has a type for.
     """
     return {
         'font.family': fonts.families, 'font.size': 8.5 * size.text_scale, 'axes.linewidth': 0.7,
@@ -115,7 +115,7 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A drawn page: the map of the whole recording, its view, and the speeds, None without."""
+    """A drawn page: map of the whole recording, its view, and speeds, None if not drawn."""
 
     figure: Figure
     whole: Axes
@@ -126,13 +126,13 @@ class Page:
 def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
               is_ground: bool = False) -> Page:
     """
-    Draw everything; without a given height, that of the page follows from what there is.
+    Draw a page; a height that is not given follows from the content.
 
-    :param instant: of the footprints, -1 for none.
-    :param fonts: for the title and all names.
+    :param instant: instant of the footprints, -1 for none.
+    :param fonts: fonts for the title and all names.
     :param is_ground: whether the page has no actors and no close-up: a film draws the actors.
-    :returns: with a canvas.
-    :raises ConfigError: where the page is too small for what is on it.
+    :returns: page with a canvas.
+    :raises ConfigError: if the page is too small for its content.
     """
     size, coloring = style.size, style.coloring
     width = size.inner
@@ -165,7 +165,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         layout, gap = layout_of(
             scene, instant, width, maps_height, has_detail=not is_ground), GAP / 2 + bottom
         if guess.detail is not None and layout.detail is None:
-            # Without the entry of a close-up, for which a low page has no place.
+            # Without the entry of the close-up, for which the page is too low.
             head = Entries(map_entries(scene, shown, [layout.whole], coloring, fonts), width)
     strip_top = maps_top + layout.height + gap + over_strip.height + _SPACE / 2
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
@@ -216,7 +216,7 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """What all maps of a picture have in common."""
+    """The arguments that all maps of a picture share."""
 
     scene: Scene
     instant: int
@@ -256,7 +256,7 @@ class _Drawing:
 
 
 def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) -> Axes:
-    """Draw the maps; return that of the whole recording."""
+    """Draw the maps; return the one of the whole recording."""
     whole, detail = layout.whole, layout.detail
     size = page.size
     axes = page.axes(size.left, top, whole.width, whole.height)
@@ -274,7 +274,7 @@ def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) ->
 
 
 def _facts(scene: Scene, instant: int, whole: Map, style: PictureStyle) -> list[str]:
-    """Return the facts, and what is counted but not on the map, in lines that fit the page."""
+    """Return the facts, and the actors that are not on the map, in lines that fit the page."""
     facts, size = [*scene.facts(), *style.facts], style.size
     if instant >= 0:
         facts.append(f'boxes at {seconds(scene.time_s[instant])}')

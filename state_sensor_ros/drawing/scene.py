@@ -25,7 +25,7 @@ from state_sensor_ros.rotations import plane_rotations
 
 LEFT, RIGHT = 1, -1
 NO_LANE = -1
-# A larger error of the tracks is named, m.
+# A larger error of the tracks is a fact of the picture, m.
 MAX_ERROR_M = 0.2
 Lane = tuple[int, int, int]
 
@@ -54,16 +54,16 @@ class LaneChangeMark:
 @dataclass(frozen=True, slots=True)
 class Scene:
     """
-    All of a recording that is drawn: T instants, A actors, K samples of an actor at an instant.
+    The drawn content of a recording: T instants, A actors, K samples of an actor at an instant.
 
-    ``n_frames`` read; ``time_s`` (T,) since the first frame, ascending; ``row_start`` (T + 1,)
-    index of the first sample of each instant. Of each sample: ``actor`` (K,) index,
+    ``n_frames`` number of frames; ``time_s`` (T,) since the first frame, ascending; ``row_start``
+    (T + 1,) index of the first sample of each instant. Of each sample: ``actor`` (K,) index,
     ``position_xy`` (K, 2) m and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown,
     ``lane`` (K,) index in ``lanes`` or NO_LANE, ``display`` (K,) index in ``displays``. ``lanes``
     ids (road, section, lane). ``displays`` colours of lights and numbers of signs, the first one
     blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of kinds.py, ``has_box``
-    (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) vehicles and what moved.
-    ``map_lines`` under them, global frame, none if the map is not known.
+    (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) whether it is a vehicle
+    or has moved. ``map_lines`` of the map, global frame, empty if it is not known.
     Instants may be left out of a long recording, but not of ``tracks``.
     """
 

@@ -9,8 +9,8 @@
 """
 Build a scene from the frames of a recording.
 
-Memory is bounded: of a long recording, instants are left out evenly while it is read. Tracks are
-thinned out within a bound of their error.
+Memory is bounded: while a long recording is read, instants are left out evenly. Tracks are thinned
+out within a bound of their error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.rotations import rpy_from_quaternion
 
-# Above one of these, every second instant is left out: a screen does not show more; 15 MB.
+# Above one of these limits, 15 MB, every second instant is left out: a screen does not show more.
 MAX_INSTANTS = 3000
 MAX_SAMPLES = 300_000
 
@@ -71,7 +71,7 @@ class SceneBuilder:
     A frame without ``game_time``, or with that of the last frame, is left out.
 
     :param ego_tag: the tag that marks the ego, in upper or lower case.
-    :param map_lines: the map; none for that of the frames, if they have one.
+    :param map_lines: the map; empty to use the map of the frames, if they have one.
     """
 
     def __init__(self, ego_tag: str, map_lines: tuple[MapLine, ...] = ()) -> None:
@@ -105,8 +105,8 @@ class SceneBuilder:
         """
         Add a frame.
 
-        :param frame: in SI units and REP-103 axes; actors without a box have a default footprint
-            until a later frame has one.
+        :param frame: frame in SI units and REP-103 axes; an actor without a box has a default
+            footprint until a later frame has its box.
         """
         self._n_frames += 1
         self._generation = self._generation or frame.generation
@@ -186,7 +186,7 @@ class SceneBuilder:
         return np.array([columns[name] for name in frame.names], np.int64)
 
     def _displays_of(self, frame: Frame) -> Ints:
-        """Return what each actor displays, (N,) indices in ``displays``."""
+        """Return the text or colour that each actor displays, (N,) indices in ``displays``."""
         if frame.extension is None:
             return np.zeros(frame.n_actors, np.int32)
         return np.array([self._displays.setdefault(text, len(self._displays))

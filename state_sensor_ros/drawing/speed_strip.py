@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The speeds of all moving actors over time in matplotlib, with names where there is room."""
+"""The speeds of all moving actors over time in matplotlib, with names if there is room."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from state_sensor_ros.drawing.wording import (
 )
 from state_sensor_ros.frame import Floats
 
-# Mark of the artists.
+# Id of the artists.
 LINE_NAME_GID = 'name of a line'
-# The lines of more actors than this are more transparent.
+# With more actors than this, lines are more transparent.
 _MANY = 40
 # Numbers on an axis per inch.
 _TICKS_PER_INCH = 1.7
@@ -42,7 +42,7 @@ _TICKS_PER_INCH = 1.7
 _STEPS = (1, 2, 5, 10)
 _NAME_PT = 6.5
 _HALO = [patheffects.withStroke(linewidth=1.5, foreground='white')]
-# Distance of a name from its line, points; shares of the line where it may be.
+# Distance of a name from its line, points; its possible places, as shares of the line.
 _GAP_PT = 2.0
 _SHARES = (0.98, 0.02, 0.5, 0.75, 0.25, 0.9, 0.1, 0.62, 0.38)
 # Points of lines, about 4 pixels apart, that a name may cover.
@@ -55,10 +55,10 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
     Draw the speeds, the ego's on top, and a line at one instant.
 
     :param axes: without content.
-    :param instant: -1 draws no line.
+    :param instant: instant of the line; -1 for no line.
     :param coloring: ``speed`` or ``actor``.
-    :param fonts: of the names; None for no names.
-    :param size: of the page.
+    :param fonts: fonts of the names; None for no names.
+    :param size: size of the page.
     """
     low, high = palette.speed_range(scene)
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
@@ -75,7 +75,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
         kph.set(ylim=(low * KPH_PER_MPS, high * KPH_PER_MPS), ylabel=SPEED_KPH_TITLE)
     colors = _draw_lines(axes, scene, coloring)
     if instant >= 0:
-        # Also at the edges in its whole width.
+        # Not clipped, so that the line has its whole width at the edges.
         axes.axvline(scene.time_s[instant], color=inks.INK, linewidth=INSTANT_PT,
                      clip_on=False, zorder=4)
         axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=inks.INK,
@@ -92,13 +92,13 @@ def _draw_lines(axes: Axes, scene: Scene, coloring: str) -> Floats:
                       for row in (begin, end)], axis=1)
     is_ego = scene.is_ego[drawn.actor[begin]]
     n_moving = int(scene.moves.sum())
-    # A colour that stands for one actor leads from its name to its line.
+    # If each actor has its own colour, the colour connects its name with its line.
     has_colors = coloring == BY_ACTOR or n_moving <= len(inks.ACTORS)
     colors = palette.colors_of(
         scene, np.arange(len(scene.names)), np.zeros(len(scene.names), np.float32), BY_ACTOR) \
         if has_colors else palette.plain_colors(scene)
     opacity = (0.9 if has_colors else 0.7) * min(1.0, _MANY / max(n_moving, 1)) ** 0.5
-    # Round ends close the seams of opaque segments; they would be seen where others overlap.
+    # Round ends close the seams of opaque segments; of transparent ones, they would be visible.
     for rows, width, alpha, ends in ((~is_ego, 0.8, opacity, 'butt'), (is_ego, 2.0, 1.0, 'round')):
         axes.add_collection(LineCollection(
             list(lines[rows]), colors=colors[drawn.actor[begin[rows]]], linewidths=width,
@@ -108,7 +108,7 @@ def _draw_lines(axes: Axes, scene: Scene, coloring: str) -> Floats:
 
 
 def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts) -> None:
-    """Write the names of lines where they cover nothing, the ego's first."""
+    """Write the names of lines that cover nothing, the ego's first."""
     drawn = scene.tracks
     begin, end = tracks.segments(drawn, scene.moves & np.isin(
         np.arange(len(scene.names)), drawn.actor[np.isfinite(drawn.speed)]))

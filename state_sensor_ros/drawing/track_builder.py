@@ -9,9 +9,10 @@
 r"""
 Thin out the tracks of actors while a recording is read, within a bound of the error.
 
-A vertex is kept where the line from the one before would leave a point of the track by more than
-the tolerance, or its speed. Each point takes constant time: the directions in which a line from
-the last vertex passes all points since are a sector, and so are the slopes of the speed::
+A vertex is kept if the line from the vertex before would otherwise miss a point of the track, or
+its speed, by more than the tolerance. Each point takes constant time: the directions in which a
+line from the last vertex passes all points since then are a sector, and so are the slopes of the
+speed::
 
     vertex o---.---.---o  the next point lies outside the sector: the last one becomes a vertex
                         \
@@ -31,7 +32,7 @@ from state_sensor_ros.frame import Bools, Floats, Rows
 TOLERANCE_M, TOLERANCE_MPS = 0.08, 0.1
 # The colour of a segment is that of its end: a larger change of the speed is a vertex, m/s.
 _MAX_CHANGE_MPS = 0.5
-# Above each multiple of this number of vertices the tolerances double: 50 MB.
+# At each multiple of this number of vertices, 50 MB, the tolerances double.
 _MAX_VERTICES = 1_000_000
 # A larger distance between two instants is a jump: JUMP_M (m) plus JUMP_FACTOR times the distance
 # at the actor's speed.
@@ -47,9 +48,9 @@ class Tracks:
     V vertices of the tracks of all actors, one actor after the other, in order of time.
 
     ``actor`` (V,) index; ``time_s`` (V,) since the first frame; ``position_xy`` (V, 2) m, global
-    frame; ``speed`` (V,) m/s, NaN unknown; ``is_joined`` (V,) whether a line leads to it from the
-    vertex before, which is not so after an absence and a jump. ``error_m`` the largest distance of
-    a position from the track, m.
+    frame; ``speed`` (V,) m/s, NaN unknown; ``is_joined`` (V,) whether a line connects it with the
+    vertex before: not after an absence or a jump. ``error_m`` largest distance of a position from
+    the track, m.
     """
 
     actor: Rows
@@ -76,7 +77,7 @@ def is_jump(moved_m: Floats, speed: Floats, period_s: Floats | float) -> Bools:
 @dataclass(slots=True, eq=False)
 class _OpenTracks:
     """
-    What is known of the track of each actor, (A,) each, or (A, 2) for places.
+    The state of the track of each actor, (A,) each, or (A, 2) for positions.
 
     ``anchor_*`` the last vertex and ``last_*`` the last point; ``frame`` number of its frame;
     ``base_xy`` unit vector, zero until a point is away from the anchor; ``low``, ``high`` the
@@ -115,7 +116,7 @@ class _OpenTracks:
 
 # Columns of vertices: actor, time, position, speed, whether they are joined.
 _Piece = tuple[Rows, Floats, Floats, Floats, Bools]
-# More pieces are joined to a block: each has some overhead.
+# More pieces are joined to a block, because each piece has some overhead.
 _MAX_PIECES = 1024
 
 
@@ -160,7 +161,7 @@ class TrackBuilder:
         moved = np.hypot(*(position_xy - state.last_xy[actor]).T)
         goes_on = (state.frame[actor] == self._n_frames - 1) & ~is_jump(
             moved, np.fmax(speed, state.last_mps[actor]), period_s)
-        # The end of a track, and the begin of another one.
+        # Absences and jumps end a track and begin the next.
         begins = actor[~goes_on]
         self._end(begins)
         self._emit(begins, np.full(len(begins), time_s), position_xy[~goes_on], speed[~goes_on],
@@ -217,7 +218,7 @@ class TrackBuilder:
         half = np.arcsin(np.minimum(tolerance / distance, 1.0))
         low, high, reach = state.low[actor], state.high[actor], state.reach[actor]
         fits = ~is_far | ((angle >= low) & (angle <= high))
-        # Not back by more than the tolerance.
+        # The point must not go back by more than the tolerance.
         fits &= distance >= reach - tolerance
         elapsed, change = time_s - state.anchor_s[actor], speed - state.anchor_mps[actor]
         slope, share = change / elapsed, TOLERANCE_MPS * self._scale / elapsed
@@ -241,7 +242,7 @@ class TrackBuilder:
         state.high[actor] = state.slope_high[actor] = np.inf
 
     def _end(self, actor: Rows) -> None:
-        """Make the last points of actors vertices, where they are none."""
+        """Make the last points of actors vertices if they are not vertices yet."""
         state = self._state
         ending = actor[state.last_s[actor] > state.anchor_s[actor]]
         self._emit(ending, state.last_s[ending], state.last_xy[ending], state.last_mps[ending],

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Tracks of actors as lines of vertices, interrupted where an actor was absent or jumped."""
+"""Tracks of actors as lines of vertices, interrupted if an actor was absent or jumped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from state_sensor_ros.frame import Bools, Floats, Rows
 
 Values = Floats | npt.NDArray[np.float32]
 
-# In a row of vertices: the line is interrupted.
+# Value in a row of vertices at which the line is interrupted.
 BREAK = -1
 
 
@@ -49,7 +49,7 @@ def along(values: Values, lines: Rows) -> Floats:
     """
     Return the values of the vertices of :func:`polylines`.
 
-    :param values: (V,) of all vertices.
+    :param values: (V,) values of all vertices.
     :returns: (len(lines),) float64, NaN at each BREAK.
     """
     taken = values[lines].astype(np.float64)

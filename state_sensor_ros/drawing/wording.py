@@ -66,27 +66,27 @@ def size(n_bytes: int) -> str:
 
 def part_of(part: int, number: int, noun: str) -> str:
     """
-    Return a part of a number of things.
+    Return a part of a number of things as text.
 
     >>> part_of(35, 48, 'object'), part_of(1, 1, 'vehicle')
     ('35 of 48 objects', '1 of 1 vehicle')
 
-    :param part: of the number.
-    :param number: of all.
-    :param noun: of one of them.
+    :param part: number of these things.
+    :param number: number of all.
+    :param noun: noun in the singular.
     """
     return f'{part} of {counted(number, noun)}'
 
 
 def shortened(text: str, longest: int = _MAX_NAME) -> str:
     """
-    Return a text, its middle replaced by an ellipsis where it is longer than ``longest``.
+    Return a text, its middle replaced by an ellipsis if it is longer than ``longest``.
 
     >>> shortened('from_here_to_there', 9)
     'from…here'
 
-    :param text: of any length.
-    :param longest: length in characters.
+    :param text: text of any length.
+    :param longest: greatest length, characters.
     """
     half = longest // 2
     return text if len(text) <= longest else f'{text[:half]}…{text[half + 1 - longest:]}'

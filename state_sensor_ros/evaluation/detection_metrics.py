@@ -34,7 +34,7 @@ from state_sensor_ros.evaluation.object_set import (
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import wrapped
 
-# Of recall, from 0 to 1.
+# Number of recalls from 0 to 1.
 N_RECALLS: Final = 101
 _MIN_RECALL, _MIN_PRECISION = 0.1, 0.1
 _I_FIRST = round(100 * _MIN_RECALL) + 1
@@ -48,7 +48,7 @@ class Matches:
 
     ``frames`` (R,) index of the frame; ``stamps_ns`` (R,); ``stack`` and ``truth`` (R, 9) states;
     ``classes`` (R,); ``scores`` (R,); ``distances`` (R,) of the truth from the ego, m; ``errors``
-    (R, 4) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s), NaN where unknown;
+    (R, 4) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s), NaN if unknown;
     ``stack_ids`` and ``truth_ids`` R strings.
     """
 
@@ -102,7 +102,7 @@ def collect_matches(frames: Sequence[JudgedFrame]) -> Matches:
     """
     Collect the matches at 2 m.
 
-    :param frames: in the order of time.
+    :param frames: frames in the order of time.
     """
     pairs = [np.flatnonzero(frame.matches[I_ERRORS] >= 0) for frame in frames]
     truths = [frame.matches[I_ERRORS][rows]
@@ -131,8 +131,8 @@ def score_classes(frames: Sequence[JudgedFrame], matches: Matches) -> list[Class
     """
     Score each class that has a truth or a detection.
 
-    :param frames: in the order of time.
-    :param matches: of these frames.
+    :param frames: frames in the order of time.
+    :param matches: matches of these frames.
     """
     truths = _stacked([frame.truth.classes for frame in frames], 0)
     classes = _stacked([frame.stack.classes for frame in frames], 0)

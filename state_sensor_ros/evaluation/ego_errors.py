@@ -44,7 +44,7 @@ def rpe_rmse(stack: Floats, truth: Floats) -> float:
     """
     rows = _metre_marks(truth[:, :3])
     stack_way, truth_way = (_ways(poses[rows]) for poses in (stack, truth))
-    # Of the relative pose between both ways, the translation; its length has no turn.
+    # The translation of the relative pose of both; a rotation does not change its length.
     return _rms(stack_way - truth_way)
 
 

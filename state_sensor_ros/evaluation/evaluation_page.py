@@ -39,11 +39,11 @@ def write_page(file: BinaryIO, stack: str, truth: str, verdicts: Sequence[TopicV
     """
     Write the page.
 
-    :param file: to write to.
+    :param file: file open for writing.
     :param stack: name of the bag.
     :param truth: name of the truth.
-    :param verdicts: of the topics.
-    :param result: of them, as of ``result_of``.
+    :param verdicts: verdicts on the topics.
+    :param result: their result, as ``result_of`` returns it.
     """
     title = escape(f'{stack} judged by {truth}')
     numbers = escape('\n'.join(lines_of(result)))

@@ -33,13 +33,13 @@ from state_sensor_ros.rotations import plane_rotations
 _TRUTH, _STACK, _MISSED, _FALSE = '#495057', '#1c7ed6', '#d6336c', '#f08c00'
 _LINES = ('#0b7285', '#1c7ed6', '#7048e8', '#c2255c')
 _N_BINS = 40
-# Of an object whose size is unknown, m.
+# Length and width of an object whose size is unknown, m.
 _SMALL = 0.5
 # Corners of an object of length and width 1.
 _CORNERS: Floats = np.array(((0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)))
 # Width and height of a picture; farther objects are not drawn.
 _VIEW_M: Floats = np.array((90.0, 70.0))
-# Below, errors are drawn as small: m, deg, m/s.
+# Least top of the axis of errors, so that smaller ones look small: m, deg, m/s.
 _LEAST_TOPS = (0.01, 0.1, 0.01)
 
 
@@ -65,7 +65,7 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
     """
     Draw precision over recall of each class that has truths, for each match distance.
 
-    :param classes: at least one with truths.
+    :param classes: scores, at least of one class with truths.
     :returns: address of an image.
     """
     drawn = [each for each in classes if each.precisions is not None]
@@ -94,8 +94,8 @@ def errors_over(values: Floats, matches: Matches, label: str, *, width: float | 
 
     :param values: (R,) float64, by which the matches are divided.
     :param matches: R matches, at least one with a known value.
-    :param label: of the values.
-    :param width: least one of a bin; None for a fortieth of the range.
+    :param label: title of the axis of the values.
+    :param width: least width of a bin; None for a fortieth of the range.
     :returns: address of an image.
     """
     known = np.isfinite(values)
@@ -144,7 +144,7 @@ def counts_over_time(moments: Sequence[Moment], begin_ns: int) -> str:
     """
     Draw the numbers of missed and of false objects over time.
 
-    :param moments: of all frames.
+    :param moments: moments of all frames.
     :param begin_ns: stamp of time 0.
     :returns: address of an image.
     """
@@ -155,7 +155,7 @@ def counts_over_time(moments: Sequence[Moment], begin_ns: int) -> str:
             ('missed', _MISSED, [moment.n_missed for moment in moments]),
             ('false', _FALSE, [moment.n_false for moment in moments])):
         axes.step(times, counts, where='mid', color=color, label=name, linewidth=1.2)
-    # The legend is above the lines.
+    # Space for the legend above the lines.
     axes.set_ylim(0.0, max(1.25 * axes.get_ylim()[1], 1.0))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=8, ncols=2)
@@ -178,7 +178,7 @@ def ego_over_time(distances: Floats) -> str:
 
 def moment_picture(moment: Moment) -> str:
     """
-    Draw truth and stack at one moment from above, where most errors are.
+    Draw truth and stack at one moment from above, in the area with the most errors.
 
     :param moment: with at least one object.
     :returns: address of an image.
@@ -189,7 +189,7 @@ def moment_picture(moment: Moment) -> str:
     figure = Figure(figsize=(5.4, 4.6), layout='constrained')
     axes = _axes(figure, 1, 1, 1, 'x (m)', 'y (m)')
     axes.set_aspect('equal')
-    # A truth that is found is drawn wide, so that it is seen around the detection on it.
+    # A matched truth has a wide line, which is visible around the detection.
     _draw(axes, frame.truth, is_found, _TRUTH, 2.6)
     _draw(axes, frame.truth, ~is_found, _MISSED, 1.8)
     _draw(axes, frame.stack, matches >= 0, _STACK, 1.2)
@@ -225,7 +225,7 @@ def _draw(axes: Axes, objects: ObjectSet, mask: Bools, color: str, width: float)
 
 
 def _frame_view(axes: Axes, moment: Moment, are_missed: Bools) -> None:
-    """Show the part that has most of what is wrong: missed, false, then the greatest error."""
+    """Show the area with the most missed and false objects, else with the greatest error."""
     frame, matches = moment.frame, moment.frame.matches[I_ERRORS]
     points = np.concatenate((frame.truth.states[are_missed, XY],
                              frame.stack.states[matches < 0, XY]))

@@ -25,9 +25,9 @@ _DISTANCES = tuple(str(each) for each in MATCH_DISTANCES_M)
 
 def result_of(verdicts: Sequence[TopicVerdict], n_truth_frames: int) -> dict[str, Any]:
     """
-    Return the result with the keys of doc/interface.md; None for what is undefined.
+    Return the result with the keys of doc/interface.md; undefined numbers are None.
 
-    :param verdicts: each part is that of the first one that has it.
+    :param verdicts: verdicts; each part of the result is that of the first one that has it.
     :param n_truth_frames: number of frames of the truth.
     """
     result: dict[str, Any] = {
@@ -79,9 +79,9 @@ def _known(number: float) -> float | None:
 
 def number_at(result: Mapping[str, Any], path: str) -> float | None:
     """
-    Return the number at a path such as ``detection/classes/car/ate``; None where undefined.
+    Return the number at a path such as ``detection/classes/car/ate``; None if undefined.
 
-    :param result: as of :func:`result_of`.
+    :param result: result of :func:`result_of`.
     :param path: keys, separated by ``/``.
     :raises ConfigError: if there is no such number.
     """
@@ -101,9 +101,9 @@ def number_at(result: Mapping[str, Any], path: str) -> float | None:
 
 def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
     """
-    Yield the lines of a table for people.
+    Yield the lines of a readable table.
 
-    :param result: as of :func:`result_of`.
+    :param result: result of :func:`result_of`.
     """
     yield (f'{result["frames"]} frames judged, {result["frames_without_truth"]} without truth; '
            f'{result["truth_frames"]} frames of truth')

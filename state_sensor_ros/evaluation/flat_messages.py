@@ -9,8 +9,8 @@
 """
 Messages with poses, twists and vectors as arrays of numbers, decoded in half the time.
 
-In CDR a pose is seven float64, as an array of seven is: only the type that rosbags makes of the
-definition is another one.
+In CDR a pose has the bytes of an array of seven float64: only the type that rosbags makes of the
+definition differs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def decode_flat(data: bytes, type_name: str) -> Any:  # noqa: ANN401
     """
     Decode a message.
 
-    :param data: with its encapsulation.
+    :param data: serialised message with its encapsulation.
     :param type_name: ``package/msg/Name``.
     :raises DecodeError: if it is not such a message.
     """

@@ -30,7 +30,7 @@ from state_sensor_ros.rotations import (
 TF_TYPE: Final = 'tf2_msgs/msg/TFMessage'
 TF_TOPIC: Final = '/tf'
 STATIC_TF_TOPIC: Final = '/tf_static'
-# Longer ways are loops.
+# Longer chains of frames are loops.
 _MAX_DEPTH = 100
 
 
@@ -38,7 +38,7 @@ class FrameTransforms:
     """
     Transforms by the name of the child frame.
 
-    :param messages: of TF_TYPE with their encapsulation, each with whether it is a static one.
+    :param messages: serialised messages of TF_TYPE, each with whether it is static.
     :raises DecodeError: if one is not such a message.
     """
 
@@ -72,8 +72,8 @@ class FrameTransforms:
 
         :param target: name of the other frame.
         :param source: name of the frame.
-        :param stamp_ns: a moving frame needs a transform within 0.1 s.
-        :returns: None if it is unknown.
+        :param stamp_ns: time; a moving frame needs a transform within 0.1 s of it.
+        :returns: None if a transform is missing.
         """
         target, source = _plain(target), _plain(source)
         source_root, source_turn, source_origin = self._to_root(source, stamp_ns)

@@ -55,9 +55,9 @@ class TopicVerdict:
     The verdict on one topic.
 
     ``topic`` its name; ``n_frames`` messages judged; ``n_without_truth`` the others;
-    ``n_without_transform`` of these, those in a frame without a way to the global one;
+    ``n_without_transform`` those of them in a frame without a transform to the global frame;
     ``n_unusable`` objects without a usable pose; ``classes``, ``tracking``, ``prediction`` and
-    ``ego`` (``ate_rmse``, ``rpe_rmse``, m) None where the topic has no such part;
+    ``ego`` (``ate_rmse``, ``rpe_rmse``, m) None if the topic has no such part;
     ``ego_distances`` (T, 2) time, s, and error of each pose of the ego, m.
     """
 
@@ -79,11 +79,12 @@ class Judge:
     """
     Judge topics against one truth.
 
-    :param truth: of the same clock as the stamps.
-    :param selection: what is judged.
+    :param truth: truth, by the same clock as the stamps.
+    :param selection: selection of messages and objects to judge.
     :param at: AT_STAMP or AT_RECEIVED, the time at which truth is taken.
     :param global_frame: frame of the truth.
-    :param transforms: returns those of the bag; called once, if a message is in another frame.
+    :param transforms: returns the transforms of the bag; called once, and only if a message is in
+        another frame.
     """
 
     def __init__(self, truth: Truth, selection: Selection, *, at: str, global_frame: str,
@@ -97,9 +98,9 @@ class Judge:
         """
         Judge a topic of objects.
 
-        :param name: of the bag.
+        :param name: name of the bag.
         :param key: name and type of the topic.
-        :param messages: of it.
+        :param messages: messages of the topic.
         :raises DecodeError: if one is damaged.
         :raises TrajectoryFormatError: if none has a truth.
         """
@@ -144,11 +145,11 @@ class Judge:
         """
         Judge the odometry of the ego.
 
-        :param name: of the bag.
+        :param name: name of the bag.
         :param key: name and type of the topic.
-        :param messages: of it.
+        :param messages: messages of the topic.
         :raises DecodeError: if one is damaged.
-        :raises TrajectoryFormatError: if the truth has no ego, or none of the messages a truth.
+        :raises TrajectoryFormatError: if the truth has no ego, or no message has a truth.
         """
         topic, type_name = key
         ego = self._truth.ego
@@ -212,7 +213,7 @@ class Judge:
         return origin
 
     def _placed(self, frame_id: str, stamp_ns: int) -> tuple[Floats, Floats] | None:
-        """Return orientation and origin of a frame in the global one; None if unknown."""
+        """Return orientation and origin of a frame in the global frame; None if unknown."""
         if frame_id.removeprefix('/') in ('', self._global_frame):
             return np.array(IDENTITY_XYZW), np.zeros(3)
         return self._transformed(self._global_frame, frame_id, stamp_ns)

@@ -37,11 +37,11 @@ _MERGED[[JUDGED_CLASSES.index('bus'), JUDGED_CLASSES.index('trailer')]] = BUS_OR
 @dataclass(frozen=True, slots=True)
 class Selection:
     """
-    What is judged.
+    A selection of messages and objects to judge.
 
-    ``start_ns`` and ``end_ns`` of stamps; ``period_ns`` between two messages at least; ``range_m``
-    greatest distance of an object from the ego's origin, 0 for any; ``classes`` names, empty for
-    all.
+    ``start_ns`` and ``end_ns`` limits of the stamps; ``period_ns`` least time between two
+    messages; ``range_m`` greatest distance of an object from the ego's origin, 0 for any;
+    ``classes`` names of classes, empty for all.
     """
 
     start_ns: float = -math.inf
@@ -54,10 +54,10 @@ class Selection:
         """
         Return whether a message is judged.
 
-        :param stamp_ns: at which truth is taken.
-        :param last_ns: that of the last judged message, None before the first one.
+        :param stamp_ns: time at which truth is taken.
+        :param last_ns: that time of the last judged message, None before the first one.
         """
-        # A millisecond: periods of recordings vary.
+        # A tolerance of a millisecond: periods of recordings vary.
         return self.start_ns <= stamp_ns <= self.end_ns and (
             not self.period_ns or last_ns is None
             or stamp_ns - last_ns >= self.period_ns - 1_000_000 or stamp_ns < last_ns)
@@ -67,11 +67,11 @@ class Selection:
         """
         Match the selected objects of an instant.
 
-        :param stamp_ns: of the message.
-        :param stack: its objects.
+        :param stamp_ns: stamp of the message.
+        :param stack: objects of the message.
         :param truth: M objects.
-        :param are_selected: (M,) bool, by actor. A detection whose nearest truth within 2 m is
-            not selected counts as little as that.
+        :param are_selected: (M,) bool, whether each truth is judged; a detection whose nearest
+            truth within 2 m is not, is left out like it.
         :param ego_xyz: (3,) float64, origin of the ego, m, NaN without an ego.
         :param merges: whether bus and trailer are one class.
         """

@@ -30,7 +30,7 @@ ODOMETRY: Final = 'nav_msgs/msg/Odometry'
 _PERCEPTION = '/perception/object_recognition'
 GROUND_TRUTH: Final = f'{_PERCEPTION}/ground_truth/objects'
 EGO_TOPIC: Final = '/localization/kinematic_state'
-# In the order in which they are judged where none is named: usual name of the topic, type.
+# Usual name and type of topics, in the order in which one is chosen if none is named.
 _USUAL = ((f'{_PERCEPTION}/tracking/objects', TRACKED),
           (f'{_PERCEPTION}/detection/objects', DETECTED),
           (f'{_PERCEPTION}/objects', PREDICTED), ('', DERIVED), ('', VISION),
@@ -42,11 +42,11 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
     """
     Choose the topics to judge.
 
-    :param name: of the bag.
-    :param topics: of the bag that have messages.
-    :param named: by ``--topic``, in the order in which parts of the result are taken from them;
-        empty for the first topic of objects and that of the ego.
-    :raises ConfigError: if a named one is not there or has no such type.
+    :param name: name of the bag.
+    :param topics: topics of the bag that have messages.
+    :param named: names given by ``--topic``, in the order in which parts of the result are taken
+        from them; empty for the first topic of objects and that of the ego.
+    :raises ConfigError: if a named topic is missing or its type cannot be judged.
     :raises TrajectoryFormatError: if there is none, or several are equally likely.
     """
     judged = [key for key in sorted(topics) if key[1] in (*OBJECT_TYPES, ODOMETRY)]
@@ -83,7 +83,7 @@ def _only(name: str, keys: Sequence[TopicKey]) -> TopicKey:
 
 
 def _ego(judged: Sequence[TopicKey]) -> TopicKey | None:
-    """Return the ego's odometry: by its usual name, else the only one."""
+    """Return the ego's odometry: the topic of the usual name, else the only one."""
     odometries = [key for key in judged if key[1] == ODOMETRY]
     if (EGO_TOPIC, ODOMETRY) in odometries:
         return EGO_TOPIC, ODOMETRY
@@ -92,11 +92,11 @@ def _ego(judged: Sequence[TopicKey]) -> TopicKey | None:
 
 def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey:
     """
-    Choose the topic of objects of another program's bag that are the truth.
+    Choose the topic of objects that are the truth, in a bag of another program.
 
-    :param name: of the bag.
-    :param topics: of the bag that have messages.
-    :param named: by an option, '' for none.
+    :param name: name of the bag.
+    :param topics: topics of the bag that have messages.
+    :param named: name given by ``--truth-topic``, ``''`` for none.
     :raises TrajectoryFormatError: if there is none, or several are equally likely.
     """
     tracked = [key for key in sorted(topics) if key[1] == TRACKED and named in ('', key[0])]

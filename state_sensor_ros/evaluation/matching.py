@@ -9,8 +9,8 @@
 """
 Matching of detections and truths, as nuscenes-devkit 1.2.0 does it in ``detection/algo.py``.
 
-In the order of falling confidence, each detection takes the nearest truth of its class that is not
-taken, if that is nearer than the match distance.
+In the order of falling confidence, each detection is matched with the nearest truth of its class
+that is still free, if that is nearer than the match distance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from state_sensor_ros.evaluation.object_set import ObjectSet, XY
 from state_sensor_ros.frame import Floats, Rows
 
 MATCH_DISTANCES_M: Final = (0.5, 1.0, 2.0, 4.0)
-# Of MATCH_DISTANCES_M: errors, recall and precision are those of the matches at 2 m.
+# Index in MATCH_DISTANCES_M: errors, recall and precision are those of the matches at 2 m.
 I_ERRORS: Final = 2
 
 
@@ -55,10 +55,10 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
     distances[stack.classes[:, None] != truth.classes] = np.inf
     nearest = distances.argmin(axis=1)
     least = distances[np.arange(n_stack), nearest]
-    # Of equal confidences the later one is first, as there.
+    # Of equal confidences the later one is first, as in nuscenes-devkit.
     order = np.lexsort((np.arange(n_stack), stack.scores))[::-1]
     for row, limit in zip(matches, MATCH_DISTANCES_M, strict=True):
-        # Others have no truth within the limit, taken or not.
+        # The other detections have no truth within the limit at all.
         able = order[least[order] < limit]
         wanted = nearest[able]
         if len(np.unique(wanted)) == len(wanted):
@@ -69,7 +69,7 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
 
 
 def _take_in_turn(row: Rows, order: Rows, distances: Floats, limit: float) -> None:
-    """Match detections one after the other; two of them have the same nearest truth."""
+    """Match detections one after the other, for the case that two have the same nearest truth."""
     free = distances.copy()
     for detection in order.tolist():
         truth = int(free[detection].argmin())

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.frame import Bools, Floats, Rows
 
-# derived_object_msgs has one number for two classes.
+# derived_object_msgs has one class number for both.
 BUS_OR_TRAILER: Final = len(CLASS_NAMES)
 JUDGED_CLASSES: Final = (*CLASS_NAMES, 'bus+trailer')
 # Columns of :attr:`ObjectSet.states`.
@@ -46,8 +46,8 @@ class ObjectSet:
 
     ``ids`` K strings, '' for none; ``classes`` (K,) int64, index in JUDGED_CLASSES; ``states``
     (K, 9) float64: centre xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
-    where unknown; ``scores`` (K,) float64, confidences 0..1; ``paths`` of each object, or none at
-    all.
+    if unknown; ``scores`` (K,) float64, confidences 0..1; ``paths`` of each object, or an empty
+    tuple if the message has no paths.
     """
 
     ids: tuple[str, ...]
@@ -88,7 +88,7 @@ class JudgedFrame:
 
     @property
     def distances(self) -> Floats:
-        """(M,) float64, of the truths from the ego's origin, m, NaN without an ego."""
+        """Distances of the truths from the ego's origin, (M,) float64, m, NaN without an ego."""
         return distances_from(self.ego_xyz, self.truth)
 
 

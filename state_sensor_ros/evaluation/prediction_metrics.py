@@ -9,8 +9,8 @@
 """
 Displacement errors of predicted paths: minADE, minFDE and the miss rate at two horizons.
 
-An object counts if the truth that it matches at 2 m and one of its paths both reach the horizon.
-Points after now count, and of several paths the least error.
+An object is scored if the truth that it matches at 2 m and one of its paths reach the horizon.
+Only points after now are scored; of several paths the least error is used.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def score_paths(frames: Sequence[JudgedFrame], truth: Truth, *,
     """
     Score the paths of a stack by horizon, s.
 
-    :param frames: whose objects of the stack have paths.
-    :param truth: of which the frames are a part.
-    :param shift_ns: of each frame, from its stamp to the time at which truth is taken.
+    :param frames: frames whose objects of the stack have paths.
+    :param truth: truth of all frames.
+    :param shift_ns: time from the stamp of each frame to the time at which truth is taken.
     """
     errors: dict[float, list[Floats]] = {each: [np.zeros((0, 2))] for each in HORIZONS_S}
     for frame, shift in zip(frames, shift_ns, strict=True):
@@ -68,8 +68,7 @@ def _scores(errors: Floats) -> HorizonScores:
     return HorizonScores(min_ade, min_fde, float((errors[:, 1] > MISS_M).mean()), len(errors))
 
 
-# Paths of several objects with equal steps and numbers of points, by these: rows of the objects
-# and (G, P, 2) points.
+# Paths of several objects by step and number of points: rows of the objects, and (G, P, 2) points.
 _Alike = dict[tuple[int, int], tuple[list[int], list[Floats]]]
 
 
@@ -86,10 +85,10 @@ def _alike(paths_of_objects: Sequence[Sequence[PathOfObject]]) -> _Alike:
 def _least_errors(alike: _Alike, names: Sequence[str], truth: Truth, now_ns: int,
                   horizon_ns: int) -> Floats:
     """
-    Return the least mean and final displacement of the objects that count.
+    Return the least mean and final displacement of the objects that are scored.
 
     :param alike: paths of K objects.
-    :param names: of the K truths.
+    :param names: names of the K truths.
     :param now_ns: time of the first points.
     :returns: (R, 2) float64, m.
     """
@@ -107,7 +106,7 @@ def _least_errors(alike: _Alike, names: Sequence[str], truth: Truth, now_ns: int
         path_xy = stacked[:, before] * (1.0 - share) + stacked[:, before + 1] * share
         true_xy = truth.positions_at([names[row] for row in rows], now_ns + wanted_ns)
         off = np.linalg.norm(path_xy - true_xy, axis=2)
-        # NaN where the truth does not reach the horizon.
+        # NaN if the truth does not reach the horizon.
         means = off[:, :n_counted].mean(axis=1) if n_counted else off[:, -1]
         errors = np.where(np.isnan(off).any(axis=1)[:, None], np.inf,
                           np.column_stack((means, off[:, -1])))

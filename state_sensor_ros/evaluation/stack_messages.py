@@ -59,9 +59,10 @@ class MessageObjects:
     """
     The K objects of a message, in the axes of its frame.
 
-    ``stamp_ns`` and ``frame_id`` of the header; ``objects`` with velocities and yaws yet to be
-    set; ``orientations`` (K, 4) xyzw, ``velocities`` (K, 3) m/s; ``has_ids`` whether the ids are
-    those of tracks; ``n_unusable`` objects left out: no number in a position, or no rotation.
+    ``stamp_ns`` and ``frame_id`` of the header; ``objects``, whose velocities and yaws
+    :meth:`in_frame` sets; ``orientations`` (K, 4) xyzw, ``velocities`` (K, 3) m/s; ``has_ids``
+    whether the ids are those of tracks; ``n_unusable`` objects left out: a position that is not
+    finite, or a quaternion that is not a rotation.
     """
 
     stamp_ns: int
@@ -84,7 +85,7 @@ class MessageObjects:
         states[:, XYZ] = states[:, XYZ] @ axes.T + origin
         forward = global_from_body(self.orientations)[:, :, 0] @ axes.T
         yaw = np.arctan2(forward[:, 1], forward[:, 0])
-        # An orientation that the stack does not have is marked.
+        # NaN marks an orientation that the stack does not send.
         states[:, YAW] = np.where(np.isnan(states[:, YAW]), np.nan, yaw)
         states[:, VELOCITY] = (self.velocities @ axes.T)[:, :2]
         return ObjectSet(objects.ids, objects.classes, states, objects.scores, tuple(
@@ -93,7 +94,7 @@ class MessageObjects:
 
 
 class _Collected:
-    """Collect objects one by one; ``are_own_axes``: velocities are in the axes of objects."""
+    """Collects objects one by one; ``are_own_axes``: velocities are in the axes of objects."""
 
     def __init__(self, *, are_own_axes: bool) -> None:
         self.ids: list[str] = []
@@ -170,7 +171,7 @@ def _add_autoware(found: _Collected, each: Any, pose: Sequence[float],  # noqa: 
     found.poses.append(pose)
     found.velocities.append(velocity)
     found.scores.append(each.existence_probability)
-    likely = max(each.classification, key=lambda one: one.probability, default=None)
+    likely = max(each.classification, key=lambda label: label.probability, default=None)
     found.classes.append(UNKNOWN if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN))
     length, width, height = each.shape.dimensions.values.tolist()
     if each.shape.type == _CYLINDER:
@@ -213,8 +214,8 @@ def _solid_size(type_: int, edges: list[float]) -> Sequence[float]:
 def _vision(message: Any) -> MessageObjects:  # noqa: ANN401
     found = _Collected(are_own_axes=False)
     for each in message.detections:
-        likely = max((one.hypothesis for one in each.results), key=lambda one: one.score,
-                     default=None)
+        likely = max((result.hypothesis for result in each.results),
+                     key=lambda hypothesis: hypothesis.score, default=None)
         found.poses.append(each.bbox.center.values)
         found.velocities.append(_UNKNOWN_XYZ)
         found.classes.append(UNKNOWN if likely is None else _OF_VISION.get(
@@ -236,7 +237,7 @@ def objects_in(data: bytes, type_name: str) -> MessageObjects:
     """
     Return the objects of a message.
 
-    :param data: with its encapsulation.
+    :param data: serialised message with its encapsulation.
     :param type_name: one of OBJECT_TYPES.
     :raises DecodeError: if it is not such a message.
     """

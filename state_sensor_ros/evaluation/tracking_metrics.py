@@ -28,13 +28,13 @@ from state_sensor_ros.evaluation.object_set import JudgedFrame
 from state_sensor_ros.frame import Floats, Rows
 
 ZERO_SIMILARITY_M: Final = 4.0
-# The memory of IDF1 grows with the square: 5000 ids take 0.6 GB.
+# The memory of IDF1 grows with the square of the number of ids: 5000 take 0.6 GB.
 MAX_IDS: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class TrackingScores:
-    """HOTA (mean over its thresholds), MOTA and IDF1; None without truths or with MAX_IDS ids."""
+    """HOTA (mean over its thresholds), MOTA, IDF1; None without truths or above MAX_IDS ids."""
 
     hota: float | None
     mota: float | None
@@ -43,7 +43,7 @@ class TrackingScores:
 
 
 class _Similarities(Sequence[Floats]):
-    """The similarities of each frame, computed at each use: all of them would fill the memory."""
+    """The similarities of each frame, computed at each use: all would fill the memory."""
 
     def __init__(self, frames: Sequence[JudgedFrame]) -> None:
         self._frames = frames
@@ -63,11 +63,11 @@ class _Similarities(Sequence[Floats]):
 
 def load_trackeval() -> None:
     """
-    Import trackeval, before the work of which it is the last step.
+    Import trackeval; called early, so that work is not lost if it is missing.
 
     :raises ImportError: if it is not installed.
     """
-    # It prints what it does not find for benchmarks that are not used here.
+    # It prints the packages that are missing for benchmarks which are not used here.
     with redirect_stdout(StringIO()):
         from trackeval import metrics  # noqa: F401
 
@@ -76,7 +76,7 @@ def score_tracks(frames: Sequence[JudgedFrame]) -> TrackingScores:
     """
     Score the tracks of a stack; :func:`load_trackeval` has been called.
 
-    :param frames: in the order of time, with the ids of the stack's objects.
+    :param frames: frames in the order of time, with the ids of the stack's objects.
     """
     from trackeval.metrics import CLEAR, HOTA, Identity
     truth_numbers: dict[str, int] = {}
@@ -99,7 +99,7 @@ def score_tracks(frames: Sequence[JudgedFrame]) -> TrackingScores:
 
 
 def _numbered(ids: tuple[str, ...], numbers: dict[str, int]) -> Rows:
-    """Return the numbers of ids, from 0; the second object with an id in a frame is another."""
+    """Return numbers of ids, from 0; a second object with an id in a frame has its own number."""
     found, used = [], set()
     for text in ids:
         name = text

@@ -28,10 +28,10 @@ from state_sensor_ros.evaluation.object_set import (
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import slerp, wrapped
 
-# An instant farther from all stamps of the truth has no truth: 0.1 s, and 10 us for times of
-# recordings, which are float32.
+# Greatest distance of an instant with truth from a stamp of the truth: 0.1 s, and 10 us because
+# times of recordings are float32.
 MAX_DISTANCE_NS: Final = 100_010_000
-# Over a longer time between two frames nothing is interpolated.
+# Longest time between two frames that are interpolated.
 MAX_GAP_NS: Final = 1_000_000_000
 
 
@@ -53,7 +53,7 @@ class EgoTrack:
 
     def at(self, stamps_ns: Rows) -> tuple[Floats, Floats]:
         """
-        Return origins and poses at some times, NaN where there is no truth.
+        Return origins and poses at some times, NaN if there is no truth.
 
         :param stamps_ns: (K,) int64.
         :returns: (K, 3) and (K, 7) float64.
@@ -100,7 +100,7 @@ class Truth:
     ``name`` of the recording; ``stamps_ns`` (T,) int64 ascending; ``offsets`` (T + 1,) first row
     of each frame; ``actors`` (R,) int64, index in ``names``, ascending within a frame;
     ``classes`` (R,) int64, index in JUDGED_CLASSES; ``states`` (R, 9) float64; ``are_selected``
-    (A,) bool of each name; ``ego`` None where the recording has none.
+    (A,) bool of each name; ``ego`` None if the recording has none.
     """
 
     name: str
@@ -117,8 +117,8 @@ class Truth:
         """
         Return the objects at a time, and which of them are selected; None without truth.
 
-        They are those of the nearest frame: interpolated if the frame on the other side has them,
-        too, and moved by their velocity otherwise.
+        They are the objects of the nearest frame: interpolated if the frame on the other side also
+        has them, and moved by their velocity otherwise.
 
         :param stamp_ns: any time.
         """
@@ -169,7 +169,7 @@ class Truth:
 
         :param names: K objects.
         :param stamps_ns: (P,) int64.
-        :returns: (K, P, 2) float64, m, NaN where the truth does not have the object.
+        :returns: (K, P, 2) float64, m, NaN if the truth does not have the object.
         """
         actors: Rows = np.array([self._numbers[name] for name in names], np.int64)
         found: Floats = np.full((len(names), len(stamps_ns), 2), np.nan)
@@ -194,9 +194,9 @@ class Truth:
 
 class TruthBuilder:
     """
-    Collect the objects of one frame after the other.
+    Collects the objects frame by frame.
 
-    :param name: of the recording.
+    :param name: name of the recording.
     """
 
     def __init__(self, name: str) -> None:
@@ -213,9 +213,9 @@ class TruthBuilder:
         """
         Add a frame.
 
-        :param stamp_ns: later than that of the last frame.
-        :param objects: of the frame; the first of equal ids counts.
-        :param are_selected: (K,) bool; of an object, that of its first frame counts.
+        :param stamp_ns: stamp, later than that of the last frame.
+        :param objects: objects of the frame; the first of equal ids is used.
+        :param are_selected: (K,) bool; for each object, the value in its first frame is used.
         :raises TrajectoryFormatError: if time goes back.
         """
         if self._stamps_ns and stamp_ns <= self._stamps_ns[-1]:
@@ -237,7 +237,7 @@ class TruthBuilder:
         """
         Return the truth.
 
-        :param ego: None for none.
+        :param ego: track of the ego, None without an ego.
         """
         return Truth(
             self._name, np.array(self._stamps_ns, np.int64), np.cumsum(self._counts),

@@ -28,11 +28,12 @@ from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink
 
 class FrameTruth:
     """
-    Make the truth of frames.
+    Makes the truth of frames.
 
-    :param name: of the recording.
-    :param settings: stamp_source, ego_tag, ego_frame, base_link_xyz and those of objects.
-    :param selects: whether an actor with a name and tags is selected.
+    :param name: name of the recording.
+    :param settings: parameters; stamp_source, ego_tag, ego_frame, base_link_xyz and those of
+        objects are used.
+    :param selects: returns whether an actor with a name and tags is selected.
     :param report: called with a kind and a line.
     """
 
@@ -58,9 +59,9 @@ class FrameTruth:
         """
         Add a frame; one whose clock did not advance is left out.
 
-        :param frame: with boxes and wheels, where it has any.
-        :param stamp_ns: from the bag that has the frame; None to make it of the frame's time.
-        :raises TrajectoryFormatError: if time goes back, or has no stamp.
+        :param frame: frame with its boxes and wheels, if it has any.
+        :param stamp_ns: stamp in the bag of the frame; None to compute it from the frame's time.
+        :raises TrajectoryFormatError: if time goes back, or gives no stamp.
         """
         try:
             step = self._stamper.step(frame, 0)

@@ -21,16 +21,16 @@ from state_sensor_ros.evaluation.object_set import JudgedFrame, XY
 from state_sensor_ros.frame import Floats
 
 N_MOMENTS: Final = 10
-# Between two of them, so that they are not ten frames of one second.
+# Least time between two of them, so that they are not ten frames of one second.
 _APART_NS = 500_000_000
-# Errors below are rounding.
+# Smaller costs are rounding.
 _LEAST_COST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
     """
-    A judged frame and what is wrong with it.
+    A judged frame and its errors.
 
     ``n_missed`` truths without a match at 2 m; ``n_false`` detections without one; ``errors`` (R,)
     translation errors of the matches, m; ``cost`` the two numbers plus the sum of errors by 2 m.
@@ -45,9 +45,9 @@ class Moment:
 
 def moment_of(frame: JudgedFrame) -> Moment:
     """
-    Return what is wrong with a frame.
+    Return the errors of a frame.
 
-    :param frame: judged.
+    :param frame: judged frame.
     """
     matches = frame.matches[I_ERRORS]
     rows = np.flatnonzero(matches >= 0)
@@ -62,7 +62,7 @@ def worst_moments(moments: Sequence[Moment]) -> list[Moment]:
     """
     Return the moments of the greatest cost, the worst first, at most N_MOMENTS.
 
-    :param moments: of all frames.
+    :param moments: moments of all frames.
     """
     chosen: list[Moment] = []
     for moment in sorted(moments, key=lambda each: -each.cost):

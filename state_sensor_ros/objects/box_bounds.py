@@ -20,9 +20,9 @@ from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.objects.convex_hulls import hulls_overlap
 from state_sensor_ros.rotations import global_from_body
 
-# A box is turned where an axis of it differs by more from those of its actor (a sine).
+# A box is turned if one of its axes differs by more from those of its actor (a sine).
 _ALIGNED = 1e-3
-# A test takes 0.1 us for each point and box.
+# The overlap test takes 0.1 us for each point and box.
 MAX_HULL_POINTS = 1000
 _CORNERS: Floats = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 
@@ -30,7 +30,7 @@ _CORNERS: Floats = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 @dataclass(frozen=True, slots=True, eq=False)
 class ActorBox:
     """
-    The largest box of an actor, or its origin where it has none.
+    The largest box of an actor, or its origin if it has none.
 
     ``centre`` (3,) m, ``axes`` (3, 3) columns, both in the global frame; ``half`` (3,) half edge
     lengths along the axes, m; ``position`` (3,) and ``body`` (3, 3) of the actor likewise.
@@ -68,17 +68,17 @@ class ActorBox:
         """
         Return whether the box overlaps a box along the global axes.
 
-        Two convex bodies are apart where their projections on the normal of a face, or on a
-        product of two edges, are.
+        Two convex bodies are apart if their projections on the normal of a face, or on a cross
+        product of two edges, are apart.
 
         :param low: (3,) lowest corner, m, global frame.
-        :param high: (3,) highest corner.
+        :param high: (3,) highest corner, m, global frame.
         """
         middle, half = (low + high) / 2.0, (high - low) / 2.0
         normals = np.concatenate((np.eye(3), self.axes.T, [
             np.cross(one, other) for one in np.eye(3) for other in self.axes.T]))
         reach = np.abs(normals) @ half + np.abs(normals @ self.axes) @ self.half
-        # The product of parallel edges is no direction: 0 is not apart.
+        # The product of parallel edges is 0, which separates nothing.
         return bool((np.abs(normals @ (self.centre - middle)) <= reach + 1e-12).all())
 
     def overlaps_hull(self, points: Floats) -> bool:
@@ -93,8 +93,9 @@ class ActorBox:
 
 def check_hull(n_points: int) -> None:
     """
-    Check the number of points of a hull that a client names.
+    Check the number of points of a hull in a request.
 
+    :param n_points: number of points.
     :raises ConfigError: if the test of many boxes would take seconds.
     """
     if n_points > MAX_HULL_POINTS:
@@ -105,9 +106,9 @@ def box_of(frame: Frame, row: int) -> ActorBox | None:
     """
     Return the largest usable box of an actor by volume.
 
-    :param frame: with boxes.
-    :param row: of the actor.
-    :returns: None where it has none, or no usable pose.
+    :param frame: frame with boxes.
+    :param row: row of the actor.
+    :returns: None without a usable box or a usable pose.
     """
     if frame.boxes is None or not frame.has_pose()[row]:
         return None
@@ -122,10 +123,10 @@ def box_of(frame: Frame, row: int) -> ActorBox | None:
 
 def point_of(frame: Frame, row: int) -> ActorBox:
     """
-    Return the origin of the actor at ``row`` as a box without extent.
+    Return the origin of an actor as a box without extent.
 
-    :param frame: SI, REP-103 axes.
-    :param row: of the actor.
+    :param frame: frame in SI units and REP-103 axes.
+    :param row: row of the actor.
     """
     body = global_from_body(frame.orientation_xyzw[row:row + 1])[0]
     position = frame.position_xyz[row]

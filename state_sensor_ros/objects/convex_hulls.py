@@ -23,9 +23,9 @@ import numpy as np
 
 from state_sensor_ros.frame import Floats
 
-# Of the squared size of the scene: hulls that touch overlap.
+# Squared distance that counts as touching, as a fraction of the squared size of the scene.
 _TOUCHING = 1e-18
-# The search ends after some ten steps; rounding may keep it from its end where hulls touch.
+# The search takes some ten steps; rounding may make it endless if hulls touch.
 _MAX_STEPS = 100
 
 
@@ -34,7 +34,7 @@ def hulls_overlap(one: Floats, other: Floats) -> bool:
     Return whether two convex hulls have a point in common.
 
     :param one: (N, 3) points that span a hull, m.
-    :param other: (M, 3) points of the other, in the same frame.
+    :param other: (M, 3) points that span the other hull, m, in the same frame.
     """
     touching = _TOUCHING * max(np.abs(one - one[0]).max(), np.abs(other - one[0]).max(), 1.0) ** 2
     simplex: Floats = one[:1] - other[:1]
@@ -69,7 +69,7 @@ def _reduced(simplex: Floats, weights: Floats) -> tuple[Floats, Floats]:
         outside = of_plane <= 0.0
         if not outside.any():
             return simplex, of_plane / of_plane.sum()
-        # Go towards it up to the first side of the simplex, and leave out the point opposite.
+        # Move towards it up to the first side of the simplex, and remove the opposite point.
         steps = weights[outside] / (weights[outside] - of_plane[outside])
         weights = weights + min(steps.min(), 1.0) * (of_plane - weights)
         kept = np.ones(n_points, dtype=bool)

@@ -45,8 +45,8 @@ class FrameObjects:
         """
         Return the objects of a frame.
 
-        :param frame: with boxes, whose clock has advanced since the last other one.
-        :param actor_list: its actors.
+        :param frame: frame with boxes: the last one again, or one whose clock has advanced.
+        :param actor_list: actors of the frame.
         """
         if frame is not self._frame or self._objects is None:
             self._frame, self._objects = frame, self._maker.make(frame, actor_list)

@@ -33,7 +33,7 @@ from state_sensor_ros.naming import ActorList
 from state_sensor_ros.rotations import global_from_body, global_from_unit
 from state_sensor_ros.settings import Settings
 
-# Over a longer time between two frames no acceleration is computed, s.
+# Longest time between two frames for which accelerations are computed, s.
 MAX_GAP_S = 1.0
 
 
@@ -42,12 +42,12 @@ class Objects:
     """
     K objects of a frame, in the order of its actors; SI units, global frame.
 
-    ``rows`` (K,) int64, actor of each; ``classes`` (K,) uint8, index in CLASSES; ``poses`` (K, 7)
+    ``rows`` (K,) int64 of the actors; ``classes`` (K,) uint8, index in CLASSES; ``poses`` (K, 7)
     centre xyz (m) and orientation xyzw of the actor, of unit length; ``axes`` (K, 3, 3) rotation
     matrices of these; ``sizes`` (K, 3) length, width, height (m) along the actor's axes;
     ``twists`` (K, 6) velocity of the centre (m/s) and angular velocity (rad/s);
     ``accelerations`` (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame, 0
-    where unknown.
+    if unknown.
     """
 
     rows: Rows
@@ -87,7 +87,7 @@ class Objects:
 
     @property
     def own_motion(self) -> tuple[Floats, Floats]:
-        """Twists and accelerations in the axes of their objects, (K, 6) each; the same arrays."""
+        """Twists and accelerations in the axes of their objects, (K, 6) each; computed once."""
         if self._own_motion is None:
             object.__setattr__(self, '_own_motion', (
                 self.turned(self.twists), self.turned(self.accelerations)))
@@ -130,7 +130,7 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
     """
     Return centre and size of each actor.
 
-    :param frame: with boxes, where it has any.
+    :param frame: frame with its boxes, if it has any.
     :param default_sizes: (len(CLASSES), 3) float64, length, width, height (m) without a box.
     :param classes: (N,) uint8, index in CLASSES.
     """
@@ -141,7 +141,7 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
         axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
         largest = frame.largest_boxes()
         if len(largest) == n_actors:
-            # Each has one.
+            # Each actor has a box.
             have_boxes = np.ones(n_actors, np.bool_)
             sizes: Floats = np.empty((n_actors, 3))
             arms: Floats = np.empty((n_actors, 3))
@@ -181,7 +181,7 @@ _IDENTITY: Floats = np.eye(3)
 _NOTHING = nullcontext()
 
 
-# Actors of a stream have few different tags.
+# Cached: the actors of a stream have few different tags.
 _class_of = lru_cache(maxsize=1024)(class_of)
 
 
@@ -209,8 +209,8 @@ class ObjectMaker:
     """
     Make the objects of consecutive frames.
 
-    :param settings: of which object_classes, object_range and default_sizes are used.
-    :ivar all_objects: (N,) bool of the last frame, which actors are objects, also those that
+    :param settings: parameters; object_classes, object_range and default_sizes are used.
+    :ivar all_objects: of the last frame: (N,) bool, which actors are objects, including those that
         object_classes and object_range leave out; and the centres of all actors.
     """
 
@@ -235,8 +235,8 @@ class ObjectMaker:
         """
         Return the objects of a frame.
 
-        :param frame: with boxes, whose clock has advanced since the last call.
-        :param actor_list: its actors.
+        :param frame: frame with boxes, whose clock has advanced since the last call.
+        :param actor_list: actors of the frame.
         """
         classes = self._actor_classes.of(actor_list)
         with np.errstate(all='ignore'):
@@ -270,7 +270,7 @@ def default_sizes(settings: Settings) -> Floats:
     """
     Return the sizes of objects without a box.
 
-    :param settings: of which default_sizes is used.
+    :param settings: parameters; default_sizes is used.
     :returns: (len(CLASSES), 3) float64, length, width, height, m.
     """
     sizes = np.zeros((len(CLASSES), 3))
@@ -289,7 +289,7 @@ class _Motion:
 
 
 def _twists(frame: Frame, centres: Centres) -> Floats:
-    """Return (N, 6) velocities of the centres and angular velocities, 0 where unknown."""
+    """Return (N, 6) velocities of the centres and angular velocities, 0 if unknown."""
     if frame.forward_speed is not None:
         # Without angular velocities those of the origins are the same.
         return _forward_twists(frame.forward_speed, centres.axes)
@@ -306,9 +306,9 @@ def origin_twist(frame: Frame, row: int) -> Floats:
     """
     Return the velocity of an actor's origin and its angular velocity.
 
-    :param frame: of any simulator.
-    :param row: of the actor.
-    :returns: (6,) float64, m/s, rad/s, axes of the global frame, 0 where unknown.
+    :param frame: frame of any simulator.
+    :param row: row of the actor.
+    :returns: (6,) float64, m/s, rad/s, axes of the global frame, 0 if unknown.
     """
     if frame.forward_speed is not None:
         axes = global_from_body(frame.orientation_xyzw[row:row + 1])
@@ -337,7 +337,7 @@ def transported(twists: Floats, arms: Floats, *, is_finite: bool) -> Floats:
 
 
 def _accelerations(now: _Motion, last: _Motion | None) -> Floats:
-    """Return (N, 6) changes of the twists since the last frame; 0 where there is none."""
+    """Return (N, 6) accelerations since the last frame; 0 for actors that it does not have."""
     accelerations = np.zeros_like(now.twists)
     elapsed = math.nan if last is None else now.game_time - last.game_time
     # A comparison with NaN is false.

@@ -32,17 +32,17 @@ _Complex = npt.NDArray[np.complex128]
 STEP_S = 0.5
 HORIZON_S = 15.0
 _SHORT_HORIZON_S = 10.0
-# Times of poses, from now on.
+# Times of poses, s from now.
 TIMES_S: Floats = np.array([i * STEP_S for i in range(round(HORIZON_S / STEP_S) + 1)])
 _N_POSES = len(TIMES_S)
-# By class: poses of a whole path, the one of now included.
+# Number of poses of a whole path by class, including the present pose.
 _LENGTHS: npt.NDArray[np.int64] = np.array([
     round((HORIZON_S if each.is_motor_vehicle else _SHORT_HORIZON_S) / STEP_S) + 1
     for each in CLASSES])
 # Times of a recording that differ by less are equal, s: its float32 are no finer.
 _SAME_TIME_S = 1e-5
 _TRIM = 4096
-# A yaw rate below, rad/s, is none: within the horizon it moves no object by a micrometre.
+# A smaller yaw rate, rad/s, counts as 0: within the horizon it moves no object by a micrometre.
 _STRAIGHT = 1e-10
 
 
@@ -58,7 +58,7 @@ class Paths(NamedTuple):
     lengths: Rows
 
     def rows(self) -> Floats:
-        """Return (R, 7) the poses that there are, object by object."""
+        """Return (R, 7) the poses of all paths, object by object."""
         n_poses = self.poses.shape[1]
         if np.logical_and.reduce(self.lengths == n_poses):
             return self.poses.reshape(-1, 7)
@@ -68,10 +68,10 @@ class Paths(NamedTuple):
 
 class ConstantPaths:
     """
-    Compute paths with the velocity and the yaw rate of now.
+    Compute paths with constant velocity and yaw rate.
 
     The memory of the poses is kept: a frame of 100 objects has 170 kB of them, and the allocator
-    returns blocks of this size to the system at times, which costs 0.1 ms in the next frame.
+    sometimes returns blocks of this size to the system, which costs 0.1 ms in the next frame.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class ConstantPaths:
         The velocity v turns with the yaw, at the yaw rate w: after t it has turned by a = w t
         about the global z, and the distance is the integral of it. In complex numbers x + i y,
         with h = exp(i a / 2): h h = exp(i a), and the distance is v (h h - 1) / (i w) =
-        v h Im(h) 2 / w, which loses no digits where a is small.
+        v h Im(h) 2 / w, which loses no digits if a is small.
 
         :param objects: K objects.
         :param twists: (K, 6) float64, their velocities; None for those that they have.
@@ -155,26 +155,25 @@ class TruePaths:
     """
     Read the paths of objects from the frames that follow.
 
-    The frames of the horizon are kept: from one frame to the next, one of them leaves and one is
-    added.
+    The frames of the horizon are kept: from one frame to the next, one is removed and one added.
     """
 
     def __init__(self) -> None:
         self._frames: list[FutureFrame] = []
         self._times: list[float] = []
-        # Index of the frame of now.
+        # Index of the present frame.
         self._i_now = 0
-        # By list of names: rows of the actors of now, -1 for none.
+        # Rows of the present actors by list of names, -1 for none.
         self._rows: dict[int, tuple[tuple[str, ...], Rows]] = {}
         self._names: tuple[str, ...] = ()
 
     def paths(self, objects: Objects, names: tuple[str, ...], now: FutureFrame) -> Paths:
         """
-        Return paths that end where the recording, its run or the presence of the actor ends.
+        Return paths that end with the recording, its run or the presence of the actor.
 
-        :param objects: K objects of the frame of now.
-        :param names: of them, raw names of their actors.
-        :param now: the frame in the recording.
+        :param objects: K objects of the present frame.
+        :param names: raw names of their actors.
+        :param now: the present frame in the recording.
         """
         self._advance(now)
         if names != self._names:
@@ -192,7 +191,7 @@ class TruePaths:
             else:
                 ends[k], are_present = self._poses_at(j)
                 if now.game_time + TIMES_S[k] - self._times[i] < _SAME_TIME_S:
-                    # The time of the first frame: the other one is not needed.
+                    # At the time of the first frame the other one is not needed.
                     ends[k, ~are_present] = poses[k, ~are_present]
                 else:
                     are_known[k] &= are_present
@@ -224,7 +223,7 @@ class TruePaths:
             self._times.append(following.game_time)
 
     def _brackets(self, now_s: float) -> tuple[list[int], list[int], Floats]:
-        """Return the frames before and after each time, and the share of the way between them."""
+        """Return the frames before and after each time, and the share of the time between."""
         before, after, shares = [], [], []
         for time_s in (now_s + TIMES_S).tolist():
             i = bisect_right(self._times, time_s, self._i_now) - 1
@@ -240,7 +239,7 @@ class TruePaths:
         return before, after, np.array(shares)
 
     def _poses_at(self, i: int) -> tuple[Floats, Bools]:
-        """Return (K, 7) poses of the objects in a frame of the window, and (K,) which it has."""
+        """Return (K, 7) poses of the objects in a frame, and (K,) which of them it has."""
         frame = self._frames[i]
         known = self._rows.get(id(frame.names))
         if known is None:
@@ -260,9 +259,9 @@ def _between(first: Floats, last: Floats, shares: Floats) -> Floats:
     """
     Interpolate poses: positions in a line, orientations by slerp.
 
-    :param first: (R, 7) float64.
-    :param last: (R, 7) float64.
-    :param shares: (R,) float64, 0 for the first pose, 1 for the last.
+    :param first: (R, 7) float64, poses at share 0.
+    :param last: (R, 7) float64, poses at share 1.
+    :param shares: (R,) float64, 0..1.
     :returns: (R, 7) float64.
     """
     with np.errstate(all='ignore'):
