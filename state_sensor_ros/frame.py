@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
+import math
 from types import MappingProxyType
 from typing import Any, Protocol, TYPE_CHECKING, TypeVar
 
@@ -28,7 +29,7 @@ from state_sensor_ros.bodies import Bodies, largest_boxes
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.errors import counted, StateError
-from state_sensor_ros.rotations import IDENTITY_XYZW
+from state_sensor_ros.rotations import global_from_body, IDENTITY_XYZW
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -604,6 +605,22 @@ class Frame:
             forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
             accelerations=None if self.accelerations is None else self.accelerations[rows],
             extension=None if self.extension is None else self.extension.select(rows))
+
+
+def speed_along(frame: Frame, row: int) -> float:
+    """
+    Return the speed of an actor along its own x axis.
+
+    :param frame: frame of any source.
+    :param row: row of the actor.
+    :returns: m/s, negative backward; NaN if its pose or velocity is not known.
+    """
+    if frame.forward_speed is not None:
+        return float(frame.forward_speed[row])
+    if not frame.has_pose()[row]:
+        return math.nan
+    forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
+    return float(forward @ frame.velocity_xyz[row])
 
 
 Part = TypeVar('Part', Boxes, Wheels, Lanes)

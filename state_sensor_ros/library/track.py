@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import importing, StateError
-from state_sensor_ros.forward_speed import speed_along
-from state_sensor_ros.frame import Floats, Frame, Rows
+from state_sensor_ros.frame import Floats, Frame, Rows, speed_along
 from state_sensor_ros.rotations import rpy_from_quaternion, slerp
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from state_sensor_ros.control.command_inputs import CommandInput, INPUTS
 from state_sensor_ros.control.control_parameters import ControlParameters
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
 from state_sensor_ros.control.ego_driver import CommandCounters, DriverState, EgoDriver, EgoMotion
-from state_sensor_ros.forward_speed import speed_along
+from state_sensor_ros.frame import speed_along
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.command_topics import CommandStatus, CommandTopics
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
@@ -60,14 +60,14 @@ class Commanding:
     def __init__(self, node: Node, settings: Settings, commands: EgoCommands,
                  snapshot: Callable[[], Snapshot | None], silence_s: Callable[[], float],
                  log: NodeLog) -> None:
-        own = settings.of(ControlParameters)
+        parameters = settings.of(ControlParameters)
         self._node, self._snapshot, self._silence_s = node, snapshot, silence_s
         self._stale_after = settings.stale_after
         self._status = CommandStatus(node, self._place)
-        self._driver = EgoDriver(own, commands, self._motion, on_sent=self._publish,
+        self._driver = EgoDriver(parameters, commands, self._motion, on_sent=self._publish,
                                  report=log.warn, on_defect=log.defect)
         new_input: type[CommandInput] = INPUTS[settings.control_input]
-        self._topics = CommandTopics(node, new_input(own), self._driver, log.warn)
+        self._topics = CommandTopics(node, new_input(parameters), self._driver, log.warn)
         self._last = CommandCounters()
         self._seen: Snapshot | None = None
         self._needs_speed = settings.control_input != 'vehicle_control'
@@ -89,23 +89,23 @@ class Commanding:
         """Return the state of the driver, and the faults since the last call."""
         counters, last, state = self._driver.counters, self._last, self._driver.state
         self._last = replace(counters)
-        found = []
+        faults = []
         if state is DriverState.BLOCKED:
-            found.append(self._topics.rivals or state.value)
+            faults.append(self._topics.rivals or state.value)
         elif state is DriverState.TIMED_OUT:
-            found.append(state.value)
+            faults.append(state.value)
         elif counters.n_timeouts > last.n_timeouts:
-            found.append('no command for a while')
+            faults.append('no command for a while')
         elif state is DriverState.DRIVING and self._needs_speed \
                 and math.isnan(self._motion().speed):
-            found.append('the ego brakes: its speed is not known')
+            faults.append('the ego brakes: its speed is not known')
         if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
-            found.append(f'{counters.n_refused - last.n_refused} commands refused: '
-                         f'{counters.last_refusal}')
+            faults.append(f'{counters.n_refused - last.n_refused} commands refused: '
+                          f'{counters.last_refusal}')
         if counters.n_unsent > last.n_unsent:
-            found.append(f'{counters.n_unsent - last.n_unsent} commands not sent')
+            faults.append(f'{counters.n_unsent - last.n_unsent} commands not sent')
         latencies_ms = [latency / 1e6 for latency in list(counters.latencies_ns)]
-        return Status(Level.WARN if found else Level.OK, '; '.join(found) or state.value, (
+        return Status(Level.WARN if faults else Level.OK, '; '.join(faults) or state.value, (
             ('state', state.name.lower()),
             ('commands received', str(counters.n_received)),
             ('commands refused', str(counters.n_refused)),

@@ -16,8 +16,7 @@ import math
 import numpy as np
 import rerun as rr
 
-from state_sensor_ros.forward_speed import speed_along
-from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.frame import Floats, Frame, speed_along
 from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
 from state_sensor_ros.viewing.entity_columns import Instances, Timelines
 
