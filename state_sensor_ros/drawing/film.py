@@ -56,10 +56,10 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
     pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ))
     begin = next(pictures)
     # One palette, so that what stands still keeps its colour; it includes colours of few pixels.
-    own = bytes(channel for color in inks.MARKS for channel in bytes.fromhex(color[1:]))
+    marks = bytes(channel for color in inks.MARKS for channel in bytes.fromhex(color[1:]))
     common = begin.quantize(256 - len(inks.MARKS), dither=Image.Dither.NONE).getpalette() or []
     colors = Image.new('P', (1, 1))
-    colors.putpalette(own + bytes(common[:3 * 256 - len(own)]))
+    colors.putpalette(marks + bytes(common[:3 * 256 - len(marks)]))
     first = begin.quantize(palette=colors, dither=Image.Dither.NONE)
     others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
     first.save(handle, format='GIF', save_all=True, append_images=others,

@@ -141,13 +141,14 @@ def score_classes(frames: Sequence[JudgedFrame], matches: Matches) -> list[Class
         if frames else np.zeros((len(MATCH_DISTANCES_M), 0), np.bool_)
     found = []
     for i, name in enumerate(JUDGED_CLASSES):
-        own, n_truths = classes == i, int((truths == i).sum())
-        if not n_truths and not own.any():
+        are_of_class, n_truths = classes == i, int((truths == i).sum())
+        if not n_truths and not are_of_class.any():
             continue
         precisions = None if not n_truths else np.stack([
-            _precisions(scores[own], row[own], n_truths) for row in are_matches])
+            _precisions(scores[are_of_class], row[are_of_class], n_truths) for row in are_matches])
         found.append(ClassScores(
-            name, n_truths, int(own.sum()), int(are_matches[I_ERRORS][own].sum()), precisions,
+            name, n_truths, int(are_of_class.sum()),
+            int(are_matches[I_ERRORS][are_of_class].sum()), precisions,
             None if precisions is None else _average_precisions(precisions),
             _mean_of_known(matches.errors[matches.classes == i])))
     return found

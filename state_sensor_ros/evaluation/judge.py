@@ -234,10 +234,11 @@ class Judge:
                 where, f'no transform from its frame to {self._global_frame}',
                 'one in /tf or /tf_static, or --global-frame')
         stamps = self._truth.stamps_ns
-        own = f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s' if len(stamps) else 'none'
+        span_of_truth = f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s' \
+            if len(stamps) else 'none'
         raise TrajectoryFormatError(
-            where, f'stamps {span}', f'some within those of {self._truth.name}, {own}, and of the '
-            'selection (--at, --stamp-source, --start, --end)')
+            where, f'stamps {span}', f'some within those of {self._truth.name}, {span_of_truth}, '
+            'and of the selection (--at, --stamp-source, --start, --end)')
 
 
 class _Span:

@@ -89,10 +89,10 @@ class Selection:
     def _passes(self, objects: ObjectSet, ego_xyz: Floats) -> Bools:
         passes: Bools = np.ones(len(objects.ids), np.bool_)
         if self.classes:
-            own = np.array([name in self.classes or (
+            are_judged = np.array([name in self.classes or (
                 name == 'bus+trailer' and not self.classes.isdisjoint(('bus', 'trailer')))
                 for name in JUDGED_CLASSES])
-            passes &= own[objects.classes]
+            passes &= are_judged[objects.classes]
         if self.range_m:
             passes &= distances_from(ego_xyz, objects) <= self.range_m
         return passes

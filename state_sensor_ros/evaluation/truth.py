@@ -185,11 +185,12 @@ class Truth:
     def _position_xy(self, frame: int, actors: Rows) -> Floats:
         """Return (K, 2) positions of actors in a frame, NaN for those that it does not have."""
         begin, end = self.offsets[frame], self.offsets[frame + 1]
-        own = self.actors[begin:end]
+        present = self.actors[begin:end]
         if begin == end:
             return np.full((len(actors), 2), np.nan)
-        places = np.searchsorted(own, actors).clip(0, len(own) - 1)
-        return np.where((own[places] == actors)[:, None], self.states[begin + places, XY], np.nan)
+        places = np.searchsorted(present, actors).clip(0, len(present) - 1)
+        return np.where((present[places] == actors)[:, None],
+                        self.states[begin + places, XY], np.nan)
 
 
 class TruthBuilder:

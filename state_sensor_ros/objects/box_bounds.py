@@ -110,15 +110,18 @@ def box_of(frame: Frame, row: int) -> ActorBox | None:
     :param row: row of the actor.
     :returns: None without a usable box or a usable pose.
     """
-    if frame.boxes is None or not frame.has_pose()[row]:
+    boxes = frame.boxes
+    if boxes is None or not frame.has_pose()[row]:
         return None
-    for largest in frame.largest_boxes().tolist():
-        if frame.boxes.actor[largest] == row:
-            axes = global_from_body(frame.boxes.orientation_xyzw[largest:largest + 1])[0]
-            point = point_of(frame, row)
-            return ActorBox(frame.boxes.position_xyz[largest], axes,
-                            frame.boxes.size_xyz[largest] / 2.0, point.position, point.body)
-    return None
+    largest = frame.largest_boxes()
+    # Of one item, or empty.
+    box = largest[boxes.actor[largest] == row]
+    if not len(box):
+        return None
+    axes = global_from_body(boxes.orientation_xyzw[box])[0]
+    point = point_of(frame, row)
+    return ActorBox(boxes.position_xyz[box[0]], axes, boxes.size_xyz[box[0]] / 2.0,
+                    point.position, point.body)
 
 
 def point_of(frame: Frame, row: int) -> ActorBox:

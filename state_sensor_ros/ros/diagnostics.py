@@ -135,34 +135,35 @@ class StreamDiagnosis:
         if health.state in ('ended', 'paused'):
             return Level.OK, self._end_of(health) or (
                 health.silence or f'the recording is {health.state}')
-        found = self._warnings(last, now)
-        return (Level.WARN, '; '.join(found)) if found else \
+        warnings = self._warnings(last, now)
+        return (Level.WARN, '; '.join(warnings)) if warnings else \
             (Level.OK, counted(counters.n_actors, 'actor'))
 
     def _warnings(self, last: StreamReading, now: StreamReading) -> list[str]:
-        found = []
+        warnings = []
         for name, noun, words in _FAULTS:
             n_new = getattr(now.counters, name) - getattr(last.counters, name)
             if n_new > 0:
-                found.append(f'{counted(n_new, noun)} {words}')
+                warnings.append(f'{counted(n_new, noun)} {words}')
         n_dropped = now.counters.n_dropped - last.counters.n_dropped
         if n_dropped > 0:
-            found.append(f'{counted(n_dropped, "frame")} dropped: the stream is faster than '
-                         'this machine')
+            warnings.append(f'{counted(n_dropped, "frame")} dropped: the stream is faster than '
+                            'this machine')
         if now.n_missed > last.n_missed:
             n_missed = counted(now.n_missed - last.n_missed, 'sample')
-            found.append(f'{n_missed} missing in the stream')
+            warnings.append(f'{n_missed} missing in the stream')
         if now.health.n_reconnects > last.health.n_reconnects:
-            found.append('the connection was lost and made again')
+            warnings.append('the connection was lost and made again')
         if now.n_coarse > last.n_coarse:
-            found.append('game_time, a float32, has grown too large for this rate: restart the '
-                         'simulation')
+            warnings.append('game_time, a float32, has grown too large for this rate: restart the '
+                            'simulation')
         if now.counters.n_without_topics:
-            found.append(f'{counted(now.counters.n_without_topics, "actor")} without own topics: '
-                         f'max_actor_topics is {self._max_actor_topics}')
+            n_without = counted(now.counters.n_without_topics, 'actor')
+            warnings.append(f'{n_without} without own topics: max_actor_topics is '
+                            f'{self._max_actor_topics}')
         if now.counters.n_actors and now.counters.n_egos != 1:
-            found.append(f'{counted(now.counters.n_egos, "actor")} with the ego tag')
-        return found
+            warnings.append(f'{counted(now.counters.n_egos, "actor")} with the ego tag')
+        return warnings
 
     def _values(self, last: StreamReading, now: StreamReading,
                 latencies_ns: Sequence[int]) -> tuple[tuple[str, str], ...]:

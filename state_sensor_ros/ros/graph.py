@@ -89,13 +89,13 @@ class Graph:
         return self._nodes(name)
 
     def _nodes(self, name: str) -> list[str]:
-        nodes = {f'{namespace.rstrip("/")}/{own}' for own, namespace
+        nodes = {f'{namespace.rstrip("/")}/{node}' for node, namespace
                  in self._node.get_node_names_and_namespaces()}
         if name:
             return [f'/{name.lstrip("/")}'] if f'/{name.lstrip("/")}' in nodes else []
-        own = {publisher for publisher, types in self._node.get_topic_names_and_types()
-               if _OWN_TYPE in types and publisher.endswith(f'/{_OWN_TOPIC}')}
-        return sorted(node for node in nodes if f'{node}/{_OWN_TOPIC}' in own)
+        topics = {topic for topic, types in self._node.get_topic_names_and_types()
+                  if _OWN_TYPE in types}
+        return sorted(node for node in nodes if f'{node}/{_OWN_TOPIC}' in topics)
 
     def topics_of(self, node: str) -> dict[str, str]:
         """

@@ -29,8 +29,8 @@ class Namesakes:
 
     def search(self) -> None:
         """Compare the name with those of the nodes that are discovered now."""
-        own = self._node.get_name(), self._node.get_namespace()
-        n_nodes = self._node.get_node_names_and_namespaces().count(own)
+        name = self._node.get_name(), self._node.get_namespace()
+        n_nodes = self._node.get_node_names_and_namespaces().count(name)
         if n_nodes > self._n_known:
             self._warn(f'{n_nodes} nodes have the name {self._node.get_fully_qualified_name()} '
                        'and publish on the same topics: start each with a name of its own '

@@ -245,10 +245,10 @@ class SimulationServices:
         tags = {tag.lower() for tag in filters.tags.tags}
         have_passing_tags = tags.issubset \
             if filters.tags.filter_mode == TagsFilter.FILTER_MODE_ALL \
-            else lambda own: not tags or bool(tags & own)
+            else lambda tags_of_actor: not tags or bool(tags & tags_of_actor)
         for row in rows:
-            own = {tag.lower() for tag in snapshot.actor_list.tags[row]}
-            if have_passing_tags(own) and (
+            tags_of_actor = {tag.lower() for tag in snapshot.actor_list.tags[row]}
+            if have_passing_tags(tags_of_actor) and (
                     not categories or self._category(snapshot, row) in categories):
                 yield row, snapshot.frame.names[row]
 
@@ -304,10 +304,10 @@ def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
                           f'{"three or more" if is_hull else "two"} of finite numbers')
     if is_hull:
         return lambda box: box.overlaps_hull(points)
-    one, other = points
     if bounds.type == Bounds.TYPE_SPHERE:
-        return lambda box: box.overlaps_sphere(one, float(other[0]))
-    return lambda box: box.overlaps_box(np.minimum(one, other), np.maximum(one, other))
+        centre, (radius, *_) = points
+        return lambda box: box.overlaps_sphere(centre, float(radius))
+    return lambda box: box.overlaps_box(points.min(axis=0), points.max(axis=0))
 
 
 def _find(snapshot: Snapshot | None, name: str) -> tuple[Result, int]:

@@ -53,7 +53,7 @@ from state_sensor_ros.viewing.ego_log import EgoLog
 from state_sensor_ros.viewing.entity_columns import FRAME, GAME_TIME, Instances, Timelines
 from state_sensor_ros.viewing.layout import Content, layout
 from state_sensor_ros.viewing.map_log import send_map
-from state_sensor_ros.viewing.run_clock import RunClock
+from state_sensor_ros.viewing.run_clock import NS_PER_S, RunClock
 from state_sensor_ros.viewing.trail_log import TrailLog
 
 NOTES, POINTS, ASSUMED = 'notes', 'world/points', 'world/assumed_boxes'
@@ -61,7 +61,6 @@ KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in kinds.KIND_NAMES)
 _COLORS = (VEHICLE, PEDESTRIAN, UNKNOWN, SIGN, OBJECT)
 _LIGHT_COLORS = {'red': RED, 'yellow': YELLOW, 'green': GREEN}
 _STATE_COLORS = (GREEN, YELLOW, RED)
-_NS_PER_S = 1e9
 # Length, width and height, m, by class; the last row is the size of a cone.
 _SIZES = np.array((*DEFAULTS.default_sizes, 0.5, 0.5, 0.7)).reshape(-1, 3)
 _POINT_RADIUS_M = 0.3
@@ -140,7 +139,7 @@ class FrameLog:
         if n_runs and self._clock.n_runs > n_runs:
             self._trails.begin_run()
             self.note(f'the clock went back to {frame.game_time:g} s: another run of the '
-                      f'simulator, shown from {self._now_ns / _NS_PER_S:g} s on', INFO)
+                      f'simulator, shown from {self._now_ns / NS_PER_S:g} s on', INFO)
         if frame.map_lines and not self._is_map_given \
                 and frame.map_lines is not self._map_lines:
             self._map_lines = frame.map_lines

@@ -14,9 +14,9 @@ import math
 
 from state_sensor_ros.frame import Frame
 
-_NS_PER_S = 1_000_000_000
+NS_PER_S = 1_000_000_000
 # Time between the last frame of a run and the first frame of the next.
-PAUSE_NS = _NS_PER_S
+PAUSE_NS = NS_PER_S
 
 
 class RunClock:
@@ -42,7 +42,7 @@ class RunClock:
         """
         if math.isnan(frame.game_time):
             return self._now_ns
-        own_ns = round(frame.game_time * _NS_PER_S)
+        own_ns = round(frame.game_time * NS_PER_S)
         if not self.n_runs or frame.begins_run(*self._last):
             self.offset_ns = self._now_ns + PAUSE_NS - own_ns if self.n_runs else 0
             self.n_runs += 1
