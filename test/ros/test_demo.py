@@ -25,7 +25,7 @@ import pytest
 from rosbags.highlevel import AnyReader
 from stopwatch import Stopwatch
 
-import state_sensor_ros as sensor
+from state_sensor_ros import open_recording
 from state_sensor_ros.drawing.inks import ROADS
 
 DEMO = ROOT / 'scripts' / 'demo.py'
@@ -117,7 +117,7 @@ def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
             [one for one in bag.connections if one.topic == '/state_sensor/ego/odometry'])]
     assert {each.origin for each in sent} == {3}
     at = odometry[-1].pose.pose.position
-    with sensor.open_recording(ROOT / 'resource' / 'lines' / 'monodrive.json.gz') as line:
+    with open_recording(ROOT / 'resource' / 'lines' / 'monodrive.json.gz') as line:
         track = line.ego_track().position_xyz
     # Its points are some metres apart.
     assert min(math.dist((at.x, at.y), point[:2]) for point in track) < 6.5
