@@ -30,6 +30,7 @@ from PIL import Image
 from row import Row, show
 
 from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.emulator.carla_server.carla_schema import SceneDescription
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
 from state_sensor_ros.emulator.carla_server.town import Town
 from state_sensor_ros.emulator.json_bytes import encode_json
@@ -37,7 +38,6 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
-from state_sensor_ros.schemas.carla_schema import SceneDescription
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.carla_list import carla_encoders

@@ -155,6 +155,23 @@ class FramingError(StateSensorError):
     """The length of a packet is impossible; the rest of the stream cannot be read."""
 
 
+def bad_length(where: str, data: bytes, found: str, expected: str) -> FramingError:
+    """
+    Return the error about an impossible length; it names the kind of server if data is text.
+
+    :param where: ``host:port``.
+    :param data: first bytes of the packet.
+    :param found: description of the length.
+    :param expected: allowed lengths.
+    """
+    text = data.decode('ascii', errors='replace').partition('\r')[0].partition('\n')[0]
+    if len(text) < 4 or not (text.isascii() and text.isprintable()):
+        return FramingError(where, found, expected)
+    kind = 'a web server' if text.startswith(('HTTP/', '<htm', '<!DO')) else 'another server'
+    return FramingError(where, f'text ({text!r}), as {kind} sends it', 'the packets of a '
+                        'simulator: check that host and port are those of its sensor')
+
+
 class DecodeError(StateSensorError, ValueError):
     """A payload, or one actor in it, does not have the form of any frame generation."""
 

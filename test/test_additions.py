@@ -39,12 +39,17 @@ TOY = (HERE / 'toy_simulator.py').read_text(encoding='utf-8')
 LINES = [*topic_list._TOPICS, *(line for lines in topic_list._OUTPUTS.values() for line in lines)]
 # What else names a topic: the lines of a map file are its data; a table has not what it has.
 FURTHER = {'MapEncoder': {'simulators/map_files.py'},
-           'AutowareEgoEncoder': {'files/tables/table_gaps.py'}}
+           'AutowareEgoEncoder': {'files/tables/table_gaps.py'},
+           # For simulators that add markers.
+           'MarkerEncoder': {'simulators/actor_markers.py'}}
 SPEED_TOPIC = """
-from state_sensor_ros.cdr.templates import MESSAGE_PHASE
-from state_sensor_ros.topics.tables import given_header, given_stamp
-from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import TopicEncoder
+from state_sensor_ros.simulators.own_topics import (
+    given_header,
+    given_stamp,
+    MESSAGE_PHASE,
+    Topic,
+    TopicEncoder,
+)
 
 
 class SpeedEncoder(TopicEncoder):

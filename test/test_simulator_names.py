@@ -25,7 +25,6 @@ OWN = {*(f'simulators/{name}' for name in SIMULATORS), 'emulator'}
 EXCEPTIONS = {
     'settings.py': (1, 'the values of the parameter source, to which a new folder is added'),
     'errors.py': (3, 'the extras of setup.cfg by the library that they install'),
-    'schemas/carla_schema.py': (4, 'a protocol: all that a simulator and its stand-in share'),
 }
 
 

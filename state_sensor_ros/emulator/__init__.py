@@ -9,6 +9,7 @@
 """
 The stand-in simulators: synthetic traffic, a monoDrive server and a CARLA 0.8 server.
 
-It may import schemas/, `errors`, `rotations` and `share` of the package only: each protocol is
-implemented twice, independently, so that an error in one of them shows as a difference.
+It may import the modules directly in the package, of them `errors`, `rotations` and `share` only:
+each protocol is implemented twice, independently, so that an error in one of them shows as a
+difference.
 """

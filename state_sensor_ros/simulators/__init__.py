@@ -9,30 +9,39 @@
 """
 The public module for authors of simulators, and the opening by name: doc/design/extending.md.
 
-It may import control/, cdr/, topics/, pipeline/, connections/, files/, files/tables/ and the
-modules directly in the package, but no simulator by name: ``simulator_list`` imports one where it
-is used.
+What only some simulators need is in the other modules here that have an ``__all__``. It may import
+control/, cdr/, topics/, pipeline/, connections/, files/, files/tables/, emulator/ and the modules
+directly in the package, but no simulator by name: ``simulator_list`` imports one where it is used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
 from state_sensor_ros.errors import (
+    bad_length,
+    cannot_connect,
     ConfigError,
+    counted,
     DecodeError,
+    failed_stream,
     FramingError,
+    importing,
+    no_frames,
+    one_line,
+    reason_of,
+    RefusalError,
     StateError,
     StateSensorError,
     TrajectoryFormatError,
     TransportError,
+    TruncatedError,
 )
 from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import (
     Boxes,
+    EVERYTHING,
     Frame,
     FRONT_LEFT,
     FRONT_RIGHT,
@@ -41,6 +50,7 @@ from state_sensor_ros.frame import (
     LIGHT_RED,
     LIGHT_YELLOW,
     MapLine,
+    Needs,
     REAR_LEFT,
     REAR_RIGHT,
     TrafficLights,
@@ -48,10 +58,13 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.parameters import LIVE, MESSAGES, parameter, RECORDED, STREAM
 from state_sensor_ros.payloads import (
+    decode_packet,
     Decoded,
+    DUPLICATE,
     Fault,
     FrameDecoder,
     FrameLike,
+    ignore,
     LEFT_OUT,
     Packet,
     PayloadDecoder,
@@ -60,7 +73,7 @@ from state_sensor_ros.payloads import (
 )
 from state_sensor_ros.pipeline.source import Health, Source, SourceState
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.frame_builder import (
     ActorLane,
     ActorWheel,
@@ -70,94 +83,29 @@ from state_sensor_ros.simulators.frame_builder import (
 )
 from state_sensor_ros.simulators.frame_file import FrameFile
 from state_sensor_ros.simulators.simulator import (
+    Reading,
+    Replay,
     SensorImage,
     SensorPoints,
     SensorReader,
     Simulator,
     SimulatorTopics,
+    SOURCE_PARAMETERS,
     StandIn,
 )
 
-if TYPE_CHECKING:
-    from state_sensor_ros.connections.datagrams import DatagramPort
-    from state_sensor_ros.connections.tcp import Framer, TcpSource
-    from state_sensor_ros.simulators.stand_in_options import StandInOptions
-
 __all__ = [
-    'FRONT_LEFT',
-    'FRONT_RIGHT',
-    'LEFT_OUT',
-    'LIGHT_GREEN',
-    'LIGHT_RED',
-    'LIGHT_YELLOW',
-    'LIVE',
-    'MESSAGES',
-    'REAR_LEFT',
-    'REAR_RIGHT',
-    'RECORDED',
-    'STREAM',
-    'ActorLane', 'ActorWheel', 'Boxes',
-    'ConfigError',
-    'DatagramPort',
-    'DecodeError',
-    'Decoded',
-    'EgoCommand',
-    'EgoCommands',
-    'Fault',
-    'Format',
-    'Frame',
-    'FrameBuilder',
-    'FrameDecoder',
-    'FrameFile',
-    'FrameLike',
-    'FrameWriter',
-    'Framer',
-    'FramingError',
-    'Health',
-    'Lane',
-    'Lanes',
-    'LiveSource',
-    'MapLine',
-    'Packet',
-    'PayloadDecoder',
-    'ReadOptions',
-    'RecordedFrame',
-    'RecordingReader',
-    'Report',
-    'SensorImage',
-    'SensorPoints',
-    'SensorReader',
-    'Settings',
-    'Simulator',
-    'SimulatorTopics',
-    'SingleFrameDecoder',
-    'Source',
-    'SourceState',
-    'StandIn',
-    'StandInOptions',
-    'StateError',
-    'StateSensorError',
-    'TcpSource',
-    'TrafficLights',
-    'TrajectoryFormatError',
-    'TransportError',
-    'Units',
-    'Wheel',
-    'Wheels',
-    'WriteOptions',
-    'build_frame',
-    'lane_states',
-    'parameter',
+    'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'LEFT_OUT', 'LIGHT_GREEN',
+    'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED',
+    'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Boxes', 'ConfigError',
+    'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format', 'Frame',
+    'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter', 'FramingError',
+    'Health', 'Lanes', 'LiveSource', 'MapLine', 'Needs', 'Packet', 'PayloadDecoder', 'ReadOptions',
+    'Reading', 'RecordedFrame', 'RecordingReader', 'RefusalError', 'Replay', 'Report',
+    'SensorImage', 'SensorPoints', 'SensorReader', 'Settings', 'Simulator', 'SimulatorTopics',
+    'SingleFrameDecoder', 'Source', 'SourceState', 'StandIn', 'StateError', 'StateSensorError',
+    'TrafficLights', 'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'Units',
+    'Wheels', 'WriteOptions', 'bad_length', 'build_frame', 'cannot_connect', 'counted',
+    'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore', 'importing', 'lane_states',
+    'no_frames', 'one_line', 'parameter', 'parse_settings', 'reason_of',
 ]
-
-# Recordings need neither sockets nor options.
-_LATER = {'DatagramPort': 'connections.datagrams',
-          'Framer': 'connections.tcp', 'TcpSource': 'connections.tcp',
-          'StandInOptions': 'simulators.stand_in_options'}
-
-
-def __getattr__(name: str) -> object:
-    """Import a name that few simulators use at its first use."""
-    if name not in _LATER:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    return getattr(import_module(f'state_sensor_ros.{_LATER[name]}'), name)

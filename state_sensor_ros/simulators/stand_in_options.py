@@ -13,6 +13,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+__all__ = [
+    'StandInOptions', 'whole_number', 'with_file', 'without_file',
+]
+
 # Returns what speaks against an option beside the others, empty where nothing does.
 Objection = Callable[[argparse.Namespace], str]
 

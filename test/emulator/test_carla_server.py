@@ -26,11 +26,15 @@ import pytest
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.carla_server.carla_schema import (
+    EpisodeReady,
+    Measurements,
+    SceneDescription,
+)
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import ConfigError, TransportError
-from state_sensor_ros.schemas.carla_schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.carla_source import CarlaSource

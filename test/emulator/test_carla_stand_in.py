@@ -21,9 +21,9 @@ from carla_client import CarlaClient
 import numpy as np
 import pytest
 
+from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, N_START_SPOTS, RADIUS_M
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
-from state_sensor_ros.schemas.carla_schema import Measurements, SceneDescription
 
 FAST = CarlaOptions(rate='max')
 SENSORS = """\

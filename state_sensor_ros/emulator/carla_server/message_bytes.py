@@ -26,6 +26,7 @@ from typing import Any
 from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
 from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor
 from state_sensor_ros.emulator.carla_server.town import (
     CarlaPose,
@@ -37,7 +38,6 @@ from state_sensor_ros.emulator.carla_server.town import (
 )
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
-from state_sensor_ros.schemas.carla_schema import Measurements, SceneDescription
 
 # Longer messages are refused; the settings of a client have a few kilobytes.
 MAX_MESSAGE_BYTES = 2**20

@@ -32,6 +32,12 @@ import socket
 import time
 
 from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.carla_server.carla_schema import (
+    Control,
+    EpisodeReady,
+    EpisodeStart,
+    RequestNewEpisode,
+)
 from state_sensor_ros.emulator.carla_server.client_ports import ClientPort, three_ports
 from state_sensor_ros.emulator.carla_server.episode_settings import (
     EpisodeSettings,
@@ -48,12 +54,6 @@ from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSenso
 from state_sensor_ros.emulator.carla_server.town import N_START_SPOTS, Town
 from state_sensor_ros.emulator.threaded_server import Pacer, Rate, ThreadedServer
 from state_sensor_ros.errors import FramingError
-from state_sensor_ros.schemas.carla_schema import (
-    Control,
-    EpisodeReady,
-    EpisodeStart,
-    RequestNewEpisode,
-)
 
 DEFAULT_EPISODE = EpisodeSettings()
 # The real server opens its ports some milliseconds after EpisodeReady. This one waits so long that

@@ -11,16 +11,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+import time
 
 import msgspec
 import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
-from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
+from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficFrames, WARM_UP_S
 
 # Period of frames whose clocks do not define one: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05
@@ -198,6 +200,19 @@ class CycleSource(FrameSource):
         return self.advance()
 
 
+def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
+                     *, n_cycle: int = 0) -> FrameSource:
+    """
+    Return endless traffic, as of :func:`generate`, that began a while ago.
+
+    :param rate_hz: frames for each simulated second.
+    :param n_cycle: frames that are made once and repeated, 0 for ever new ones.
+    """
+    frames = generate(n_vehicles, n_objects, rate_hz, seed, generation,
+                      epoch_s=int(time.time() - WARM_UP_S))
+    return CycleSource(frames, n_cycle, 1.0 / rate_hz) if n_cycle else IteratorSource(frames)
+
+
 def frame_period_s(before: FrameClock, after: FrameClock) -> float:
     """
     Return the simulated time between two frames.
@@ -223,3 +238,12 @@ def parse_trajectory(text: bytes) -> list[EmulatedFrame]:
     if text.lstrip()[:1] == b'{':
         return [EmulatedFrame(msgspec.json.decode(text, type=msgspec.Raw))]
     return [EmulatedFrame(raw) for raw in msgspec.json.decode(text, type=list[msgspec.Raw])]
+
+
+def frames_of(elements: Iterable[object]) -> list[EmulatedFrame]:
+    """
+    Return the elements of a trajectory as frames.
+
+    :param elements: plain JSON data.
+    """
+    return [EmulatedFrame(encode_json(element)) for element in elements]

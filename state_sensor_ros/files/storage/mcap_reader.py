@@ -59,9 +59,28 @@ PROFILE = 'ros2'
 _MAX_OVERLAP = 4
 # Enough for bags of hundreds of gigabytes.
 _MAX_CHUNKS = 2**20
+# The first record has the profile.
+_BEGIN_BYTES = 4096
 
 Parsed = TypeVar('Parsed')
 Record = TypeVar('Record', Schema, Channel)
+
+
+def profile_of(path: Path) -> str | None:
+    """
+    Return the profile of an MCAP file, empty if it cannot be read; None for no MCAP file.
+
+    :param path: an existing file.
+    :raises OSError: if it cannot be read.
+    """
+    with path.open('rb') as file:
+        begin = file.read(_BEGIN_BYTES)
+    if not begin.startswith(MAGIC):
+        return None
+    try:
+        return parse_header(begin[len(MAGIC) + HEAD.size:])
+    except ValueError:
+        return ''
 
 
 class McapReader:

@@ -9,8 +9,6 @@
 """
 Servers of CARLA 0.8 and the imitation-learning dataset as one of the simulators.
 
-It may import json_forms/, schemas/, cdr/, topics/, pipeline/, connections/, files/,
-simulators/, emulator/ and the modules directly in the package; no simulators/monodrive/, sockets
-or rclpy.
+It may import simulators/, emulator/: of these the public modules and emulator/carla_server/.
 Formats: doc/protocol/carla.md.
 """

@@ -19,12 +19,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from state_sensor_ros.errors import counted, DecodeError
-from state_sensor_ros.files.bags.bag_types import typestore
-from state_sensor_ros.files.bags.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
-from state_sensor_ros.rep103 import from_rep103_rotator
+from state_sensor_ros.simulators import counted, Decoded, DecodeError, Frame, SingleFrameDecoder
+from state_sensor_ros.simulators.bag_reading import NOT_SUCH, stamp_s, StateFrameDecoder, typestore
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
     CarlaData,
@@ -58,8 +54,8 @@ from state_sensor_ros.simulators.carla.measurement_framing import join_messages,
 from state_sensor_ros.simulators.carla.player_status import EPISODE_MEMBERS
 from state_sensor_ros.simulators.carla.points import POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import mount_frame, Pose, Sensor
-from state_sensor_ros.topics.state_frame import FRAME_TOPIC
-from state_sensor_ros.topics.topic import STATIC_TF_TOPIC
+from state_sensor_ros.simulators.frame_arrays import from_rep103_rotator
+from state_sensor_ros.simulators.own_topics import FRAME_TOPIC, STATIC_TF_TOPIC
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}

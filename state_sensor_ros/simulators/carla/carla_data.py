@@ -21,9 +21,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Floats, Frame, Rows
-from state_sensor_ros.rep103 import to_rep103_inputs
+from state_sensor_ros.simulators import DecodeError, Frame
+from state_sensor_ros.simulators.frame_arrays import Floats, Rows, to_rep103_inputs
 
 GENERATION = 'carla'
 

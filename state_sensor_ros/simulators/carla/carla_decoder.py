@@ -21,11 +21,17 @@ import math
 from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 
-from state_sensor_ros.errors import counted, DecodeError
-from state_sensor_ros.frame import EVERYTHING, Needs
-from state_sensor_ros.payloads import Decoded, Fault, LEFT_OUT, SingleFrameDecoder
-from state_sensor_ros.rep103 import mirrored_vectors
-from state_sensor_ros.schemas.carla_schema import Measurements
+from state_sensor_ros.emulator.carla_server.carla_schema import Measurements
+from state_sensor_ros.simulators import (
+    counted,
+    Decoded,
+    DecodeError,
+    EVERYTHING,
+    Fault,
+    LEFT_OUT,
+    Needs,
+    SingleFrameDecoder,
+)
 from state_sensor_ros.simulators.carla.carla_data import (
     Command,
     command_inputs,
@@ -52,6 +58,7 @@ from state_sensor_ros.simulators.carla.sensor_payloads import (
     sensor_files,
     ServerSensors,
 )
+from state_sensor_ros.simulators.frame_arrays import mirrored_vectors
 
 _UINT32_MAX = 2 ** 32 - 1
 _UINT64_MAX = 2 ** 64 - 1

@@ -24,7 +24,7 @@ from state_sensor_ros.simulators.carla.vehicle_control import (
     AutopilotControlEncoder,
     ExpertControlEncoder,
 )
-from state_sensor_ros.topics.topic_encoder import NewTopicEncoder, TopicEncoder
+from state_sensor_ros.simulators.own_topics import NewTopicEncoder, TopicEncoder
 
 # In the order in which their messages are sent.
 CARLA_TOPICS: tuple[type[TopicEncoder], ...] = (

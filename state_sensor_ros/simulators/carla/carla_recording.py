@@ -15,12 +15,16 @@ from dataclasses import replace
 import math
 from pathlib import Path
 
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.bags.bag_reader import Bag
-from state_sensor_ros.files.bags.bag_recording import BagRecording
-from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
-from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.simulators import (
+    DecodeError,
+    Packet,
+    PayloadDecoder,
+    ReadOptions,
+    RecordedFrame,
+    TrajectoryFormatError,
+    TruncatedError,
+)
+from state_sensor_ros.simulators.bag_reading import Bag, BagRecording
 from state_sensor_ros.simulators.carla.bag_messages import (
     FRAME,
     MessagesDecoder,
@@ -35,7 +39,8 @@ from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.simulators.carla.carla_topics import sensor_of_topic
 from state_sensor_ros.simulators.carla.dataset import find_dataset, read_frames
 from state_sensor_ros.simulators.carla.sensors import Sensor
-from state_sensor_ros.topics.topic import STATIC_TF_TOPIC
+from state_sensor_ros.simulators.file_reading import PERIOD_S
+from state_sensor_ros.simulators.own_topics import STATIC_TF_TOPIC
 
 
 class CarlaBagRecording(BagRecording):

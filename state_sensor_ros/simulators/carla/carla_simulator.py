@@ -16,27 +16,28 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
-from state_sensor_ros.files.formats import Format
-from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
-from state_sensor_ros.simulators.simulator import (
+from state_sensor_ros.simulators import (
+    ConfigError,
+    DecodeError,
+    Format,
+    Frame,
+    PayloadDecoder,
+    RecordingReader,
+    Report,
     SensorReader,
+    Settings,
     Simulator,
     SimulatorTopics,
     StandIn,
+    TrajectoryFormatError,
 )
+from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 
 if TYPE_CHECKING:
     import argparse
 
-    from state_sensor_ros.files.bags.bag_reader import Bag
-    from state_sensor_ros.files.bags.bag_recording import BagRecording
-    from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.simulators import EgoCommands
+    from state_sensor_ros.simulators import EgoCommands, Source
+    from state_sensor_ros.simulators.bag_reading import Bag, BagRecording
     from state_sensor_ros.simulators.carla.sensors import Sensor
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 

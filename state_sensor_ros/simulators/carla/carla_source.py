@@ -23,30 +23,29 @@ import threading
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from state_sensor_ros.connections.connection import Connection
-from state_sensor_ros.connections.relay import Relay
-from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.connections.wait import OnSilence, Wait
-from state_sensor_ros.errors import (
-    cannot_connect,
-    counted,
-    DecodeError,
-    reason_of,
-    TransportError,
-)
-from state_sensor_ros.payloads import Packet, Report
-from state_sensor_ros.schemas.carla_schema import (
+from state_sensor_ros.emulator.carla_server.carla_schema import (
     EpisodeReady,
     EpisodeStart,
     Measurements,
     RequestNewEpisode,
     SceneDescription,
 )
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import (
+    cannot_connect,
+    counted,
+    DecodeError,
+    Packet,
+    reason_of,
+    Report,
+    Settings,
+    TransportError,
+)
 from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.measurement_framing import MeasurementFramer, split_frame
 from state_sensor_ros.simulators.carla.sensor_files import read_ini
 from state_sensor_ros.simulators.carla.sensor_payloads import sensors_of_reply
+from state_sensor_ros.simulators.relaying import Relay
+from state_sensor_ros.simulators.tcp_connections import Connection, OnSilence, TcpSource, Wait
 
 # Settings of an episode unless config_file names a CarlaSettings.ini.
 DEFAULT_INI = """\

@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from state_sensor_ros.simulators.carla.sensors import DEPTH, POINTS, RGB, SEGMENTATION, Sensor
-from state_sensor_ros.topics.topic import LATCHED, Topic
+from state_sensor_ros.simulators.own_topics import LATCHED, Topic
 
 STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
 CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'

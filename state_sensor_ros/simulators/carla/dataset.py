@@ -25,9 +25,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError
-from state_sensor_ros.files.whole.regular_files import check_regular
-from state_sensor_ros.json_forms.json_text import parse_payload
+from state_sensor_ros.simulators import DecodeError, reason_of, TrajectoryFormatError
 from state_sensor_ros.simulators.carla.carla_decoder import GameClock
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.metadata_file import Metadata, metadata_of, NO_METADATA
@@ -40,6 +38,8 @@ from state_sensor_ros.simulators.carla.sensors import (
     Sensor,
     topic_token,
 )
+from state_sensor_ros.simulators.file_reading import check_regular
+from state_sensor_ros.simulators.json_text import parse_payload
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')

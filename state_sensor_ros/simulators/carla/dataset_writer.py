@@ -20,12 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import re
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.files.formats import WriteOptions
-from state_sensor_ros.files.frame_writer import FrameWriter
-from state_sensor_ros.files.whole.output import sink_error
-from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.simulators import DecodeError, Frame, FrameWriter, WriteOptions
 from state_sensor_ros.simulators.carla.carla_data import CarlaData
 from state_sensor_ros.simulators.carla.dataset import METADATA
 from state_sensor_ros.simulators.carla.measurement_formatting import format_measurement_file
@@ -33,6 +28,7 @@ from state_sensor_ros.simulators.carla.metadata_file import is_of_recorder
 from state_sensor_ros.simulators.carla.sensor_file_writer import SensorFileWriter
 from state_sensor_ros.simulators.carla.sensor_files import read_sensors
 from state_sensor_ros.simulators.carla.sensors import Sensor, with_parameters
+from state_sensor_ros.simulators.file_writing import Own, sink_error, WholeFolder
 
 # Files written here. A folder with any other file is not replaced.
 _OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')

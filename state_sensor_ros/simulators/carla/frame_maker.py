@@ -21,21 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.frame import (
-    Appearance,
-    Boxes,
-    Floats,
-    Frame,
-    KIND_OBJECT,
-    KIND_VEHICLE,
-    Needs,
-    NO_LANES,
-    NO_WHEELS,
-)
-from state_sensor_ros.json_forms.json_values import as_rows
-from state_sensor_ros.payloads import Fault
-from state_sensor_ros.rep103 import mirrored_vectors, to_rep103_rotator
-from state_sensor_ros.rotations import global_from_unit, quaternion_product
+from state_sensor_ros.simulators import Boxes, Fault, Frame, Needs
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
     CarlaData,
@@ -49,6 +35,19 @@ from state_sensor_ros.simulators.carla.carla_data import (
     starts_with_player,
 )
 from state_sensor_ros.simulators.carla.number_extraction import ActorNumbers, Agents, collect, Tree
+from state_sensor_ros.simulators.frame_arrays import (
+    Appearance,
+    Floats,
+    global_from_unit,
+    KIND_OBJECT,
+    KIND_VEHICLE,
+    mirrored_vectors,
+    NO_LANES,
+    NO_WHEELS,
+    quaternion_product,
+    to_rep103_rotator,
+)
+from state_sensor_ros.simulators.json_values import as_rows
 
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in AGENT_CLASSES[1:]))
 _KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),

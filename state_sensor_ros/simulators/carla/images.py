@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from state_sensor_ros.errors import counted, DecodeError
+from state_sensor_ros.simulators import counted, DecodeError
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage, Form
 from state_sensor_ros.simulators.carla.sensors import RGB, SEGMENTATION
 

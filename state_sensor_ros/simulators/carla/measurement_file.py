@@ -25,10 +25,10 @@ from typing import Annotated, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_forms.json_text import parse_payload
-from state_sensor_ros.json_forms.json_values import to_list, to_object
-from state_sensor_ros.schemas.carla_schema import members_of
+from state_sensor_ros.emulator.carla_server.carla_schema import members_of
+from state_sensor_ros.simulators import DecodeError
+from state_sensor_ros.simulators.json_text import parse_payload
+from state_sensor_ros.simulators.json_values import to_list, to_object
 
 # The conversion writes strings for floats that are no JSON numbers; null: unknown.
 Number: TypeAlias = float | Literal['NaN', 'Infinity', '-Infinity'] | None

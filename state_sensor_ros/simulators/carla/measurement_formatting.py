@@ -22,11 +22,8 @@ from typing import Any, Final
 from google.protobuf import json_format
 import numpy as np
 
-from state_sensor_ros.errors import StateError
-from state_sensor_ros.frame import Boxes, Floats, Frame
-from state_sensor_ros.rep103 import from_rep103_rotator, mirrored_vectors
-from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
-from state_sensor_ros.schemas.carla_schema import Measurements
+from state_sensor_ros.emulator.carla_server.carla_schema import Measurements
+from state_sensor_ros.simulators import Boxes, Frame, StateError
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
     CarlaData,
@@ -40,6 +37,14 @@ from state_sensor_ros.simulators.carla.carla_data import (
     PlayerStatus,
 )
 from state_sensor_ros.simulators.carla.number_extraction import OLD_BOX_NAME
+from state_sensor_ros.simulators.frame_arrays import (
+    body_from_global,
+    CONJUGATE_XYZW,
+    Floats,
+    from_rep103_rotator,
+    mirrored_vectors,
+    quaternion_product,
+)
 
 # m and degrees: bounds the rounding error of a zero converted to the global frame and back.
 _ZERO: Final = 1e-9

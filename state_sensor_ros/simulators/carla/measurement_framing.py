@@ -20,9 +20,7 @@ from collections.abc import Iterable
 import math
 import struct
 
-from state_sensor_ros.connections.foreign_server import bad_length
-from state_sensor_ros.errors import counted, DecodeError, TransportError
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.simulators import bad_length, counted, DecodeError, Packet, TransportError
 
 _LENGTH = struct.Struct('<I')
 LENGTH_BYTES = _LENGTH.size

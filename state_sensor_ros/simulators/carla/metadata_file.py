@@ -23,8 +23,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_forms.json_text import Json, parse_payload
+from state_sensor_ros.simulators import DecodeError
 from state_sensor_ros.simulators.carla.sensors import (
     camera_and_kind,
     carla_of_pose,
@@ -35,6 +34,7 @@ from state_sensor_ros.simulators.carla.sensors import (
     Sensor,
     topic_token,
 )
+from state_sensor_ros.simulators.json_text import Json, parse_payload
 
 # Where every configuration of the data collector has its cameras and its lidar: its metadata.json
 # has the yaw alone.

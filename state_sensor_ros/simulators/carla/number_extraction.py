@@ -22,8 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import Message
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.payloads import DUPLICATE, Fault, LEFT_OUT
+from state_sensor_ros.simulators import DecodeError, DUPLICATE, Fault, LEFT_OUT
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
     CLASS_PEDESTRIAN,

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.schemas.carla_schema import Control
+from state_sensor_ros.emulator.carla_server.carla_schema import Control
 from state_sensor_ros.simulators import EgoCommand
 from state_sensor_ros.simulators.carla.carla_source import EpisodeClient
 

@@ -15,11 +15,7 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
-from state_sensor_ros.payloads import Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Report, Settings
 from state_sensor_ros.simulators.carla.carla_data import data_of, player_of, PlayerStatus
 from state_sensor_ros.simulators.carla.carla_topics import STATUS, STATUS_TOPIC
 from state_sensor_ros.simulators.carla.vehicle_control import (
@@ -29,9 +25,20 @@ from state_sensor_ros.simulators.carla.vehicle_control import (
     CONTROL_SWITCHES,
     CONTROLS,
 )
-from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.tables import header, xyz
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.simulators.own_topics import (
+    Definitions,
+    FrameToSend,
+    Given,
+    header,
+    MessageBlock,
+    MessageInstance,
+    Numbers,
+    PatchBuffer,
+    Slot,
+    Table,
+    TopicEncoder,
+    xyz,
+)
 
 # One row: frame number (uint64), acceleration xyz m/s2, forward speed m/s, collisions kg m/s,
 # intersections, directions, reasons to stop.

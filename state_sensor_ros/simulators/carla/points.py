@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.errors import counted, DecodeError
+from state_sensor_ros.simulators import counted, DecodeError
 from state_sensor_ros.simulators.carla.carla_data import EncodedPoints, Form
 
 POINT_BYTES: Final = 12

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.simulators import DecodeError
 from state_sensor_ros.simulators.carla.carla_data import CarlaData, EncodedImage, Form
 from state_sensor_ros.simulators.carla.dataset import METADATA, sensor_file_name
 from state_sensor_ros.simulators.carla.metadata_file import format_metadata

@@ -20,7 +20,7 @@ import math
 from pathlib import Path
 from typing import Final
 
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.simulators import ConfigError
 from state_sensor_ros.simulators.carla.sensors import (
     camera_name,
     DEPTH,

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 import math
+from typing import TYPE_CHECKING
 
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Settings
 from state_sensor_ros.simulators.carla.carla_data import PLAYER_NAME, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
-from state_sensor_ros.topics.base_link import is_measured
-from state_sensor_ros.topics.static_frame import StaticTransform
+
+if TYPE_CHECKING:
+    from state_sensor_ros.simulators.own_topics import StaticTransform
 
 # From a body's axes to those of its images: z forward, x right, y down (REP-103).
 _OPTICAL = (0.0, 0.0, 0.0, -math.pi / 2.0, 0.0, -math.pi / 2.0)
@@ -61,13 +63,15 @@ def sensor_transforms(mounts: Iterable[Mount],
     """
     if not settings.of(CarlaParameters).camera_tf:
         return ()
+    # Loaded for topics only.
+    from state_sensor_ros.simulators.own_topics import StaticTransform
     player = f'{settings.frame_prefix}{PLAYER_NAME}'
     offset: tuple[float, ...] = (0.0,) * 6
     # With another ego tag the player has a frame of its own.
     if settings.ego_frame and settings.ego_tag.lower() in PLAYER_TAGS:
         player = settings.ego_frame
         # CARLA has no wheels: base_link is at the origin unless its place is given.
-        if not is_measured(settings):
+        if math.isfinite(settings.base_link_xyz[0]):
             offset = (*settings.base_link_xyz, 0.0, 0.0, 0.0)
     transforms = []
     for mount in mounts:

@@ -14,11 +14,7 @@ from collections.abc import Iterator, Sequence
 import math
 import struct
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MESSAGE_PHASE, Template
-from state_sensor_ros.errors import DecodeError, EncodeError
-from state_sensor_ros.payloads import Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import DecodeError, Report, Settings
 from state_sensor_ros.simulators.carla.carla_data import data_of, EncodedImage
 from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.carla_topics import (
@@ -43,10 +39,21 @@ from state_sensor_ros.simulators.carla.images import (
 )
 from state_sensor_ros.simulators.carla.sensor_frames import optical_frame
 from state_sensor_ros.simulators.carla.sensors import POINTS, RGB, SEGMENTATION, Sensor
-from state_sensor_ros.topics.message_block import Messages
-from state_sensor_ros.topics.tables import given_header, stamp_numbers
-from state_sensor_ros.topics.topic import Demand, Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+from state_sensor_ros.simulators.own_topics import (
+    Definitions,
+    Demand,
+    ENCAPSULATION,
+    EncodeError,
+    FrameToSend,
+    Given,
+    given_header,
+    given_stamp,
+    MESSAGE_PHASE,
+    Messages,
+    Template,
+    Topic,
+    TopicEncoder,
+)
 
 _BYTES_A_PIXEL = dict(ENCODINGS.values())
 _COUNT = struct.Struct('<I')
@@ -149,7 +156,7 @@ class ImageEncoder(TopicEncoder):
                 continue
             own_ns = stamp_ns if image.frame_number is None else \
                 self._stamps.get(image.frame_number, stamp_ns)
-            stamp = _STAMP.pack(*stamp_numbers(own_ns).tolist())
+            stamp = _STAMP.pack(*given_stamp(own_ns).values())
             frame_id = optical_frame(player_frame, image.camera)
             if image.kind == SEGMENTATION and not self._is_legend_sent:
                 self._is_legend_sent = True

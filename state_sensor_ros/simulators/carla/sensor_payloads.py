@@ -26,8 +26,8 @@ from google.protobuf.message import DecodeError as ProtobufError
 import msgspec
 import numpy as np
 
-from state_sensor_ros.errors import counted, DecodeError
-from state_sensor_ros.schemas.carla_schema import SceneDescription
+from state_sensor_ros.emulator.carla_server.carla_schema import SceneDescription
+from state_sensor_ros.simulators import counted, DecodeError
 from state_sensor_ros.simulators.carla.carla_data import (
     EncodedImage,
     EncodedPoints,

@@ -13,19 +13,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 import struct
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE
-from state_sensor_ros.errors import DecodeError, EncodeError
-from state_sensor_ros.payloads import Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import DecodeError, Report, Settings
 from state_sensor_ros.simulators.carla.carla_data import data_of
 from state_sensor_ros.simulators.carla.carla_topics import POINT_CLOUD, points_topic, sensor_topics
 from state_sensor_ros.simulators.carla.points import decode_points, POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import lidar_frame, POINTS, Sensor
-from state_sensor_ros.topics.message_block import Messages
-from state_sensor_ros.topics.tables import given_header, given_stamp
-from state_sensor_ros.topics.topic import Demand
-from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+from state_sensor_ros.simulators.own_topics import (
+    Definitions,
+    Demand,
+    EncodeError,
+    FrameToSend,
+    Given,
+    given_header,
+    given_stamp,
+    MESSAGE_PHASE,
+    Messages,
+    TopicEncoder,
+)
 
 _FLOAT32 = 7
 _FLOAT_BYTES = 4

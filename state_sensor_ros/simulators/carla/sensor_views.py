@@ -14,10 +14,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import Report
-from state_sensor_ros.rotations import quaternion_from_rpy
+from state_sensor_ros.simulators import (
+    DecodeError,
+    Frame,
+    Report,
+    SensorImage,
+    SensorPoints,
+    SensorReader,
+)
 from state_sensor_ros.simulators.carla.carla_data import data_of, EncodedImage, Form
 from state_sensor_ros.simulators.carla.images import (
     colored,
@@ -28,7 +32,7 @@ from state_sensor_ros.simulators.carla.images import (
 )
 from state_sensor_ros.simulators.carla.points import decode_points
 from state_sensor_ros.simulators.carla.sensors import DEPTH, lidar_frame, POINTS, RGB, Sensor
-from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints, SensorReader
+from state_sensor_ros.simulators.frame_arrays import quaternion_from_rpy
 
 
 def sensor_views(sensors: Iterable[Sensor], report: Report) -> SensorReader:

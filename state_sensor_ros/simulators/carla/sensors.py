@@ -21,7 +21,7 @@ import math
 import re
 from typing import Final, TypeAlias
 
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Settings
 from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensor_frames import Mount
 

@@ -14,11 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
-from state_sensor_ros.payloads import Report
-from state_sensor_ros.rotations import normalised
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Report, Settings
 from state_sensor_ros.simulators.carla.carla_data import (
     CarlaData,
     CLASS_SPEED_LIMIT_SIGN,
@@ -26,9 +22,22 @@ from state_sensor_ros.simulators.carla.carla_data import (
     data_of,
 )
 from state_sensor_ros.simulators.carla.carla_topics import LIGHTS_TOPIC, LIMITS_TOPIC
-from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.tables import Fields, header, pose
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.simulators.frame_arrays import normalised
+from state_sensor_ros.simulators.own_topics import (
+    Definitions,
+    Fields,
+    FrameToSend,
+    Given,
+    header,
+    MessageBlock,
+    MessageInstance,
+    Numbers,
+    pose,
+    Slot,
+    Table,
+    Template,
+    TopicEncoder,
+)
 
 # One row for each actor of the frame: pose, state of a light, limit of a sign in m/s.
 SIGN_POSES = Table('sign poses', 8, 7)

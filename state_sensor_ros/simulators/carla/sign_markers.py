@@ -15,12 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, Slot, Table, Template
-from state_sensor_ros.frame import Boxes, Rows
-from state_sensor_ros.naming import Actor
-from state_sensor_ros.payloads import Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Boxes, Report, Settings
+from state_sensor_ros.simulators.actor_markers import (
+    Actor,
+    Column,
+    LIGHTS_NS,
+    MarkerEncoder,
+    NewMarker,
+    STATE_COLORS,
+)
 from state_sensor_ros.simulators.carla.carla_data import (
     CLASS_SPEED_LIMIT_SIGN,
     CLASS_TRAFFIC_LIGHT,
@@ -28,19 +31,29 @@ from state_sensor_ros.simulators.carla.carla_data import (
     number_text,
 )
 from state_sensor_ros.simulators.carla.sign_arrays import add_sign_poses, SIGN_POSES
-from state_sensor_ros.topics.light_markers import LIGHTS_NS, STATE_COLORS
-from state_sensor_ros.topics.markers import ADD, MARKER, MarkerEncoder, TEXT
-from state_sensor_ros.topics.per_actor import Column
-from state_sensor_ros.topics.shown_markers import NewMarker
-from state_sensor_ros.topics.tables import Fields, header, pose, xyz
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
+from state_sensor_ros.simulators.frame_arrays import Rows
+from state_sensor_ros.simulators.own_topics import (
+    Definitions,
+    Fields,
+    FrameToSend,
+    Given,
+    header,
+    Numbers,
+    pose,
+    Slot,
+    Table,
+    Template,
+    xyz,
+)
 
 # One row for each actor of the frame: colour of a light (rgba, float32), position of the number
 # of a sign.
 LIGHT_COLORS = Table('light colours', 4, 4)
 NUMBER_PLACES = Table('number places', 8, 3)
 
-_SPHERE = 2
+_MARKER = 'visualization_msgs/msg/Marker'
+_SPHERE, _TEXT = 2, 9
+_ADD = 0
 # m: visible in a view of a whole crossing; the number is above the sphere of its sign.
 _DIAMETER = 1.0
 _NUMBER_ABOVE = 1.2
@@ -57,16 +70,16 @@ class CarlaMarkerEncoder(MarkerEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
         common: Fields = {'header': header(settings.global_frame), 'id': Given('id'),
-                          'action': ADD}
+                          'action': _ADD}
         sphere: Fields = {**common, 'type': _SPHERE, 'pose': pose(SIGN_POSES),
                           'scale': dict.fromkeys('xyz', _DIAMETER)}
-        self._light = Template(definitions, MARKER, {
+        self._light = Template(definitions, _MARKER, {
             **sphere, 'ns': LIGHTS_NS,
             'color': {name: Slot(LIGHT_COLORS, i) for i, name in enumerate('rgba')}})
-        self._sign = Template(definitions, MARKER, {
+        self._sign = Template(definitions, _MARKER, {
             **sphere, 'ns': SIGNS_NS, 'color': _SIGN_COLOR})
-        self._number = Template(definitions, MARKER, {
-            **common, 'ns': NUMBERS_NS, 'type': TEXT,
+        self._number = Template(definitions, _MARKER, {
+            **common, 'ns': NUMBERS_NS, 'type': _TEXT,
             'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})
 

@@ -14,11 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
-from state_sensor_ros.payloads import Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Report, Settings
 from state_sensor_ros.simulators.carla.carla_data import (
     Command,
     command_inputs,
@@ -31,9 +27,20 @@ from state_sensor_ros.simulators.carla.carla_topics import (
     CONTROL_TOPIC,
     EXPERT_CONTROL_TOPIC,
 )
-from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.tables import Fields, header
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.simulators.own_topics import (
+    Definitions,
+    Fields,
+    FrameToSend,
+    Given,
+    header,
+    MessageBlock,
+    MessageInstance,
+    Numbers,
+    PatchBuffer,
+    Slot,
+    Table,
+    TopicEncoder,
+)
 
 # Rows by origin: steer (+ = left), raw steer (+ = right), steering angle rad, throttle, brake.
 CONTROLS = Table('carla controls', 8, 5)

@@ -9,6 +9,5 @@
 """
 Everything about monoDrive: sensor and control connections, frame generations, trajectory files.
 
-It may import json_forms/, pipeline/, connections/, files/, simulators/, emulator/ and the
-modules directly in the package, but no other simulator, no message encoding and no rclpy.
+It may import simulators/, emulator/: of these the public modules and emulator/monodrive_server/.
 """

@@ -41,10 +41,7 @@ import threading
 import time
 from typing import TypeAlias
 
-from state_sensor_ros.connections.wait import OnSilence
-from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.payloads import ignore, Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import ignore, RefusalError, Report, Settings, TransportError
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SENSORS,
     RECONFIGURE_SENSOR,
@@ -52,6 +49,7 @@ from state_sensor_ros.simulators.monodrive.control_messages import (
 )
 from state_sensor_ros.simulators.monodrive.control_session import ControlSession
 from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
+from state_sensor_ros.simulators.tcp_connections import OnSilence
 
 # The sensor port may open a little after the reply; another configuration in that time might
 # close it again.

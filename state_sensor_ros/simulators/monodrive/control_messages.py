@@ -28,8 +28,8 @@ import struct
 
 import msgspec
 
-from state_sensor_ros.errors import counted, DecodeError, FramingError, RefusalError
-from state_sensor_ros.json_forms.json_text import NOT_TYPED, shortened
+from state_sensor_ros.simulators import counted, DecodeError, FramingError, RefusalError
+from state_sensor_ros.simulators.json_text import NOT_TYPED, shortened
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'

@@ -17,17 +17,15 @@ from __future__ import annotations
 
 import threading
 
-from state_sensor_ros.connections.connection import Connection
-from state_sensor_ros.connections.wait import OnSilence, Wait
-from state_sensor_ros.errors import (
+from state_sensor_ros.simulators import (
     cannot_connect,
     DecodeError,
     FramingError,
+    ignore,
     reason_of,
     RefusalError,
     TransportError,
 )
-from state_sensor_ros.payloads import ignore
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SIMULATOR,
     CONFIGURE_TRAJECTORY,
@@ -36,6 +34,7 @@ from state_sensor_ros.simulators.monodrive.control_messages import (
     Reply,
     ReplyReader,
 )
+from state_sensor_ros.simulators.tcp_connections import Connection, OnSilence, Wait
 
 # The vendor's client waits as long; loading a map or a trajectory takes longer.
 REPLY_TIMEOUT_S = 25.0

@@ -20,11 +20,19 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import EVERYTHING, Frame, Needs
-from state_sensor_ros.json_forms.json_text import check_utf8, Json, NOT_TYPED
-from state_sensor_ros.payloads import Decoded, DUPLICATE, Fault, LEFT_OUT
-from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.simulators import (
+    Decoded,
+    DecodeError,
+    DUPLICATE,
+    EVERYTHING,
+    Fault,
+    Frame,
+    LEFT_OUT,
+    Needs,
+    Units,
+)
+from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
+from state_sensor_ros.simulators.json_text import check_utf8, Json, NOT_TYPED
 from state_sensor_ros.simulators.monodrive.bracket_scanner import split_array
 from state_sensor_ros.simulators.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.simulators.monodrive.generations.assemble import (

@@ -14,19 +14,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.formats import PARQUET, ReadOptions
-from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STANDARD_INPUT
-from state_sensor_ros.payloads import decode_packet, Packet
-from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
-from state_sensor_ros.simulators.opening import (
+from state_sensor_ros.simulators import (
+    decode_packet,
+    DecodeError,
+    Packet,
+    ReadOptions,
+    RecordedFrame,
+    RecordingReader,
+    TrajectoryFormatError,
+    TruncatedError,
+)
+from state_sensor_ros.simulators.file_reading import (
     format_of_name,
     open_any,
     READ_DEFAULTS,
-    trajectory_format,
+    STANDARD_INPUT,
 )
+from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.monodrive.monodrive_simulator import TRAJECTORY
+from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
+
+# Names of formats that lack parts of a frame.
+_TABLES = frozenset(('parquet', 'csv'))
 
 
 def check_no_table(path: str) -> None:
@@ -37,7 +47,7 @@ def check_no_table(path: str) -> None:
     :raises TrajectoryFormatError: where it is one.
     """
     found = format_of_name(path)
-    if found is not None and found.noun == PARQUET.noun:
+    if found is not None and found.name in _TABLES:
         raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or a dataset; '
                                     '`state_sensor convert` makes a trajectory of a .parquet file')
 
@@ -49,7 +59,7 @@ def is_trajectory(path: str) -> bool:
     :param path: of the recording, - for standard input.
     """
     return path == STANDARD_INPUT or (not Path(path).is_dir() and format_of_name(path) in (
-        None, trajectory_format()))
+        None, TRAJECTORY))
 
 
 class JsonRecording:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 import re
 
-from state_sensor_ros.json_forms.json_text import is_strict_json
+from state_sensor_ros.simulators.json_text import is_strict_json
 
 NO_LINE, INCOMPLETE = -1, 0
 

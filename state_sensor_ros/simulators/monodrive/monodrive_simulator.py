@@ -15,26 +15,26 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.formats import Format
-from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.simulator import (
+from state_sensor_ros.simulators import (
+    ConfigError,
+    Format,
+    PayloadDecoder,
     Reading,
     Replay,
+    Report,
+    Settings,
     Simulator,
     SOURCE_PARAMETERS,
     StandIn,
+    Units,
 )
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 
 if TYPE_CHECKING:
     import argparse
 
-    from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.simulators import EgoCommands
+    from state_sensor_ros.simulators import EgoCommands, Source
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 _UNITS = frozenset(('obb_extents', 'road_s_unit'))

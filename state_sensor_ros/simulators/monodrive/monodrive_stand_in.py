@@ -14,40 +14,36 @@ import argparse
 import io
 import json
 import sys
-import time
 
 import msgspec
 
-from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
-    CycleSource,
+    frames_of,
     FrameSource,
-    IteratorSource,
     parse_trajectory,
+    synthetic_source,
     TrajectorySource,
 )
-from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
-from state_sensor_ros.errors import (
+from state_sensor_ros.simulators import (
     no_frames,
     one_line,
+    ReadOptions,
     reason_of,
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.storage.compressed_form import compression_of
+from state_sensor_ros.simulators.file_reading import compression_of, READ_DEFAULTS
 from state_sensor_ros.simulators.monodrive.json_recording import (
     check_no_table,
     is_trajectory,
     JsonRecording,
 )
 from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
-from state_sensor_ros.simulators.opening import READ_DEFAULTS
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0
@@ -102,7 +98,7 @@ def _plain(path: str, text: bytes) -> bytes:
     if not compression:
         return text
     # Loaded for compressed files only.
-    from state_sensor_ros.files.storage.decompression import decompress
+    from state_sensor_ros.simulators.compressed_files import decompress
     plain, fault = decompress(text, compression, sys.maxsize - 1)
     if fault and not fault.endswith('cut'):
         raise TrajectoryFormatError(path, fault, 'undamaged compressed data')
@@ -167,7 +163,7 @@ def _read_lenient(path: str, text: bytes, complaint: str) -> list[EmulatedFrame]
         raise TrajectoryFormatError(path, str(error), 'a JSON array of frames') from error
     if not isinstance(data, list):
         raise TrajectoryFormatError(path, complaint, 'a JSON array of frames')
-    return [EmulatedFrame(encode_json(element)) for element in data]
+    return frames_of(data)
 
 
 def _playback(args: argparse.Namespace) -> FrameSource:
@@ -175,6 +171,5 @@ def _playback(args: argparse.Namespace) -> FrameSource:
         return TrajectorySource(read_recording(args.file, args.generation,
                                                args.read_options), loop=args.loop)
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
-    frames = generate(args.vehicles, args.objects, rate_hz, args.seed, args.generation,
-                      epoch_s=int(time.time() - WARM_UP_S))
-    return CycleSource(frames, args.cycle, 1.0 / rate_hz) if args.cycle else IteratorSource(frames)
+    return synthetic_source(args.vehicles, args.objects, rate_hz, args.seed, args.generation,
+                            n_cycle=args.cycle)

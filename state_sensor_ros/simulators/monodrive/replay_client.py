@@ -31,11 +31,13 @@ import time
 
 import msgspec
 
-from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.connections.wait import OnSilence
-from state_sensor_ros.errors import ConfigError, failed_stream, TransportError
-from state_sensor_ros.payloads import ignore
-from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators import (
+    ConfigError,
+    failed_stream,
+    ignore,
+    parse_settings,
+    TransportError,
+)
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SENSORS,
     CONFIGURE_SIMULATOR,
@@ -46,6 +48,7 @@ from state_sensor_ros.simulators.monodrive.control_session import ControlSession
 from state_sensor_ros.simulators.monodrive.replay_trajectory import Cursor, Trajectory
 from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
 from state_sensor_ros.simulators.monodrive.sensor_port import open_sensor_port
+from state_sensor_ros.simulators.tcp_connections import OnSilence, TcpSource
 
 # As for a reply: the simulator may be drawing.
 _PACKET_TIMEOUT_S = 25.0

@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.simulators import ConfigError, Reading
 from state_sensor_ros.simulators.monodrive.generations.wire import V2
 from state_sensor_ros.simulators.monodrive.json_recording import JsonRecording
 from state_sensor_ros.simulators.monodrive.replay_client import Plan, ReplayClient
 from state_sensor_ros.simulators.monodrive.replay_trajectory import read_trajectory, Trajectory
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json
-from state_sensor_ros.simulators.simulator import Reading
 
 
 def open_replay(options: argparse.Namespace, reading: Reading,

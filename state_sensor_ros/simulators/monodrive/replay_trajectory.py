@@ -19,15 +19,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 import io
 
-from state_sensor_ros.classes import EGO_TAG, has_ego_tag
-from state_sensor_ros.errors import (
+from state_sensor_ros.simulators import (
     DecodeError,
+    EGO_TAG,
+    has_ego_tag,
+    Needs,
     no_frames,
+    RecordedFrame,
     TrajectoryFormatError,
 )
-from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
-from state_sensor_ros.frame import Needs
-from state_sensor_ros.json_forms.json_text import is_strict_json
+from state_sensor_ros.simulators.file_reading import PERIOD_S
+from state_sensor_ros.simulators.json_text import is_strict_json
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
 

@@ -18,9 +18,8 @@ from collections.abc import Iterator, Mapping
 import json
 from pathlib import Path
 
-from state_sensor_ros.errors import ConfigError, reason_of
-from state_sensor_ros.json_forms.json_text import shortened
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import ConfigError, reason_of, Settings
+from state_sensor_ros.simulators.json_text import shortened
 
 STATE = 'State'
 _MAX_SHOWN = 40

@@ -36,9 +36,7 @@ from __future__ import annotations
 
 import struct
 
-from state_sensor_ros.connections.foreign_server import bad_length
-from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.simulators import bad_length, FramingError, Packet, TransportError
 
 _OLD_HEADER = struct.Struct('>IIf')
 _SAMPLE_COUNT = struct.Struct('>I')

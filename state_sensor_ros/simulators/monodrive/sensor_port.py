@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.payloads import Packet, Report
-from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.simulators import Packet, Report, Settings
 from state_sensor_ros.simulators.monodrive.control_client import ControlClient
 from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+from state_sensor_ros.simulators.tcp_connections import TcpSource
 
 
-def open_sensor_port(settings: Settings = DEFAULTS, *, reconnect: bool = True,
+def open_sensor_port(settings: Settings, *, reconnect: bool = True,
                      before_connect: Callable[[], None] | None = None,
                      after_connect: Callable[[], None] | None = None) -> TcpSource:
     """

@@ -24,8 +24,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.json_forms.json_text import (
+from state_sensor_ros.simulators import counted, DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.simulators.json_text import (
     is_strict_json,
     JsonError,
     parse_payload,

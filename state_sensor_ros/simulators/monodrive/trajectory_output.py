@@ -10,11 +10,9 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.files.formats import WriteOptions
-from state_sensor_ros.files.frame_writer import FrameWriter
-from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.simulators import Frame, FrameWriter, Units, WriteOptions
+from state_sensor_ros.simulators.file_writing import WholeFile
+from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS, V2
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter

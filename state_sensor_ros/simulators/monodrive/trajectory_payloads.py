@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.files.frame_selection import FrameSelector
-from state_sensor_ros.frame import Frame, Needs
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.simulators import DecodeError, Frame, Needs, Packet
+from state_sensor_ros.simulators.file_writing import FrameSelector
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.tag_filter import TagFilter
 from state_sensor_ros.simulators.monodrive.trajectory import complete_trajectory, TrajectoryWriter

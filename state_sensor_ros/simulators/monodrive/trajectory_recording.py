@@ -20,19 +20,29 @@ from typing import BinaryIO, TYPE_CHECKING
 
 import msgspec
 
-from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, STANDARD_INPUT
-from state_sensor_ros.files.storage.compressed_form import compression_of
-from state_sensor_ros.files.storage.positioned_file import open_positioned
-from state_sensor_ros.json_forms.json_text import is_strict_json, NOT_TYPED
-from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.simulators import (
+    Packet,
+    PayloadDecoder,
+    ReadOptions,
+    reason_of,
+    RecordedFrame,
+    TrajectoryFormatError,
+    TruncatedError,
+    Units,
+)
+from state_sensor_ros.simulators.file_reading import (
+    compression_of,
+    open_positioned,
+    PERIOD_S,
+    STANDARD_INPUT,
+)
+from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
+from state_sensor_ros.simulators.json_text import is_strict_json, NOT_TYPED
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.trajectory import Payload, read_payloads
 
 if TYPE_CHECKING:
-    from state_sensor_ros.files.storage.decompressed_file import DecompressedFile
+    from state_sensor_ros.simulators.compressed_files import DecompressedFile
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -164,7 +174,7 @@ class TrajectoryRecording:
         """Return the file to read, and the decompression where it is compressed."""
         if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
             # Loaded for compressed files only.
-            from state_sensor_ros.files.storage.decompressed_file import decompressed
+            from state_sensor_ros.simulators.compressed_files import decompressed
             return decompressed(self._file)
         return self._file, None
 

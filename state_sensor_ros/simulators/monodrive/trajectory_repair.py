@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from state_sensor_ros.errors import counted, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.json_forms.json_text import is_strict_json
+from state_sensor_ros.simulators import counted, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.simulators.json_text import is_strict_json
 from state_sensor_ros.simulators.monodrive.trajectory import MAX_ELEMENT_BYTES, read_payloads
 
 _BLOCK_BYTES = 1024 * 1024

@@ -10,5 +10,6 @@
 Programs that output ASAM OSI: traces, and ground truth over UDP (doc/guide/osi.md).
 
 The messages are those of ASAM's own package osi3, imported in the functions that read them. It
-may import files/, files/osi/, simulators/ and the modules directly in the package.
+may import simulators/, files/osi/: the public modules, and the numbers of types, which the writer
+has as well.
 """

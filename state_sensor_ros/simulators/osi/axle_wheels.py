@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.frame import NO_WHEELS
-from state_sensor_ros.rotations import quaternion_from_rpy
-from state_sensor_ros.simulators import (
-    FRONT_LEFT,
-    FRONT_RIGHT,
-    REAR_LEFT,
-    REAR_RIGHT,
-    Wheels,
-)
+from state_sensor_ros.simulators import FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT, Wheels
+from state_sensor_ros.simulators.frame_arrays import NO_WHEELS, quaternion_from_rpy
 
 if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject

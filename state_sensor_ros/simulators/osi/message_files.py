@@ -18,12 +18,16 @@ from pathlib import Path
 import struct
 from typing import BinaryIO, Protocol
 
-from state_sensor_ros.errors import one_line, reason_of, TruncatedError
-from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits, DEFAULT_LIMITS
-from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE
-from state_sensor_ros.files.storage.mcap_records import HEAD, MAGIC, parse_header
-from state_sensor_ros.files.storage.positioned_file import open_positioned
-from state_sensor_ros.simulators import TrajectoryFormatError
+from state_sensor_ros.simulators import one_line, reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.simulators.file_reading import open_positioned
+from state_sensor_ros.simulators.mcap_reading import (
+    BagError,
+    BagLimits,
+    DEFAULT_LIMITS,
+    McapReader,
+    PROFILE,
+    profile_of,
+)
 from state_sensor_ros.simulators.osi.ground_truth import (
     kind_of_messages,
     kind_of_name,
@@ -34,8 +38,6 @@ _LENGTH = struct.Struct('<I')
 _PROTOBUF = 'protobuf'
 # Most messages that are searched for objects if the name of the file does not say their type.
 _N_TRIED = 50
-# The first record of an MCAP file has its profile.
-_BEGIN_BYTES = 4096
 _FORMAT = 'a trace of ASAM OSI'
 _KINDS = ' or '.join(kind.value for kind in MessageKind)
 
@@ -244,9 +246,7 @@ def is_mcap_trace(path: Path) -> bool:
     :param path: an existing file.
     :raises OSError: if it cannot be read.
     """
-    with path.open('rb') as file:
-        begin = file.read(_BEGIN_BYTES)
-    if not begin.startswith(MAGIC) or _is_of_ros(begin[len(MAGIC) + HEAD.size:]):
+    if profile_of(path) in (None, PROFILE):
         return False
     try:
         reader = McapReader(path, str(path), DEFAULT_LIMITS, profile=None)
@@ -257,13 +257,6 @@ def is_mcap_trace(path: Path) -> bool:
                    for stored in reader.topics.values())
     finally:
         reader.close()
-
-
-def _is_of_ros(header: bytes) -> bool:
-    try:
-        return parse_header(header) == PROFILE
-    except ValueError:
-        return False
 
 
 def is_truth(type_name: str, encoding: str) -> bool:

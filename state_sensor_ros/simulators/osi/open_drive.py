@@ -22,9 +22,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.errors import reason_of
-from state_sensor_ros.frame import Floats
-from state_sensor_ros.simulators import ConfigError, MapLine
+from state_sensor_ros.simulators import ConfigError, MapLine, reason_of
+from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.osi.reference_line import (
     MAX_LENGTH,
     number,

@@ -21,22 +21,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.classes import EGO_TAG
-from state_sensor_ros.errors import counted
-from state_sensor_ros.frame import EVERYTHING, Floats, Needs
-from state_sensor_ros.payloads import DUPLICATE
-from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.simulators import (
     Boxes,
     build_frame,
+    counted,
     Decoded,
     DecodeError,
+    DUPLICATE,
+    EGO_TAG,
+    EVERYTHING,
     Fault,
     Frame,
     lane_states,
     Lanes,
     LEFT_OUT,
+    Needs,
 )
+from state_sensor_ros.simulators.frame_arrays import Floats, global_from_unit, quaternion_from_rpy
 from state_sensor_ros.simulators.osi.axle_wheels import AxleWheels
 from state_sensor_ros.simulators.osi.ground_truth import TimedTruth
 from state_sensor_ros.simulators.osi.lane_table import LaneTable

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 import math
 from pathlib import Path
 
-from state_sensor_ros.errors import TruncatedError
-from state_sensor_ros.files.recording import PERIOD_S
 from state_sensor_ros.simulators import (
     DecodeError,
     Packet,
@@ -23,7 +21,9 @@ from state_sensor_ros.simulators import (
     ReadOptions,
     RecordedFrame,
     TrajectoryFormatError,
+    TruncatedError,
 )
+from state_sensor_ros.simulators.file_reading import PERIOD_S
 from state_sensor_ros.simulators.osi.ground_truth import parse_truth
 from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
 from state_sensor_ros.simulators.osi.osi_decoder import OsiDecoder

@@ -14,14 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-from state_sensor_ros.simulators import (
-    Format,
-    PayloadDecoder,
-    Report,
-    Settings,
-    Simulator,
-    Source,
-)
+from state_sensor_ros.simulators import Format, PayloadDecoder, Report, Settings, Simulator, Source
 from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
 
 _READER = 'state_sensor_ros.simulators.osi.osi_recording:open_trace'

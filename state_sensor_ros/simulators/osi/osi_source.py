@@ -14,16 +14,10 @@ from collections.abc import Iterator
 import math
 import time
 
-from state_sensor_ros.errors import counted
-from state_sensor_ros.simulators import (
-    DatagramPort,
-    LiveSource,
-    Packet,
-    Report,
-    Settings,
-)
+from state_sensor_ros.simulators import counted, LiveSource, Packet, Report, Settings
 from state_sensor_ros.simulators.osi.message_parts import MessageParts
 from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
+from state_sensor_ros.simulators.udp_packets import DatagramPort
 
 # Time between two checks whether the stream is over, s.
 _WAIT_S = 1.0

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.simulators.frame_arrays import Floats
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

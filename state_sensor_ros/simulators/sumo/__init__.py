@@ -10,5 +10,5 @@
 Eclipse SUMO: started, joined, and its FCD output.
 
 SUMO runs in a process of its own (sumo_process.py), since a step holds the interpreter lock. It
-may import simulators/, files/, emulator/ and the modules directly in the package.
+may import simulators/: the public modules.
 """

@@ -16,8 +16,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from state_sensor_ros.payloads import DUPLICATE
-from state_sensor_ros.simulators import Decoded, DecodeError, Fault, LEFT_OUT
+from state_sensor_ros.simulators import Decoded, DecodeError, DUPLICATE, Fault, LEFT_OUT
 from state_sensor_ros.simulators.sumo.sumo_frames import (
     ActorType,
     N_COLUMNS,

@@ -16,16 +16,17 @@ import re
 from typing import BinaryIO
 from xml.etree import ElementTree
 
-from state_sensor_ros.errors import reason_of, TruncatedError
-from state_sensor_ros.files.storage.decompressed_file import decompressed, DecompressedFile
-from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.simulators import (
     DecodeError,
     FrameFile,
     FrameLike,
     ReadOptions,
+    reason_of,
     TrajectoryFormatError,
+    TruncatedError,
 )
+from state_sensor_ros.simulators.compressed_files import decompressed, DecompressedFile
+from state_sensor_ros.simulators.file_reading import open_positioned
 from state_sensor_ros.simulators.sumo.fcd_decoder import decode_step
 from state_sensor_ros.simulators.sumo.road_network import (
     NO_NETWORK,

@@ -20,8 +20,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.errors import importing, reason_of
-from state_sensor_ros.simulators import ConfigError, MapLine
+from state_sensor_ros.simulators import ConfigError, importing, MapLine, reason_of
 
 if TYPE_CHECKING:
     import sumolib.net

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, N_COLUMNS
 
 # The module libsumo, or a connection of traci: the same calls.

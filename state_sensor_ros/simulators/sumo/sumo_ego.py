@@ -21,11 +21,13 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.emulator.bicycle import Bicycle, Pedals, WHEELBASE_M
-from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.simulators import EgoCommand, Frame
+from state_sensor_ros.simulators.frame_arrays import global_from_unit
 from state_sensor_ros.simulators.sumo.step_reader import Sumo
+from state_sensor_ros.simulators.vehicle_model import Bicycle, Pedals
 
+# m, between the axles of each ego.
+_WHEELBASE_M = 2.9
 # moveToXY: any place of the network or outside of it.
 _ANY_PLACE = 2
 _NO_CHECKS = 0
@@ -63,7 +65,7 @@ class SumoEgo:
         assert body is not None
         body.advance(Pedals(command.steer, command.throttle, command.brake, command.hand_brake,
                             command.reverse), elapsed_s)
-        ahead = WHEELBASE_M / 2 + self._length / 2
+        ahead = _WHEELBASE_M / 2 + self._length / 2
         self._sumo.vehicle.moveToXY(
             self._name, '', -1, body.x + ahead * math.cos(body.yaw),
             body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), _ANY_PLACE)
@@ -81,7 +83,7 @@ class SumoEgo:
         row = kinematics[frame.ego]
         rate = body.speed * body.curvature
         axes = global_from_unit(row[None, 3:7])[0]
-        row[7:10] = body.speed * axes[:, 0] + rate * WHEELBASE_M / 2 * axes[:, 1]
+        row[7:10] = body.speed * axes[:, 0] + rate * _WHEELBASE_M / 2 * axes[:, 1]
         row[10:13] = (0.0, 0.0, rate)
         return replace(frame, kinematics=kinematics)
 
@@ -96,6 +98,6 @@ class SumoEgo:
         forward = global_from_unit(state[None, 3:7])[0][:, 0]
         yaw = math.atan2(forward[1], forward[0])
         self._body = Bicycle(
-            float(state[0]) - WHEELBASE_M / 2 * math.cos(yaw),
-            float(state[1]) - WHEELBASE_M / 2 * math.sin(yaw), yaw,
-            float(np.dot(state[7:10], forward)))
+            float(state[0]) - _WHEELBASE_M / 2 * math.cos(yaw),
+            float(state[1]) - _WHEELBASE_M / 2 * math.sin(yaw), yaw,
+            float(np.dot(state[7:10], forward)), _WHEELBASE_M)

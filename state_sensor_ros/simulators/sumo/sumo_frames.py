@@ -22,10 +22,13 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.classes import EGO_TAG
-from state_sensor_ros.frame import Floats
-from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
-from state_sensor_ros.simulators import build_frame, Frame, lane_states, Lanes
+from state_sensor_ros.simulators import build_frame, EGO_TAG, Frame, lane_states, Lanes
+from state_sensor_ros.simulators.frame_arrays import (
+    Floats,
+    global_from_unit,
+    quaternion_from_rpy,
+    wrapped,
+)
 from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
 from state_sensor_ros.simulators.sumo.vehicle_classes import is_vehicle, tags_of
 

@@ -25,8 +25,7 @@ import time
 from types import FrameType
 from typing import cast
 
-from state_sensor_ros.errors import importing
-from state_sensor_ros.simulators import EgoCommand, TransportError
+from state_sensor_ros.simulators import EgoCommand, importing, TransportError
 from state_sensor_ros.simulators.sumo.road_network import read_network
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
 from state_sensor_ros.simulators.sumo.sumo_ego import SumoEgo

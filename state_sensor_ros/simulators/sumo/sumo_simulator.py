@@ -18,12 +18,11 @@ import re
 from types import MappingProxyType
 from typing import ClassVar
 
-from state_sensor_ros.errors import importing
-from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import (
     ConfigError,
     EgoCommands,
     Format,
+    importing,
     LIVE,
     parameter,
     Report,
@@ -106,6 +105,7 @@ class SumoSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""
+        from state_sensor_ros.simulators.file_reading import share_file
         from state_sensor_ros.simulators.sumo.sumo_source import StartedSumo, SumoSource
         own = settings.of(SumoParameters)
         if own.port:

@@ -22,13 +22,14 @@ import sys
 import threading
 from typing import IO
 
-from state_sensor_ros.errors import counted, reason_of
 from state_sensor_ros.simulators import (
+    counted,
     Decoded,
     EgoCommand,
     Frame,
     LiveSource,
     Packet,
+    reason_of,
     Report,
     Settings,
     SourceState,

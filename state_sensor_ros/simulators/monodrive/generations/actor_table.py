@@ -27,11 +27,17 @@ from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
-from state_sensor_ros.bodies import are_lengths
-from state_sensor_ros.common_ends import common_ends, spliced
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Bools, Floats, Ints, NO_LANES
-from state_sensor_ros.json_forms.json_values import as_rows, Tags
+from state_sensor_ros.simulators import DecodeError
+from state_sensor_ros.simulators.frame_arrays import (
+    are_lengths,
+    Bools,
+    common_ends,
+    Floats,
+    Ints,
+    NO_LANES,
+    spliced,
+)
+from state_sensor_ros.simulators.json_values import as_rows, Tags
 from state_sensor_ros.simulators.monodrive.generations.wire import ControlState, Vector
 
 _TAGS = JsonDecoder(Tags)

@@ -23,29 +23,22 @@ from typing import Any
 
 import numpy as np
 
-from state_sensor_ros.classes import has_ego_tag
-from state_sensor_ros.frame import (
+from state_sensor_ros.simulators import Boxes, Frame, has_ego_tag, Lanes, Needs, Units
+from state_sensor_ros.simulators.frame_arrays import (
     Appearance,
-    Boxes,
     Floats,
-    Frame,
     KIND_OBJECT,
     KIND_VEHICLE,
     Kinds,
-    Lanes,
-    Needs,
     NO_LANES,
     Rows,
-)
-from state_sensor_ros.json_forms.json_values import as_rows, Number, packed_with_nulls, Tags
-from state_sensor_ros.rep103 import (
     to_rep103_bodies,
     to_rep103_boxes,
     to_rep103_inputs,
     to_rep103_kinematics,
     to_rep103_road_s,
-    Units,
 )
+from state_sensor_ros.simulators.json_values import as_rows, Number, packed_with_nulls, Tags
 from state_sensor_ros.simulators.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.simulators.monodrive.generations.wheels import read_flat_wheels, read_wheels
 from state_sensor_ros.simulators.monodrive.generations.wire import (

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from state_sensor_ros.frame import Frame, KIND_OBJECT, NO_SOURCE_ID, Wheels
+from state_sensor_ros.simulators import Frame, Wheels
+from state_sensor_ros.simulators.frame_arrays import KIND_OBJECT, NO_SOURCE_ID
 from state_sensor_ros.simulators.monodrive.generations.assemble import kind_of
 from state_sensor_ros.simulators.monodrive.generations.formatting import (
     checked_generation,

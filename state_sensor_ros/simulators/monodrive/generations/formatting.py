@@ -20,22 +20,18 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.frame import (
-    Floats,
-    Frame,
-    KIND_VEHICLE,
-    NO_SOURCE_ID,
-)
-from state_sensor_ros.json_forms.json_values import Number
-from state_sensor_ros.rep103 import (
+from state_sensor_ros.simulators import ConfigError, Frame, Units
+from state_sensor_ros.simulators.frame_arrays import (
     DEFAULT_UNITS,
+    Floats,
     from_rep103_boxes,
     from_rep103_inputs,
     from_rep103_kinematics,
     from_rep103_road_s,
-    Units,
+    KIND_VEHICLE,
+    NO_SOURCE_ID,
 )
+from state_sensor_ros.simulators.json_values import Number
 from state_sensor_ros.simulators.monodrive.generations.wheels import entry_ids, wheel_entries
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS, V0, V1, V1T, V2
 

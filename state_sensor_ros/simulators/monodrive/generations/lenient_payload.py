@@ -23,9 +23,9 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec.json import Decoder as JsonDecoder
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_forms.json_text import Json, NOT_TYPED, parse_payload, shortened
-from state_sensor_ros.json_forms.json_values import to_list, to_object, to_text, wrong
+from state_sensor_ros.simulators import DecodeError
+from state_sensor_ros.simulators.json_text import Json, NOT_TYPED, parse_payload, shortened
+from state_sensor_ros.simulators.json_values import to_list, to_object, to_text, wrong
 from state_sensor_ros.simulators.monodrive.generations.tolerant_reading import (
     located,
     read_optional,

@@ -23,8 +23,8 @@ from typing import Any, cast, get_args, get_origin, TypeAlias, TypeVar, Union
 import msgspec
 from msgspec import Meta, NODEFAULT, Raw, Struct
 
-from state_sensor_ros.json_forms.json_text import Json
-from state_sensor_ros.json_forms.json_values import (
+from state_sensor_ros.simulators.json_text import Json
+from state_sensor_ros.simulators.json_values import (
     member,
     NO_TRIPLE,
     Number,

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_forms.json_text import Json, NOT_TYPED, parse_payload, shortened
+from state_sensor_ros.simulators import DecodeError
+from state_sensor_ros.simulators.json_text import Json, NOT_TYPED, parse_payload, shortened
 from state_sensor_ros.simulators.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
 from state_sensor_ros.simulators.monodrive.generations.tolerant_reading import nested_types
 from state_sensor_ros.simulators.monodrive.generations.wire import Actors, FlatActor, V0, Vehicle

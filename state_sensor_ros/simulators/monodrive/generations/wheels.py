@@ -35,18 +35,16 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import (
+from state_sensor_ros.simulators import DecodeError, FRONT_RIGHT, REAR_RIGHT, Wheels
+from state_sensor_ros.simulators.frame_arrays import (
     Floats,
-    FRONT_RIGHT,
+    from_rep103_wheels,
     Ints,
     NO_SOURCE_ID,
-    REAR_RIGHT,
     Rows,
-    Wheels,
+    to_rep103_wheels,
 )
-from state_sensor_ros.json_forms.json_values import as_rows, NAN, Number, packed_with_nulls
-from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
+from state_sensor_ros.simulators.json_values import as_rows, NAN, Number, packed_with_nulls
 from state_sensor_ros.simulators.monodrive.generations.wire import (
     FlatActor,
     Vehicle,

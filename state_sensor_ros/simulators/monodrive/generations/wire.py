@@ -25,8 +25,8 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 
-from state_sensor_ros.frame import Needs
-from state_sensor_ros.json_forms.json_values import (
+from state_sensor_ros.simulators import Needs
+from state_sensor_ros.simulators.json_values import (
     NAN,
     NO_QUADRUPLE,
     NO_TRIPLE,

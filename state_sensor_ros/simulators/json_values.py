@@ -26,8 +26,14 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.json_forms.json_text import Json, MAX_SHOWN, shortened
 from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
+from state_sensor_ros.simulators.json_text import Json, MAX_SHOWN, shortened
+
+__all__ = [
+    'NAN', 'NO_QUADRUPLE', 'NO_TRIPLE', 'Number', 'Quadruple', 'Tags', 'Triple', 'as_rows',
+    'member', 'packed_with_nulls', 'to_flag', 'to_integer', 'to_list', 'to_number',
+    'to_object', 'to_quadruple', 'to_text', 'to_triple', 'wrong',
+]
 
 # ``null`` is how the simulator writes NaN and infinity.
 Number: TypeAlias = float | None
@@ -42,7 +48,7 @@ NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
 _MISSING = object()
 
 
-def shown(value: Json) -> str:
+def _shown(value: Json) -> str:
     """
     Return a short text of a value of any size, for errors.
 
@@ -67,7 +73,7 @@ def wrong(where: str, value: Json, expected: str) -> DecodeError:
     :param value: value found there, or the mark of a missing member.
     :param expected: description of the values that are accepted.
     """
-    return DecodeError(where, shown(value), expected)
+    return DecodeError(where, _shown(value), expected)
 
 
 def to_object(value: Json, where: str) -> Mapping[str, Json]:

@@ -6,8 +6,12 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Field numbers of messages that the receiving code and the stand-in simulators share.
+"""Connections over TCP: a source of packets, and requests with replies."""
 
-It may import the modules directly in the package; no other folder, files, sockets or rclpy.
-"""
+from state_sensor_ros.connections.connection import Connection
+from state_sensor_ros.connections.tcp import Framer, TcpSource
+from state_sensor_ros.connections.wait import OnSilence, Wait
+
+__all__ = [
+    'Connection', 'Framer', 'OnSilence', 'TcpSource', 'Wait',
+]

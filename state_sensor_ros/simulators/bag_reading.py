@@ -6,8 +6,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-JSON as simulators write it, also with deviations: text to values, values checked and converted.
+"""Bags with topics of a simulator: their messages, and the frames in them."""
 
-It may import the modules directly in the package; no other folder, files, sockets or rclpy.
-"""
+from state_sensor_ros.files.bags.bag_reader import Bag
+from state_sensor_ros.files.bags.bag_recording import BagRecording
+from state_sensor_ros.files.bags.bag_types import typestore
+from state_sensor_ros.files.bags.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
+
+__all__ = [
+    'NOT_SUCH', 'Bag', 'BagRecording', 'StateFrameDecoder', 'stamp_s', 'typestore',
+]

@@ -18,6 +18,11 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 
+__all__ = [
+    'NOT_TYPED', 'Json', 'JsonError', 'check_utf8', 'is_strict_json', 'parse_payload', 'repaired',
+    'shortened',
+]
+
 Json: TypeAlias = object
 
 # More digits than any 64-bit integer has; a longer one is read as a float, out of range.

@@ -1,0 +1,21 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Opening of recordings, and what their readers have in common."""
+
+from state_sensor_ros.files.recording import PERIOD_S, STANDARD_INPUT
+from state_sensor_ros.files.storage.compressed_form import compression_of
+from state_sensor_ros.files.storage.positioned_file import open_positioned
+from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.share import share_file
+from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_DEFAULTS
+
+__all__ = [
+    'PERIOD_S', 'READ_DEFAULTS', 'STANDARD_INPUT', 'check_regular', 'compression_of',
+    'format_of_name', 'open_any', 'open_positioned', 'share_file',
+]

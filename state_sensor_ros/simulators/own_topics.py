@@ -1,0 +1,40 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Topics of a simulator: their base, the layout of their messages, and tables of numbers."""
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import (
+    ENCAPSULATION,
+    Given,
+    MESSAGE_PHASE,
+    MessageInstance,
+    Slot,
+    Table,
+    Template,
+)
+from state_sensor_ros.errors import EncodeError
+from state_sensor_ros.topics.message_block import MessageBlock, Messages
+from state_sensor_ros.topics.state_frame import FRAME_TOPIC
+from state_sensor_ros.topics.static_frame import StaticTransform
+from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
+from state_sensor_ros.topics.topic import Demand, LATCHED, STATIC_TF_TOPIC, Topic
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    NewTopicEncoder,
+    Numbers,
+    TopicEncoder,
+)
+
+__all__ = [
+    'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'MESSAGE_PHASE', 'STATIC_TF_TOPIC', 'Definitions',
+    'Demand', 'EncodeError', 'Fields', 'FrameToSend', 'Given', 'MessageBlock', 'MessageInstance',
+    'Messages', 'NewTopicEncoder', 'Numbers', 'PatchBuffer', 'Slot', 'StaticTransform', 'Table',
+    'Template', 'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'pose', 'xyz',
+]
