@@ -351,7 +351,7 @@ def _check_together(settings: Settings) -> None:
         raise ConfigError('trajectory_file', 'nothing', 'a recording, because source is file')
     if settings.sample_rate > 0 and not settings.control_port:
         raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
-                          '0 where control_port is 0: samples are requested on the control port')
+                          '0 if control_port is 0: samples are requested on the control port')
     if settings.parent_frame == settings.global_frame:
         raise ConfigError('parent_frame', repr(settings.parent_frame),
                           'another name than global_frame')

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor convert IN... FOLDER --to FORM`: many recordings into the same layout."""
+"""`state_sensor convert IN... FOLDER --to FORMAT`: many recordings into the same layout."""
 
 from __future__ import annotations
 

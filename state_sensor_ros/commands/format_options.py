@@ -132,7 +132,7 @@ def written_with(output: Format) -> frozenset[str]:
     """
     Return the names of the options that the writer of a format uses.
 
-    :param output: format of any run that writes.
+    :param output: format to write.
     """
     return output.writes.union(parameters_that_affect(MESSAGES), ('parameter',)) \
         if output.storage else output.writes
