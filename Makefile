@@ -14,7 +14,7 @@ APART = ROS_DOMAIN_ID=$$(( $$$$ % 101 + 1 )) ROS_AUTOMATIC_DISCOVERY_RANGE=LOCAL
 # A process that has finished takes tests of the others.
 PROCESSES ?= auto
 SIDE_BY_SIDE = -n $(PROCESSES) --dist worksteal
-# Also where the shell disables it: written bytecode halves the time that each of the programs under test takes to start
+# Also if the shell disables it: written bytecode halves the time that each of the programs under test takes to start
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
 
@@ -28,8 +28,8 @@ help:
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
 	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer; SUMO=1 with'
 	@echo '               SUMO as the simulator, which it then installs (0.3 GB); DRIVE=1 drives the ego along a line'
-	@echo 'make bench     setup, then the benchmark; where rclcpp is sourced, beside a driver in C++'
-	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails where a figure is a quarter worse than'
+	@echo 'make bench     setup, then the benchmark; with a sourced rclcpp, beside a driver in C++'
+	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails if a figure is a quarter worse than'
 	@echo '               stored; STORE=1 stores the figures'
 	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there, for files that changed since they were clean'
 	@echo 'make format    setup, then what ruff can mend by itself: order of imports, quotes, blank ends of lines'

@@ -42,7 +42,7 @@ FOLLOWED = 'base_link'
 AUTOWARE = {'ego_frame': FOLLOWED, 'tf': 'ego', 'publish_clock': True}
 STACK_TOPICS = '/perception/.*|/localization/.*|/vehicle/.*'
 
-# Arguments that become parameters of the node where they have a value.
+# Arguments that become parameters of the node if they have a value.
 PARAMETERS = {'host': str, 'port': int, 'config_file': str, 'use_sim_time': bool}
 
 ARGUMENTS = (
@@ -58,7 +58,7 @@ ARGUMENTS = (
     DeclareLaunchArgument('use_sim_time', default_value='', choices=['', *YES_NO],
                           description='take the time of all nodes started here from /clock'),
     DeclareLaunchArgument('rviz', default_value='false', choices=YES_NO,
-                          description='start RViz, and have the boxes drawn for it'),
+                          description='start RViz, with boxes and names'),
     DeclareLaunchArgument(
         'autoware', default_value='false', choices=YES_NO,
         description='publish what Autoware reads: objects, the ego at base_link, /clock'),
@@ -84,7 +84,7 @@ def _processes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     node = f'{make_namespace_absolute(namespace or "/").rstrip("/")}/{given["name"]}'
     in_file = _parameters_in(given['params_file'], node)
     parameters = _parameters(given, in_file)
-    # The driver last: where RViz is not installed, the launch fails before it starts the driver.
+    # The driver last: if RViz is not installed, the launch fails before it starts the driver.
     processes: list[LaunchDescriptionEntity] = []
     if given['rviz'] == 'true':
         processes.append(_rviz(context, given, node, {**in_file, **parameters}))

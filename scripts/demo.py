@@ -136,7 +136,7 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
 
 def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *,
                    with_sumo: bool, is_driven: bool) -> tuple[str, list[Program]]:
-    """Start them in a domain of their own; return where the simulator is, in words, and them."""
+    """Start them in a domain of their own; return the place of the simulator, and them."""
     programs: list[Program] = []
 
     def start(log: str, *command: str) -> Program:
@@ -205,7 +205,7 @@ class Program:
     """
     A program that runs until the stack is closed, with its output in ``log``.
 
-    :raises DemoError: where it cannot be started.
+    :raises DemoError: if it cannot be started.
     """
 
     def __init__(self, stack: ExitStack, interruption: Interruption, log: Path,
@@ -223,7 +223,7 @@ class Program:
         """
         Check that the program is running.
 
-        :raises DemoError: where it has ended.
+        :raises DemoError: if it has ended.
         :raises KeyboardInterrupt: after a signal.
         """
         self._interruption.follow()
@@ -246,7 +246,7 @@ class Program:
         """
         Wait until the program has ended.
 
-        :raises DemoError: where it failed.
+        :raises DemoError: if it failed.
         """
         while self._process.poll() is None:
             self._interruption.follow()

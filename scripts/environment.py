@@ -21,7 +21,7 @@ import sys
 import sysconfig
 
 ROOT = Path(__file__).resolve().parent.parent
-# What message packages build where rclpy alone uses them.
+# What message packages build if rclpy alone uses them.
 LEAN = ROOT / 'cmake' / 'lean_interfaces.cmake'
 OLDEST_PYTHON = (3, 10)
 # The project ros-python-wheels builds for CPython 3.10 to 3.14 on manylinux_2_28 x86_64.

@@ -102,9 +102,9 @@ def install_extra(environment: Environment, name: str) -> None:
 
 def install(environment: Environment, arguments: list) -> None:
     """
-    Install packages with uv where it can, otherwise with pip.
+    Install packages with uv if it can, otherwise with pip.
 
-    uv takes 10 s of CPU where pip takes 68. It does not read pip's configuration: a configured
+    uv takes 10 s of CPU, pip 68. It does not read pip's configuration: a configured
     index is left to pip.
 
     :param environment: its virtual environment is made.

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 VERSION = re.search(r"'(.+)'", (ROOT / 'state_sensor_ros' / 'version.py').read_text())[1]
 # File -> what stands around the version in it.
 COPIES = {'package.xml': (r'<version>', r'</version>'), 'CITATION.cff': (r'\nversion: ', r'\n')}
-# Addresses that nobody has: RFC 2606 reserves the first, GitHub the second.
+# Addresses that do not exist: RFC 2606 reserves the first, GitHub the second.
 PLACEHOLDERS = ('example.invalid', 'users.noreply.github.com')
 ABOUT = ('scripts/release_check.py', 'test/test_release.py')
 
