@@ -11,6 +11,7 @@
 import ast
 from collections import Counter
 import re
+import runpy
 
 from paths import ROOT
 import pytest
@@ -137,6 +138,12 @@ def test_imports_folders_form_no_loop():
     order = list(MAY_IMPORT)
     for name, others in MAY_IMPORT.items():
         assert all(order.index(other) < order.index(name) for other in others)
+
+
+def test_imports_drawing_shows_the_folders_of_today():
+    drawn = runpy.run_path(str(ROOT / 'scripts' / 'draw_rooms.py'))
+    assert drawn['OUT'].read_text() == drawn['draw'](drawn['imports'](PACKAGE)), \
+        'run scripts/draw_rooms.py'
 
 
 def test_imports_errors_takes_little_from_the_standard_library():
