@@ -104,7 +104,7 @@ class ConstantPaths:
         with np.errstate(all='ignore'):
             if np.logical_or.reduce(are_straight):
                 steps *= velocity * (2.0 / np.where(are_straight, 1.0, rates))[:, None]
-                steps[are_straight] = velocity[are_straight] * TIMES_S
+                np.multiply(velocity, TIMES_S, out=steps, where=are_straight[:, None])
             else:
                 steps *= velocity * (2.0 / rates)[:, None]
         np.add(steps, _complex(now[:, :2]), out=xy)

@@ -64,7 +64,7 @@ def ghosts_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *, rang
     :returns: G objects and (G,) uint64, a random identity of each; None if there are none.
     """
     words = _words(seed, number, 1 + usual_number(mean) * _N_WORDS)
-    n_ghosts = _poisson(mean, float(uniforms(words[:1])[0]))
+    n_ghosts = _poisson(mean, (int(words[0]) >> 11) * 2.0 ** -53)
     if not n_ghosts:
         return None
     n_words = 1 + n_ghosts * _N_WORDS
@@ -75,19 +75,18 @@ def ghosts_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *, rang
     distances = (range_m or _RANGE_M) * np.sqrt(share)
     directions = viewpoint.heading + math.radians(field_of_view or 360.0) * (side - 0.5)
     half_yaws = np.pi * turn
+    angles = np.array((directions, half_yaws, 2.0 * half_yaws))
+    cosines, sines = np.cos(angles), np.sin(angles)
     poses, twists = np.zeros((n_ghosts, 7)), np.zeros((n_ghosts, 6))
     poses[:, :3] = viewpoint.origin
-    poses[:, 0] += distances * np.cos(directions)
-    poses[:, 1] += distances * np.sin(directions)
+    poses[:, 0] += distances * cosines[0]
+    poses[:, 1] += distances * sines[0]
     # They stand on the ground of the ego.
     poses[:, 2] += size[2] / 2.0
-    np.sin(half_yaws, out=poses[:, 5])
-    np.cos(half_yaws, out=poses[:, 6])
-    yaws = 2.0 * half_yaws
+    poses[:, 5], poses[:, 6] = sines[1], cosines[1]
     axes = np.zeros((n_ghosts, 3, 3))
-    axes[:, 0, 0] = axes[:, 1, 1] = np.cos(yaws)
-    axes[:, 1, 0] = np.sin(yaws)
-    axes[:, 0, 1], axes[:, 2, 2] = -axes[:, 1, 0], 1.0
+    axes[:, 0, 0] = axes[:, 1, 1] = cosines[2]
+    axes[:, 1, 0], axes[:, 0, 1], axes[:, 2, 2] = sines[2], -sines[2], 1.0
     twists[:, :2] = (_MAX_SPEED * pace)[:, None] * axes[:, :2, 0]
     sizes = np.empty((n_ghosts, 3))
     sizes[:] = size

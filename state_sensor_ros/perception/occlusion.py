@@ -29,8 +29,6 @@ _Complex = npt.NDArray[np.complex128]
 _HALF_TURN = np.pi
 _LEAST_EDGE = 1e-3
 _FARTHEST = 1e9
-# Of distances, as a share of them.
-_ROUNDING = 1e-9
 # Changes no sum of angles but 0, rad.
 _NO_ANGLE = 1e-200
 
@@ -45,28 +43,44 @@ def visible_shares(centres_xy: Floats, headings_xy: Floats, sizes_xy: Floats,
     :param centres_xy: (K, 2) float64, m, from the origin.
     :param headings_xy: (K, 2) float64, of unit length: directions of the lengths of the boxes.
     :param sizes_xy: (K, 2) float64, length and width, m.
-    :param wanted: (W,) int64, boxes whose share is wanted, None for all.
+    :param wanted: (W,) int64, boxes whose share is wanted, None for all. What is farther than all
+        of them hides none of them; it only makes finer segments, which boxes that intersect show.
     :returns: (K,) float64, 0 to 1; of boxes that are not wanted it has no meaning.
     """
     n_boxes = len(centres_xy)
+    if wanted is not None and 2 * len(wanted) < n_boxes:
+        near = _near(np.hypot(centres_xy[:, 0], centres_xy[:, 1]),
+                     np.hypot(sizes_xy[:, 0], sizes_xy[:, 1]), wanted)
+        return _scattered(n_boxes, near, visible_shares(
+            centres_xy[near], headings_xy[near], sizes_xy[near]))
     halves = np.maximum(sizes_xy, _LEAST_EDGE) * 0.5
     centres, headings = _complex(centres_xy), _complex(headings_xy)
-    distances, turns_back = np.abs(centres), headings.conj()
+    turns_back = headings.conj()
     # The origin in the axes of each box.
     own_origins = -centres * turns_back
     are_beside = np.abs(_pairs(own_origins)) > halves
-    are_apart = (are_beside[:, 0] | are_beside[:, 1]) & (distances <= _FARTHEST)
-    rows = are_apart.nonzero()[0]
-    if len(rows) < 2 or (wanted is not None and not len(wanted)):
+    are_apart = (are_beside[:, 0] | are_beside[:, 1]) & (np.abs(centres) <= _FARTHEST)
+    apart = are_apart.nonzero()[0]
+    if len(apart) < 2:
         return np.ones(n_boxes)
-    if len(rows) < n_boxes:
-        shares = np.ones(n_boxes)
-        shares[rows] = visible_shares(
-            centres_xy[rows], headings_xy[rows], sizes_xy[rows],
-            None if wanted is None else np.searchsorted(rows, wanted[are_apart[wanted]]))
-        return shares
-    return _shares(_ends(centres, headings, halves), _near(
-        distances, np.hypot(halves[:, 0], halves[:, 1]), wanted), own_origins, turns_back, halves)
+    if len(apart) < n_boxes:
+        return _scattered(n_boxes, apart, visible_shares(
+            centres_xy[apart], headings_xy[apart], sizes_xy[apart]))
+    return _shares(_ends(centres, headings, halves), own_origins, turns_back, halves)
+
+
+def _near(distances: Floats, diagonals: Floats, wanted: Rows) -> Rows:
+    """Return the boxes that are not farther than all corners of those that are wanted."""
+    farthest = (distances + diagonals)[wanted].max(initial=0.0)
+    near: Rows = (distances - diagonals <= farthest).nonzero()[0]
+    return near
+
+
+def _scattered(n_boxes: int, rows: Rows, found: Floats) -> Floats:
+    """Return shares of all boxes, 1 for those that are not in ``rows``."""
+    shares = np.ones(n_boxes)
+    shares[rows] = found
+    return shares
 
 
 def _complex(vectors_xy: Floats) -> _Complex:
@@ -96,24 +110,12 @@ def _ends(centres: _Complex, headings: _Complex, halves: Floats) -> Floats:
     return ends
 
 
-def _near(distances: Floats, radii: Floats, wanted: Rows | None) -> Rows:
-    """Return the boxes that are wanted or may hide one of these: no farther than their corners."""
-    if wanted is None:
-        return np.arange(len(distances))
-    if not len(wanted):
-        return wanted
-    farthest = (distances[wanted] + radii[wanted]).max() * (1.0 + _ROUNDING)
-    near: Rows = (distances - radii <= farthest).nonzero()[0]
-    return near
-
-
-def _shares(ends: Floats, near: Rows, own_origins: _Complex, turns_back: _Complex,
+def _shares(ends: Floats, own_origins: _Complex, turns_back: _Complex,
             halves: Floats) -> Floats:
     """
     Return the shares of boxes that are not around the origin.
 
     :param ends: (2 K,) float64, as of :func:`_ends`.
-    :param near: (N,) int64, boxes that are compared; that of the others is 1.
     :param own_origins: (K,) complex128, the origin in the axes of each box, m.
     :param turns_back: (K,) complex128, from the axes of the plane to those of each box.
     :param halves: (K, 2) float64, half the edges, m.
@@ -126,11 +128,11 @@ def _shares(ends: Floats, near: Rows, own_origins: _Complex, turns_back: _Comple
     widths = np.empty(n_segments)
     np.subtract(begins[1:], begins[:-1], out=widths[:-1])
     widths[-1] = begins[0] + 2.0 * _HALF_TURN - begins[-1]
-    first, last = ranks[near], ranks[near + n_boxes]
+    first, last = ranks[:n_boxes], ranks[n_boxes:]
     # If the last segment precedes the first one, the box lies across half a turn.
     counts = (last - first) % n_segments
     # All segments of each box: pairs, box by box.
-    boxes = near.repeat(counts)
+    boxes = np.arange(n_boxes).repeat(counts)
     places = (first - counts.cumsum() + counts).repeat(counts)
     places += np.arange(len(boxes))
     places %= n_segments

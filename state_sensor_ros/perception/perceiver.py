@@ -145,7 +145,9 @@ class Perceiver:
 
     def _perceive(self, truth: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
         perception, number = self._perception, frame_number(frame.game_time)
-        viewpoint, seen, turns = self._viewpoint(frame, actor_list), None, None
+        viewpoint, seen, turns = None, None, None
+        if self._looks or self._has_ghosts:
+            viewpoint = self._viewpoint(frame, actor_list)
         if viewpoint is not None and self._looks:
             seen = self._in_view(truth, viewpoint)
         if self._has_noise or perception.missing:
@@ -180,14 +182,13 @@ class Perceiver:
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList) -> Viewpoint | None:
         """Return where the ego is, None without one."""
-        i_ego, perception = actor_list.i_ego, self._perception
+        i_ego = actor_list.i_ego
         if i_ego >= 0 and frame.has_pose()[i_ego]:
             x, y, z, w = frame.orientation_xyzw[i_ego].tolist()
             # Of the x axis, whatever the length of the quaternion.
             return Viewpoint(frame.position_xyz[i_ego], math.atan2(
                 2.0 * (x * y + z * w), x * x - y * y - z * z + w * w))
-        if not self._is_reported and (
-                perception.range or perception.field_of_view or perception.occlusion):
+        if self._looks and not self._is_reported:
             self._is_reported = True
             self._report('perception', 'perception: found no ego with a pose, so range, '
                          'field_of_view and occlusion have no effect; expected an actor with '

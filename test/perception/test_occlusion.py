@@ -102,3 +102,24 @@ def test_shares_are_those_of_rays(seed):
              for x, y in chosen]
     whole, seen = cast(boxes, 4000)
     assert shares(*boxes) == pytest.approx(seen / whole, abs=0.08)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_shares_that_are_wanted_are_those_among_all(seed):
+    rng = np.random.default_rng(seed)
+    n = 60
+    # No boxes intersect: each in a cell of a grid.
+    cells = np.array([(x, y) for x in range(-5, 6) for y in range(-5, 6) if x or y])
+    places, yaws = 20.0 * rng.permutation(cells)[:n] + rng.uniform(-5.0, 5.0, (n, 2)), \
+        rng.uniform(-4.0, 4.0, n)
+    headings = np.column_stack((np.cos(yaws), np.sin(yaws)))
+    sizes = rng.uniform(0.5, 3.0, (n, 2))
+    # Around the origin, and beyond all sense.
+    places[:2] = (0.1, 0.2), (1e300, 0.0)
+    every = visible_shares(places, headings, sizes)
+    assert 3 < (every < 1.0).sum() < n
+    for wanted in ([], [0], [1], [0, 7], *[rng.permutation(n)[:k] for k in (1, 5, 25, 59)],
+                   np.flatnonzero(np.hypot(*places.T) < 60.0)):
+        rows = np.array(wanted, np.int64)
+        found = visible_shares(places, headings, sizes, rows)
+        assert found[rows] == pytest.approx(every[rows], abs=1e-12)
