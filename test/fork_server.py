@@ -120,6 +120,12 @@ class _Forked(subprocess.Popen):
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
+    def __exit__(self, kind, error, traceback):
+        if kind is not None:
+            # A program whose test has failed may not end by itself.
+            self.kill()
+        super().__exit__(kind, error, traceback)
+
 
 def is_measured():
     """Return whether the coverage of the programs that tests start is measured."""

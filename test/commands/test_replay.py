@@ -461,6 +461,7 @@ def test_replay_reacts_to_the_keys_of_a_terminal(peer, five):
     with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
                stdin=slave) as process:
         peer.wait_for_requests(4)
+        _wait_for_keys(master)
         # All steps from then on are in the other direction.
         os.write(master, b'b')
         peer.wait_for(lambda p: amounts(p)[-1] in {-1, 4})
@@ -484,6 +485,7 @@ def test_replay_shows_its_progress_on_a_terminal(peer, five):
     with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
                stdin=slave, stderr=slave) as process:
         os.close(slave)
+        _wait_for_keys(master)
         shown = b''
         for expected in (b'playing: ', b'/5 ', b'paused: '):
             while expected not in shown:
@@ -494,6 +496,14 @@ def test_replay_shows_its_progress_on_a_terminal(peer, five):
         process.communicate(timeout=AWAIT_S)
     os.close(master)
     assert process.returncode == 0
+
+
+def _wait_for_keys(terminal):
+    """Wait until a program reads single keys; those before are discarded."""
+    deadline_s = time.monotonic() + AWAIT_S
+    while termios.tcgetattr(terminal)[3] & termios.ICANON:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
 
 
 def _wait_for_last_step(peer):
