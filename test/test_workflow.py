@@ -30,3 +30,8 @@ def test_selected_tests_of_ci_are_there():
     [selected] = re.findall(r"TESTS='(test/[^']*)'", (ROOT / '.ci' / 'run').read_text('utf-8'))
     for path in selected.split():
         assert (ROOT / path).exists(), path
+
+
+def test_no_test_runs_a_second_time():
+    for path in (ROOT / '.ci' / 'run', ROOT / 'Makefile', WORKFLOW):
+        assert not re.search('last-failed|--lf|reruns', path.read_text(encoding='utf-8')), path
