@@ -12,7 +12,6 @@ import csv
 import io
 import os
 import re
-import re
 import signal
 import subprocess
 import sys
