@@ -26,7 +26,7 @@ import pytest
 from rosbags.highlevel import AnyReader
 from stopwatch import Stopwatch
 
-from state_sensor_ros import open_recording
+from state_sensor_ros import open_recording  # noqa: I100
 from state_sensor_ros.drawing.inks import ROADS
 
 DEMO = ROOT / 'scripts' / 'demo.py'
