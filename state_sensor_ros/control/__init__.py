@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Commands to the ego: from what an autonomy stack wants to the pedals that are sent.
+Commands to the ego: from the messages of an autonomy stack to the pedals that are sent.
 
 It may import the modules directly in the package only; no other folder, no rclpy.
 """

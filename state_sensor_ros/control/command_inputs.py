@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The inputs for commands: their topics, and what their messages ask for.
+The inputs for commands: their topics, and the commands in their messages.
 
 A message is any object with the fields of its type: no package of messages is imported here.
 """

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What a stack wants of the ego: a speed and a steering angle, or pedals."""
+"""Commands of a stack within their limits: a speed and a steering angle, or pedals."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What the colours of pictures and animations mean; needs no library."""
+"""The meanings that colours of pictures and animations can have; needs no library."""
 
 BY_SPEED, BY_ACTOR = 'speed', 'actor'
 COLORINGS = (BY_SPEED, BY_ACTOR)

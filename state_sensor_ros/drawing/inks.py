@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The colours of what is drawn, also by the viewer; needs no library."""
+"""The colours of pictures and of the viewer; needs no library."""
 
 INK = '#1f2933'
 QUIET = '#7b8794'

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Points along lines on paper, by which texts avoid them."""
+"""Points along lines and boxes of texts on paper, by which texts avoid lines and each other."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Sizes of the maps of a picture, and what they show."""
+"""Sizes of the maps of a picture, and the areas that they show."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What a map may show, as the entries of its legend."""
+"""The marks of a map: the entries that its legend can have."""
 
 from __future__ import annotations
 

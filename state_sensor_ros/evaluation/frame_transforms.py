@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The transforms of a bag: the way from any frame to the global one at a time."""
+"""The transforms of a bag: from any frame to any other one at a given time."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The judge: messages of a stack beside the truth at their times, then the scores of all."""
+"""The judge: compares messages of a stack with the truth at their times, and scores them."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Selection:
         Return whether a message is judged.
 
         :param stamp_ns: time at which truth is taken.
-        :param last_ns: that time of the last judged message, None before the first one.
+        :param last_ns: the same of the last judged message, None before the first one.
         """
         # A tolerance of a millisecond: periods of recordings vary.
         return self.start_ns <= stamp_ns <= self.end_ns and (

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The topics of a stack's bag that are judged, and the parts of the result each of them has."""
+"""The choice of the topics of a stack's bag that are judged, and of a topic with the truth."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The moments at which a stack was farthest from the truth."""
+"""The moments with the greatest errors of a stack."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@
 """
 Whether the convex hulls of two sets of points overlap.
 
-They overlap where the origin lies in the hull of all differences between a point of one and a
+They overlap if the origin lies in the hull of all differences between a point of one and a
 point of the other. The nearest point of that hull to the origin is searched as by Gilbert, Johnson
 and Keerthi (1988), with the steps of Wolfe (1976): a few differences span a simplex; the
 difference that lies farthest towards the origin is added, and differences that the nearest point

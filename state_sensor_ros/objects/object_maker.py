@@ -76,7 +76,7 @@ class Objects:
         """
         Return these objects and then others.
 
-        :param others: of the same frame.
+        :param others: objects of the same frame.
         """
         joined = Objects(*[np.concatenate((getattr(self, name), getattr(others, name)))
                            for name in _MEMBERS])

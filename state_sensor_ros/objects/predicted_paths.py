@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Paths of objects: where they will be every half second.
+Paths of objects: their future positions every half second.
 
 In a recording the path is read from the frames that follow; of a live stream it is that of a body
 with constant velocity and yaw rate.

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Lines of the log for the loss, the failures and the return of a connection."""
+"""Log lines about a connection: its loss, failed attempts, and its recovery."""
 
 from __future__ import annotations
 

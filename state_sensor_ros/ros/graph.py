@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What nodes publish, as a node of its own sees it, and the messages of their topics."""
+"""The topics that other nodes publish, and their messages, received by a separate node."""
 
 from __future__ import annotations
 

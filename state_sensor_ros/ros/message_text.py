@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A message of any type as text: in words, or as lines of CSV."""
+"""A message of any type as text: its fields line by line, or a table in CSV."""
 
 from __future__ import annotations
 

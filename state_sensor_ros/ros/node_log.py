@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The log of the node about faults: one line for each, of one kind at most once a second."""
+"""The log of the node about faults: one line each, at most one per kind and second."""
 
 from __future__ import annotations
 

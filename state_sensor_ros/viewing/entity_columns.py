@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What an entity of the viewer has in each of several frames, sent in one piece."""
+"""The values of an entity of the viewer in several frames, sent at once."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The layout in which the viewer opens: the scene, plots, images and notes that there are."""
+"""The layout with which the viewer opens: scene, plots, images and notes."""
 
 from __future__ import annotations
 

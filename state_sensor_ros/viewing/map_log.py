@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The map: lanes as bands on the ground, other lines as they are."""
+"""The map: lanes as bands on the ground, other lines as lines."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Trails: the way of each actor from one frame to the next, which the viewer shows for a while."""
+"""Trails: the step of each actor from frame to frame, which the viewer shows for some seconds."""
 
 from __future__ import annotations
 

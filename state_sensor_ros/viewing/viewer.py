@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The viewer as a process of its own, which listens on this machine only."""
+"""The process of the viewer, which listens on this machine only."""
 
 from __future__ import annotations
 
