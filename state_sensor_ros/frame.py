@@ -40,6 +40,9 @@ Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
 
+# Instants and spans whose names end with ``_ns`` are integers, others are in s.
+NS_PER_S = 1_000_000_000
+
 # Plain integers: a comparison with a member of Kind takes five times as long.
 KIND_OBJECT, KIND_VEHICLE = int(Kind.OBJECT), int(Kind.VEHICLE)
 

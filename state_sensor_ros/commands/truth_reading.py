@@ -37,12 +37,12 @@ from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.bags.state_frames import STATE_FRAME
 from state_sensor_ros.files.storage.bag_limits import limits_of
+from state_sensor_ros.frame import NS_PER_S
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import NAMES, Settings
 from state_sensor_ros.simulators.opening import format_of
-from state_sensor_ros.topics.tables import NS_PER_S
 
 
 def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:

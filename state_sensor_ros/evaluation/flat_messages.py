@@ -24,7 +24,7 @@ from rosbags.typesys.store import Typestore
 from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.files.bags.bag_types import definition
 from state_sensor_ros.files.bags.state_frames import NOT_SUCH
-from state_sensor_ros.topics.tables import NS_PER_S
+from state_sensor_ros.frame import NS_PER_S
 
 # Number of float64 in a message; its only field is ``values``.
 _FLAT: Final = {

@@ -21,13 +21,12 @@ from typing import Final
 
 import numpy as np
 
-from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.frame import Floats, NS_PER_S, Rows
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.perception.philox import normal_deviates, philox, rest_uniforms, Words
 
 # Second number of the key: each use of the seed has words of its own.
 _ACTORS: Final = 1
-_NS_PER_S: Final = 1_000_000_000
 _NAME_BYTES: Final = 16
 
 
@@ -57,7 +56,7 @@ def frame_number(game_time: float) -> int:
 
     :param game_time: s; a frame without one has 0.
     """
-    return round(game_time * _NS_PER_S) % 2 ** 64 if math.isfinite(game_time) else 0
+    return round(game_time * NS_PER_S) % 2 ** 64 if math.isfinite(game_time) else 0
 
 
 class ActorNoise:

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
-from state_sensor_ros.frame import KIND_VEHICLE, Rows
+from state_sensor_ros.frame import KIND_VEHICLE, NS_PER_S, Rows
 from state_sensor_ros.naming import Actor, ActorList, common_actors, Registry
-from state_sensor_ros.topics.tables import NS_PER_S
 from state_sensor_ros.topics.topic import Topic
 
 # Above this number the longest absent actors are removed before their time-out. Otherwise a stream

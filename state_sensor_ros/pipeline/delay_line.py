@@ -11,8 +11,8 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from state_sensor_ros.frame import NS_PER_S
 from state_sensor_ros.topics.message_block import Messages
-from state_sensor_ros.topics.tables import NS_PER_S
 from state_sensor_ros.topics.topic import Topic
 
 

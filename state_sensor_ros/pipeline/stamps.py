@@ -14,8 +14,7 @@ from enum import Enum
 import math
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.topics.tables import NS_PER_S
+from state_sensor_ros.frame import Frame, NS_PER_S
 
 # builtin_interfaces/Time counts seconds in an int32.
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from state_sensor_ros.cdr.templates import MessageInstance, Template
 from state_sensor_ros.common_ends import common_ends
+from state_sensor_ros.frame import NS_PER_S
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.tables import NS_PER_S
 
 # A display that is slower than the frames takes only some of the arrays: a deletion is repeated in
 # the frames of this time, ns.

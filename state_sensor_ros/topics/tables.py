@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
-from state_sensor_ros.frame import Lanes
+from state_sensor_ros.frame import Lanes, NS_PER_S
 
 # Of the frame: seconds, nanoseconds.
 STAMP = Table('stamp', 4, 2)
@@ -37,8 +37,6 @@ LANE_TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
 # (m/s)2 or (rad/s)2, of a component that is unknown and published as 0. The standard deviation is
 # far above the speed of any vehicle.
 UNKNOWN_VARIANCE = 1e6
-
-NS_PER_S = 1_000_000_000
 
 Fields = Mapping[str, Prototype]
 

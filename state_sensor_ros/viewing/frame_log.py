@@ -45,7 +45,7 @@ from state_sensor_ros.drawing.inks import (
     VEHICLE,
     YELLOW,
 )
-from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, Rows
+from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, NS_PER_S, Rows
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints
 from state_sensor_ros.viewing import ego_log, trail_log
@@ -53,7 +53,7 @@ from state_sensor_ros.viewing.ego_log import EgoLog
 from state_sensor_ros.viewing.entity_columns import FRAME, GAME_TIME, Instances, Timelines
 from state_sensor_ros.viewing.layout import Content, layout
 from state_sensor_ros.viewing.map_log import send_map
-from state_sensor_ros.viewing.run_clock import NS_PER_S, RunClock
+from state_sensor_ros.viewing.run_clock import RunClock
 from state_sensor_ros.viewing.trail_log import TrailLog
 
 NOTES, POINTS, ASSUMED = 'notes', 'world/points', 'world/assumed_boxes'

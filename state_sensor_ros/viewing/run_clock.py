@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import Frame, NS_PER_S
 
-NS_PER_S = 1_000_000_000
 # Time between the last frame of a run and the first frame of the next.
 PAUSE_NS = NS_PER_S
 

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
+from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, Registry
 from state_sensor_ros.pipeline.actor_topics import ActorTopics
-from state_sensor_ros.topics.tables import NS_PER_S
 from state_sensor_ros.topics.topic import Topic
 
 TIMEOUT_S = 2

@@ -30,9 +30,8 @@ from state_sensor_ros.files.osi.osi_trace import begin_trace
 from state_sensor_ros.files.osi.osi_types import OSI_TYPES
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import Frame, NS_PER_S
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.topics.tables import NS_PER_S
 
 if TYPE_CHECKING:
     from osi3.osi_groundtruth_pb2 import GroundTruth

@@ -20,7 +20,7 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, Prototype, Slot, Table, Values
 from state_sensor_ros.classes import CLASSES
-from state_sensor_ros.frame import Rows
+from state_sensor_ros.frame import NS_PER_S, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import (
@@ -42,7 +42,6 @@ from state_sensor_ros.topics.stacks.object_topic import (
 from state_sensor_ros.topics.tables import (
     diagonal,
     Fields,
-    NS_PER_S,
     pose,
     twist,
     UNKNOWN_VARIANCE,
