@@ -86,20 +86,20 @@ def with_recorded_poses(sensors: Iterable[Sensor],
     """
     Return sensors with the poses that a bag has.
 
-    :param sensors: of the bag.
+    :param sensors: sensors of the bag.
     :param messages: serialised, of /tf_static; the last transform of a frame counts.
-    :raises DecodeError: where one is no TFMessage.
+    :raises DecodeError: if one is not a TFMessage.
     """
-    placed = {each.child_frame_id: each for data in messages
-              for each in _read(STATIC_TF_TOPIC.name, data).transforms}
-    found = []
+    placed = {transform.child_frame_id: transform for data in messages
+              for transform in _read(STATIC_TF_TOPIC.name, data).transforms}
+    sensors_with_poses = []
     for sensor in sensors:
         end = f'/{mount_frame(sensor)}'
-        own = next((each for name, each in placed.items()
-                    if name == f'{each.header.frame_id}{end}'), None)
-        found.append(sensor if own is None else replace(
-            sensor, pose=_pose_of(own.transform), parent=own.header.frame_id))
-    return tuple(found)
+        mount = next((transform for name, transform in placed.items()
+                      if name == f'{transform.header.frame_id}{end}'), None)
+        sensors_with_poses.append(sensor if mount is None else replace(
+            sensor, pose=_pose_of(mount.transform), parent=mount.header.frame_id))
+    return tuple(sensors_with_poses)
 
 
 def _pose_of(transform: Any) -> Pose | None:  # noqa: ANN401
@@ -113,7 +113,7 @@ def _pose_of(transform: Any) -> Pose | None:  # noqa: ANN401
 
 def topics_with_sensors(topics: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """
-    Return the names of the topics of which the frames of a bag are made.
+    Return the names of the topics that the frames of a bag are made of.
 
     :param topics: name, without the node's, and type of each in the bag.
     """
@@ -162,7 +162,7 @@ def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]
 
     :param messages: names of TOPICS and serialised messages, roughly in the order of time.
     :returns: frames with a CarlaData, in the order of time.
-    :raises DecodeError: where a message is not of the type of its topic.
+    :raises DecodeError: if a message is not of the type of its topic.
     """
     return (frame_of_messages(parts) for parts in parts_of_frames(messages) if _STATUS in parts)
 
@@ -188,9 +188,9 @@ class MessagesDecoder(SingleFrameDecoder):
         """
         Decode one frame. ``game_time``, ``time`` and ``sample_count`` are in its messages.
 
-        :param payload: of :func:`pack_parts`.
+        :param payload: result of :func:`pack_parts`.
         :returns: one frame.
-        :raises DecodeError: where a message is not of the type of its topic.
+        :raises DecodeError: if a message is not of the type of its topic.
         """
         parts = {name.decode(): data for name, _, data in (
             bytes(message).partition(b'\0') for message in split_messages(payload))}
@@ -209,7 +209,7 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     :param parts: serialised messages by the names of their topics; ``frame`` and
         ``player/status`` must be among them.
     :returns: the frame with a CarlaData.
-    :raises DecodeError: where one is not of the type of its topic, or the frame is not CARLA's.
+    :raises DecodeError: if one is not of the type of its topic, or the frame is not CARLA's.
     """
     frame = StateFrameDecoder().decode(parts[FRAME])[0].frame
     read = {name: _read(name, data) for name, data in parts.items()

@@ -60,7 +60,7 @@ def command_inputs(*commands: Command) -> Floats:
     Convert commands to the inputs of a driver.
 
     :returns: (K, 4) float64: throttle, brake 0..1, steering -1..1 (+ = left), steering angle of
-        the default vehicle, rad (+ = left); NaN where a command has none.
+        the default vehicle, rad (+ = left); NaN if a command has none.
     """
     # Adding 0.0 turns -0.0, a steer of 0 to the left, into 0.0.
     return to_rep103_inputs(np.array([
@@ -131,7 +131,7 @@ class EncodedImage:
 
     ``camera`` its name in topics; ``kind`` RGB, DEPTH or SEGMENTATION; ``form`` of ``data``;
     ``size`` width and height, pixels, None in a FILE; ``fov_deg`` horizontal field of view,
-    degrees, NaN where it is unknown; ``frame_number`` of its measurement, None where unknown.
+    degrees, NaN if it is unknown; ``frame_number`` of its measurement, None if unknown.
     """
 
     camera: str
@@ -186,7 +186,7 @@ class CarlaData:
     ``frame_number`` counts on over episodes; ``game_timestamp`` and ``platform_timestamp`` ms,
     uint32 as sent; ``ids`` (N,) uint32 of the agents, 0 for the player; ``classes`` (N,) uint8
     CLASS_*; ``lights`` (N,) uint8 index in LIGHT_STATES, NO_LIGHT for other actors;
-    ``speed_limits`` (N,) m/s, NaN for other actors; ``player`` ``None`` where the player is not
+    ``speed_limits`` (N,) m/s, NaN for other actors; ``player`` ``None`` if the player is not
     in the frame.
     """
 

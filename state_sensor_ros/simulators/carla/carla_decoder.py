@@ -75,7 +75,7 @@ class GameClock:
 
     def seconds(self, game_timestamp: int) -> float:
         """
-        Return the time since the episode began, s; it decreases where a new episode begins.
+        Return the time since the episode began, s; it decreases when a new episode begins.
 
         :param game_timestamp: ms, uint32.
         """
@@ -131,7 +131,7 @@ class CarlaDecoder(_MeasurementDecoder):
         :param payload: messages with their lengths: a protobuf measurement and messages of
             sensors; then the scene that names these.
         :returns: one frame.
-        :raises DecodeError: where the payload is no frame; no other error is raised.
+        :raises DecodeError: if the payload is not a frame; no other error is raised.
         """
         (measurement, *messages), scene = split_frame(payload)
         return [self.decode_measurements(measurement, self._sensors.parse(messages, scene))]
@@ -142,8 +142,8 @@ class CarlaDecoder(_MeasurementDecoder):
         Decode a measurement of a server.
 
         :param payload: a protobuf ``Measurements``.
-        :param sensor_data: of the same frame.
-        :raises DecodeError: where it is not valid.
+        :param sensor_data: sensor data of the same frame.
+        :raises DecodeError: if it is not valid.
         """
         message = Measurements()
         try:
@@ -177,7 +177,7 @@ class DatasetDecoder(_MeasurementDecoder):
             :func:`pack_episode` in the first frame of an episode, then those of sensors as
             :func:`pack_sensor_file` makes them.
         :returns: one frame.
-        :raises DecodeError: where the payload is no frame; no other error is raised.
+        :raises DecodeError: if the payload is not a frame; no other error is raised.
         """
         measurement, *messages = split_messages(payload)
         members = episode_members(messages[0]) if messages else None
@@ -192,8 +192,8 @@ class DatasetDecoder(_MeasurementDecoder):
         Decode a file of the dataset.
 
         :param payload: JSON text, UTF-8.
-        :param sensor_data: of the same frame.
-        :raises DecodeError: with the key path, where it is not valid.
+        :param sensor_data: sensor data of the same frame.
+        :raises DecodeError: with the key path, if it is not valid.
         """
         parsed = parse_measurement_file(payload)
         self.unknown_members |= parsed.unknown

@@ -51,5 +51,5 @@ def carla_encoders(sensors: Sequence[Sensor] | None = None, *,
     :param is_dataset: whether the frames may have what the collector of a dataset adds.
     """
     return tuple([
-        partial(each, sensors=sensors) if each in (ImageEncoder, PointEncoder) else each
-        for each in CARLA_TOPICS if is_dataset or each not in _OF_DATASETS])
+        partial(encoder, sensors=sensors) if encoder in (ImageEncoder, PointEncoder) else encoder
+        for encoder in CARLA_TOPICS if is_dataset or encoder not in _OF_DATASETS])

@@ -51,7 +51,7 @@ class CarlaBagRecording(BagRecording):
     :ivar sensors: that have topics in the bag, with the poses that its /tf_static has.
     :ivar sensor_counts: messages by name and kind of a sensor.
     :ivar ignored: empty.
-    :raises TrajectoryFormatError: where its /tf_static cannot be decoded.
+    :raises TrajectoryFormatError: if its /tf_static cannot be decoded.
     """
 
     simulator = 'carla'
@@ -82,7 +82,7 @@ class CarlaBagRecording(BagRecording):
         return ((parts[FRAME], pack_parts(parts)) for parts in parts_of_frames(self.messages()))
 
     def messages(self) -> Iterator[tuple[str, bytes]]:
-        """Yield name and serialised message of the topics of which frames are made."""
+        """Yield name and serialised message of the topics that frames are made of."""
         return self.messages_of_node(self._topics)
 
     def placed_sensors(self) -> tuple[Sensor, ...]:
@@ -100,7 +100,7 @@ class DatasetRecording:
     :ivar sensors: that have files.
     :ivar sensor_counts: files by name and kind of a sensor.
     :ivar ignored: names of the files that are not read.
-    :raises TrajectoryFormatError: where it has no measurements.
+    :raises TrajectoryFormatError: if it has no measurements.
     """
 
     unit = 'frame'
@@ -137,6 +137,6 @@ def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:
     """
     Open a dataset or one of its episodes.
 
-    :raises TrajectoryFormatError: where the folder has no measurements.
+    :raises TrajectoryFormatError: if the folder has no measurements.
     """
     return DatasetRecording(Path(path))

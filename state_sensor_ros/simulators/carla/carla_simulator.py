@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""CARLA 0.8 as one of the simulators; its libraries are imported where they are needed."""
+"""CARLA 0.8 as one of the simulators; its libraries are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class CarlaSimulator(Simulator):
         if settings.of(CarlaParameters).relay_port:
             _check_relay(settings)
         elif settings.control_input and not settings.control_port:
-            raise ConfigError('control_port', '0', "the server's world port, such as 2000, where "
+            raise ConfigError('control_port', '0', "the server's world port, such as 2000, if "
                               'control_input is set: the client of an episode drives')
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
@@ -103,7 +103,7 @@ class CarlaSimulator(Simulator):
         return CarlaSource(settings, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
-        """Make what answers the frames of an episode."""
+        """Make what sends commands in reply to the frames of an episode."""
         from state_sensor_ros.simulators.carla.carla_source import CarlaSource
         from state_sensor_ros.simulators.carla.player_control import CarlaCommands
         assert isinstance(source, CarlaSource)
@@ -143,7 +143,7 @@ class CarlaSimulator(Simulator):
         """
         Yield the frames of a bag that have a player's status.
 
-        :raises TrajectoryFormatError: where a message cannot be decoded.
+        :raises TrajectoryFormatError: if a message cannot be decoded.
         """
         from state_sensor_ros.simulators.carla.bag_messages import frames_of_messages
         from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
@@ -171,7 +171,7 @@ class CarlaSimulator(Simulator):
         """
         Start a stand-in server with synthetic traffic.
 
-        :raises StateSensorError: where an option or a port is not usable.
+        :raises StateSensorError: if an option or a port is not usable.
         """
         from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
         from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer

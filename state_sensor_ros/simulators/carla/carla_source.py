@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The source of a CARLA 0.8 server: as the client of an episode, as a relay, or as a mere reader.
+The source of a CARLA 0.8 server: as the client of an episode, as a relay, or as a reader.
 
 A server sends measurements during an episode that a client requested on the world port. With that
 port, ``settings.control_port``, this source is the client. With ``carla.relay_port`` another
@@ -75,7 +75,7 @@ class CarlaSource:
     of these what the simulator's autopilot proposes, so that the player moves and a server in
     synchronous mode continues.
 
-    :param reconnect: as :class:`TcpSource` has it.
+    :param reconnect: whether it connects again, as :class:`TcpSource` does.
     :ivar client: of the episodes, None without.
     :raises ConfigError: when ``config_file`` cannot be read.
     """
@@ -135,7 +135,7 @@ def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) ->
     Make the source of what passes between a client of ``carla.relay_port`` and the server.
 
     :param report: called with a kind, for throttling, and a line about what is lost.
-    :param reconnect: as :class:`Relay` has it.
+    :param reconnect: whether it connects again, as :class:`Relay` does.
     """
     own = settings.of(CarlaParameters)
     return Relay(
@@ -305,9 +305,9 @@ def _proposal(packet: Packet) -> bytes:
 
 def silence_of_a_port(host: str, port: int) -> str:
     """
-    Return what it suggests that a measurements port has accepted a connection and is silent.
+    Return the warning about a measurements port that accepts a connection and sends nothing.
 
-    :param host: of the server.
+    :param host: host of the server.
     :param port: its measurements port.
     """
     return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '

@@ -77,9 +77,9 @@ def points_topic(lidar: str) -> Topic:
 
 def sensor_topics(sensors: Iterable[Sensor]) -> tuple[Topic, ...]:
     """
-    Return the topics of sensors, and that of the legend where there is a segmentation.
+    Return the topics of sensors, and that of the legend if there is a segmentation.
 
-    :param sensors: of which name and kind are used.
+    :param sensors: sensors with name and kind.
     """
     topics: dict[Topic, None] = {}
     for sensor in sensors:
@@ -97,7 +97,7 @@ def sensor_of_topic(name: str, type_name: str) -> Sensor | None:
     """
     Return the sensor that a topic is of.
 
-    :param name: of the topic, without the node's.
+    :param name: name of the topic, without the node's.
     :param type_name: ``package/msg/Name``.
     :returns: None for another topic, such as that of intrinsics or of colours.
     """

@@ -61,9 +61,9 @@ def sensor_file_name(name: str, kind: str, number: int) -> str:
     >>> sensor_file_name('left', 'rgb', 42), sensor_file_name('lidar32', 'points', 7)
     ('LeftRGB_00042.png', 'Lidar32_00007.ply')
 
-    :param name: of the camera or lidar in topics.
-    :param kind: of the sensor.
-    :param number: of the measurement.
+    :param name: name of the camera or lidar in topics.
+    :param kind: kind of the sensor.
+    :param number: number of the measurement.
     """
     return f'{file_name_of(name, kind)}_{number:05d}.{"ply" if kind == POINTS else "png"}'
 
@@ -141,7 +141,7 @@ class DatasetFrame:
     One measurement with its images, undecoded.
 
     ``name`` of its file, relative to the dataset's folder; ``payload`` for DatasetDecoder;
-    ``game_time`` s since its episode began, NaN where the file has none.
+    ``game_time`` s since its episode began, NaN if the file has none.
     """
 
     name: str
@@ -154,7 +154,7 @@ def find_dataset(path: Path) -> Dataset:
     List the files of a dataset.
 
     :param path: folder of the dataset or of a single episode.
-    :raises TrajectoryFormatError: where a folder or its metadata.json cannot be read, or there
+    :raises TrajectoryFormatError: if a folder or its metadata.json cannot be read, or there
         are no measurements.
     """
     try:
@@ -180,8 +180,8 @@ def read_frames(dataset: Dataset) -> Iterator[DatasetFrame]:
     """
     Read the frames of a dataset in order.
 
-    :param dataset: from :func:`find_dataset`.
-    :raises TrajectoryFormatError: where a file cannot be read.
+    :param dataset: result of :func:`find_dataset`.
+    :raises TrajectoryFormatError: if a file cannot be read.
     """
     has_members = any(episode.metadata.members for episode in dataset.episodes)
     for episode in dataset.episodes:

@@ -46,7 +46,7 @@ class DatasetWriter(FrameWriter):
     A frame that begins another run of the simulator begins an episode. The files of a single
     episode are in the folder itself, those of several in one sub-folder each.
 
-    :param path: of the folder.
+    :param path: path of the folder.
     :param overwrite: whether a dataset of that name may be replaced.
     :param sensors: descriptions of them, as far as they are known, for poses.
     :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
@@ -76,7 +76,7 @@ class DatasetWriter(FrameWriter):
 
         :param frame: with boxes and a CarlaData, in SI units and REP-103 axes.
         :raises SinkError: when the file cannot be written.
-        :raises StateError: where the frame is not one of CARLA.
+        :raises StateError: if the frame is not one of CARLA.
         """
         text, data = format_measurement_file(frame), frame.extension
         try:

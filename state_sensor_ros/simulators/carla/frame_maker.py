@@ -77,14 +77,14 @@ class FrameMaker:
         """
         Make the frame of one measurement.
 
-        :param counters: of the measurement.
-        :param agents: of it, from :func:`agents_of_message` or :func:`agents_of_file`.
-        :param player: its playerMeasurements, ``None`` where it has none.
+        :param counters: counters of the measurement.
+        :param agents: its agents, from :func:`agents_of_message` or :func:`agents_of_file`.
+        :param player: its playerMeasurements, ``None`` if it has none.
         :param needs: parts of the frame that are read afterwards.
         :param game_time: s since the episode began, not wrapped.
-        :param status: of the player, in REP-103.
-        :param inputs: (4,) of the player as in :class:`Frame`, ``None`` where unknown.
-        :param sensor_data: of the frame.
+        :param status: status of the player, REP-103 axes.
+        :param inputs: (4,) inputs of the player as in :class:`Frame`, ``None`` if unknown.
+        :param sensor_data: data of the sensors in the frame.
         :returns: the frame, and the faults of the actors that were left out of it.
         """
         numbers = collect(player, agents, with_boxes=needs.boxes)
@@ -146,7 +146,7 @@ def _carla_data(numbers: ActorNumbers, counters: FrameCounters, ids: npt.NDArray
 
 
 def _finite(rows: Floats) -> Floats:
-    """Replace infinity, which is no valid position and no speed, by NaN."""
+    """Replace infinity, which is not a valid position or speed, by NaN."""
     # Fast path: a finite sum proves that all are finite. An overflow only takes the slow path.
     return rows if math.isfinite(rows.sum()) else np.where(np.isfinite(rows), rows, np.nan)
 

@@ -75,7 +75,7 @@ def image_size(image: EncodedImage) -> tuple[int, int]:
     Return width and height of an image without decoding it, pixels.
 
     :param image: in any form.
-    :raises DecodeError: where the data are no PNG file or have too many pixels.
+    :raises DecodeError: if the data are not a PNG file or have too many pixels.
     """
     if image.size is not None:
         return image.size
@@ -87,9 +87,9 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
     """
     Decode a colour image.
 
-    :param image: of kind RGB; a MESSAGE is returned unchanged.
+    :param image: image of kind RGB; a MESSAGE is returned unchanged.
     :returns: three bytes per pixel: red, green, blue.
-    :raises DecodeError: where the data are no PNG file or have too many pixels.
+    :raises DecodeError: if the data are not a PNG file or have too many pixels.
     """
     if image.form is Form.MESSAGE:
         return _message_pixels(image)
@@ -107,7 +107,7 @@ def colour_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
     :param image: in the form WIRE or MESSAGE. The depth of a MESSAGE is rounded to the 24 bits of
         the file: beyond 512 m one step aside of what was sent at most, 0.06 mm, and the same
         float32 of metres.
-    :raises DecodeError: where a depth is not within 0 to 1000 m.
+    :raises DecodeError: if a depth is not within 0 to 1000 m.
     """
     shape = *image_size(image)[::-1], 3
     if image.form is Form.WIRE:
@@ -130,9 +130,9 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
     """
     Decode a depth map.
 
-    :param image: of kind DEPTH; a MESSAGE is returned unchanged.
+    :param image: image of kind DEPTH; a MESSAGE is returned unchanged.
     :returns: one float32, little-endian, per pixel: metres, 0 to 1000.
-    :raises DecodeError: where the data are no PNG file of 8-bit colours, or have too many pixels.
+    :raises DecodeError: if the data are not a PNG file of 8-bit colours, or have too many pixels.
     """
     if image.form is Form.MESSAGE:
         return _message_pixels(image)
@@ -154,14 +154,14 @@ def decode_segmentation(image: EncodedImage) -> DecodedImage:
     """
     Decode an image of classes.
 
-    :param image: of kind SEGMENTATION, with the tag in red; a MESSAGE is returned unchanged.
+    :param image: image of kind SEGMENTATION, with the tag in red; a MESSAGE is returned unchanged.
     :returns: one byte per pixel: the tag.
-    :raises DecodeError: where the data are no PNG file or have too many pixels.
+    :raises DecodeError: if the data are not a PNG file or have too many pixels.
     """
     if image.form is Form.MESSAGE:
         return _message_pixels(image)
     if image.form is Form.WIRE:
-        # A tenth of the time of a slice with steps: the numbers lie one behind the other.
+        # A tenth of the time of a slice with steps: the numbers are contiguous.
         tags = (np.frombuffer(image.data, '<u4') >> 16).astype(np.uint8)
         return DecodedImage(*image_size(image), tags.tobytes())
     return _decoded(np.ascontiguousarray(_pixels(image)[..., 0]))
@@ -171,7 +171,7 @@ def colored(tags: DecodedImage) -> DecodedImage:
     """
     Return an image of classes in colours.
 
-    :param tags: of :func:`decode_segmentation`.
+    :param tags: result of :func:`decode_segmentation`.
     :returns: three bytes per pixel: the colour of the tag.
     """
     size = tags.width, tags.height

@@ -30,7 +30,7 @@ from state_sensor_ros.simulators import DecodeError
 from state_sensor_ros.simulators.json_text import parse_payload
 from state_sensor_ros.simulators.json_values import to_list, to_object
 
-# The conversion writes strings for floats that are no JSON numbers; null: unknown.
+# Floats that are not JSON numbers are written as strings by the conversion; null: unknown.
 Number: TypeAlias = float | Literal['NaN', 'Infinity', '-Infinity'] | None
 # 64-bit integers are strings of digits in this conversion, smaller ones are numbers.
 Count: TypeAlias = (Annotated[int, msgspec.Meta(ge=0)]
@@ -189,7 +189,7 @@ def to_float(number: Number) -> float:
     """
     Return a JSON number or its string as a float, NaN for ``None``.
 
-    :param number: of a parsed file; strings are NaN, Infinity and -Infinity.
+    :param number: number of a parsed file; strings are NaN, Infinity and -Infinity.
     """
     return math.nan if number is None else float(number)
 

@@ -61,7 +61,7 @@ def format_measurement_file(frame: Frame) -> bytes:
 
     :param frame: with boxes and a CarlaData.
     :returns: JSON, sorted, indented by 4.
-    :raises StateError: where the frame is of another simulator.
+    :raises StateError: if the frame is of another simulator.
     """
     data = frame.extension
     if not isinstance(data, CarlaData) or frame.forward_speed is None:

@@ -36,7 +36,7 @@ class MeasurementFramer:
 
     :param max_frame_bytes: longest accepted frame, with images and lengths.
     :param where: name of the stream in errors, such as ``host:port``.
-    :param scene: protobuf SceneDescription with the sensors, empty where it is not known.
+    :param scene: protobuf SceneDescription with the sensors, empty if it is not known.
     """
 
     def __init__(self, max_frame_bytes: int, where: str = 'stream', scene: bytes = b'') -> None:
@@ -117,9 +117,9 @@ def split_messages(payload: bytes | bytearray | memoryview) -> list[memoryview]:
     """
     Split the payload of a frame without a scene.
 
-    :param payload: of :func:`join_messages`.
+    :param payload: result of :func:`join_messages`.
     :returns: views of its messages, the measurement first.
-    :raises DecodeError: where the lengths do not fit the payload, or there is no message.
+    :raises DecodeError: if the lengths do not fit the payload, or there is no message.
     """
     messages, scene = split_frame(payload)
     if scene:
@@ -131,9 +131,9 @@ def split_frame(payload: bytes | bytearray | memoryview) -> tuple[list[memoryvie
     """
     Split the payload of a frame.
 
-    :param payload: of :class:`MeasurementFramer`.
-    :returns: views of its messages, the measurement first, and of the scene behind them.
-    :raises DecodeError: where the lengths do not fit the payload, or there is no message.
+    :param payload: payload of a :class:`MeasurementFramer`.
+    :returns: views of its messages, the measurement first, and of the scene after them.
+    :raises DecodeError: if the lengths do not fit the payload, or there is no message.
     """
     view = memoryview(payload)
     messages: list[memoryview] = []

@@ -78,7 +78,7 @@ class Metadata:
     """
     The sensors that a metadata.json declares, and the members that describe the episode.
 
-    ``yaw_deg`` by sensor, + = right; ``fov_deg`` of all cameras, NaN where it is absent;
+    ``yaw_deg`` by sensor, + = right; ``fov_deg`` of all cameras, NaN if it is absent;
     ``described`` sensors by name in topics and kind; ``members`` JSON text of the others by name,
     such as weather, seeds and numbers of agents.
     """
@@ -99,9 +99,9 @@ class Metadata:
 
     def joined_with(self, other: Metadata) -> Metadata:
         """
-        Return the values of both files; where both have one, that of this file.
+        Return the values of both files; if both have one, that of this file.
 
-        :param other: that of the folder above.
+        :param other: metadata of the folder above.
         """
         return Metadata({**other.yaw_deg, **self.yaw_deg},
                         other.fov_deg if math.isnan(self.fov_deg) else self.fov_deg,
@@ -112,9 +112,9 @@ class Metadata:
         """
         Describe a sensor.
 
-        :param name: of the camera or lidar in topics.
-        :param kind: of the sensor.
-        :returns: with a pose where that sensor is described, or the yaw of that camera or lidar
+        :param name: name of the camera or lidar in topics.
+        :param kind: kind of the sensor.
+        :returns: with a pose if that sensor is described, or the yaw of that camera or lidar
             is declared.
         """
         if (name, kind) in self.described:
@@ -148,7 +148,7 @@ def metadata_of(text: bytes) -> Metadata:
     Parse a metadata.json.
 
     :param text: JSON.
-    :raises DecodeError: where it is not JSON.
+    :raises DecodeError: if it is not JSON.
     """
     tree = parse_payload(text)
     members = tree if isinstance(tree, dict) else {}
@@ -191,7 +191,7 @@ def is_of_recorder(text: bytes) -> bool:
     Return whether a metadata.json is one of :func:`format_metadata`.
 
     :param text: JSON.
-    :raises DecodeError: where it is not JSON.
+    :raises DecodeError: if it is not JSON.
     """
     tree = parse_payload(text)
     return isinstance(tree, dict) and (

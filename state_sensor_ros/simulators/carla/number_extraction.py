@@ -115,8 +115,8 @@ def collect(player: Tree | None, agents: Agents, *,
     """
     Extract the numbers of the actors of a measurement, the player first.
 
-    :param player: its playerMeasurements, ``None`` where it has none.
-    :param agents: from :func:`agents_of_message` or :func:`agents_of_file`.
+    :param player: its playerMeasurements, ``None`` if it has none.
+    :param agents: agents from :func:`agents_of_message` or :func:`agents_of_file`.
     :param with_boxes: whether to extract the boxes.
     :returns: the numbers of the valid actors, and the faults of the others.
     """
@@ -215,12 +215,12 @@ def _add_box(numbers: ActorNumbers, body: Tree, *, is_in_cm: bool | None = None)
                               turned.roll, turned.pitch, turned.yaw, x, y, z)
             return
     if _has(body, 'box_extent'):
-        half_sizes = [to_float(each) for each in (
+        half_sizes = [to_float(half_size) for half_size in (
             body.box_extent.x, body.box_extent.y, body.box_extent.z)]
         if is_in_cm is None:
-            is_in_cm = any(each > _GREATEST_HALF_SIZE_M for each in half_sizes)
+            is_in_cm = any(half_size > _GREATEST_HALF_SIZE_M for half_size in half_sizes)
         if is_in_cm:
-            half_sizes = [each / 100.0 for each in half_sizes]
+            half_sizes = [half_size / 100.0 for half_size in half_sizes]
         numbers.owners.append(len(numbers.ids) - 1)
         numbers.box_names.append(OLD_BOX_NAME)
         numbers.boxes += (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, *half_sizes)

@@ -22,7 +22,7 @@ class CarlaCommands:
     """
     Answer the next frame with the newest command.
 
-    :param client: of the episodes.
+    :param client: client of the episodes.
     """
 
     def __init__(self, client: EpisodeClient) -> None:
@@ -33,7 +33,7 @@ class CarlaCommands:
         Replace the answer to the next frames.
 
         :param command: its wheel counts to the left, CARLA's to the right.
-        :raises TransportError: while there is no episode; the command then waits for one.
+        :raises TransportError: without an episode; the command is then sent in the next one.
         """
         self._client.drive(Control(
             steer=-command.steer, throttle=command.throttle, brake=command.brake,

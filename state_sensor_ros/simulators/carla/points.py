@@ -41,7 +41,7 @@ def decode_points(points: EncodedPoints) -> bytes:
 
     :param points: a MESSAGE is returned unchanged.
     :returns: x forward, y left, z up in metres, three float32, little-endian, for each point.
-    :raises DecodeError: where the data are no PLY file as the collector writes it.
+    :raises DecodeError: if the data are not a PLY file of the collector.
     """
     if points.form is Form.MESSAGE:
         return bytes(points.data)

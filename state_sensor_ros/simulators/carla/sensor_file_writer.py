@@ -32,8 +32,8 @@ class SensorFileWriter:
     """
     Write what the sensors of a server sent beside the measurements of an episode.
 
-    :param folder: of the episode.
-    :param pool: of the threads that compress: zlib and numpy release the lock of the interpreter.
+    :param folder: folder of the episode.
+    :param pool: threads that compress; zlib and numpy release the lock of the interpreter.
     :param sensors: descriptions by name and kind, as far as they are known.
     :param members: name and JSON text of what describes the episode in its metadata.json.
     :param leave_out: called with a line about a message that is not written.
@@ -52,10 +52,10 @@ class SensorFileWriter:
         """
         Write the files of a frame.
 
-        :param number: of its measurement in the episode; an image of an earlier frame gets the
-            number of that one.
-        :param data: of the frame; what is a file already is not written.
-        :raises OSError: where a file cannot be written.
+        :param number: number of its measurement in the episode; an image of an earlier frame gets
+            the number of that one.
+        :param data: CARLA's data of the frame; what is a file already is not written.
+        :raises OSError: if a file cannot be written.
         """
         self._numbers[data.frame_number] = number
         if len(self._numbers) > _MAX_NUMBERS:
@@ -88,7 +88,7 @@ class SensorFileWriter:
                             'in the dataset; expected one')
 
     def _write(self, file: tuple[str, Callable[[], bytes]]) -> DecodeError | None:
-        """Write a file; return the reason where its data have none."""
+        """Write a file; return the reason if its data cannot be encoded."""
         name, format_ = file
         try:
             data = format_()
@@ -98,7 +98,7 @@ class SensorFileWriter:
         return None
 
     def _declare(self, sensor: Sensor, size: tuple[int, int] | None) -> None:
-        """Write the metadata.json again where a sensor is new."""
+        """Write the metadata.json again if a sensor is new."""
         key = sensor.name, sensor.kind
         if key not in self._declared:
             known = self._sensors.get(key, sensor)

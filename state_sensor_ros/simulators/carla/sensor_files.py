@@ -37,7 +37,7 @@ _LIDAR: Final = 'LIDAR_RAY_CAST'
 _TYPES: Final = ('CAMERA', _LIDAR)
 _KINDS: Final = {'None': RGB, 'SceneFinal': RGB, 'Depth': DEPTH,
                  'SemanticSegmentation': SEGMENTATION}
-# What the server uses where a key is absent.
+# Values of the server for absent keys.
 _DEFAULTS: Final = {
     'PositionX': 1.7, 'PositionY': 0.0, 'PositionZ': 1.5, 'RotationPitch': 0.0,
     'RotationYaw': 0.0, 'RotationRoll': 0.0, 'FOV': 90.0}
@@ -47,8 +47,8 @@ def read_sensors(path: str) -> tuple[Sensor, ...]:
     """
     Return the sensors of a CarlaSettings.ini.
 
-    :param path: of the file.
-    :raises ConfigError: where it cannot be read; see also :func:`sensors_of_ini`.
+    :param path: path of the file.
+    :raises ConfigError: if it cannot be read; see also :func:`sensors_of_ini`.
     """
     return sensors_of_ini(read_ini(path), path)
 
@@ -57,8 +57,8 @@ def read_ini(path: str) -> str:
     """
     Return the text of a CarlaSettings.ini.
 
-    :param path: of the file.
-    :raises ConfigError: where it cannot be read.
+    :param path: path of the file.
+    :raises ConfigError: if it cannot be read.
     """
     try:
         return Path(path).read_text('utf-8')
@@ -71,9 +71,9 @@ def sensors_of_ini(text: str, where: str) -> tuple[Sensor, ...]:
     """
     Return the sensors of an episode.
 
-    :param text: of a CarlaSettings.ini.
+    :param text: content of a CarlaSettings.ini.
     :param where: name of the file, for errors.
-    :raises ConfigError: where the text has another form, a sensor is not described, or two
+    :raises ConfigError: if the text has another form, a sensor is not described, or two
         sensors have the same topic.
     """
     parser = configparser.ConfigParser(interpolation=None, strict=False,

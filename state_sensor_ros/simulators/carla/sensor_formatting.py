@@ -55,7 +55,7 @@ def format_image(image: EncodedImage) -> bytes:
     Return an image as a PNG file: red, green and blue as sent, also of depth and segmentation.
 
     :param image: in the form WIRE or MESSAGE.
-    :raises DecodeError: where a depth is none that a server sends.
+    :raises DecodeError: if a server cannot send a depth.
     """
     pixels = colour_bytes(image)
     height, width, n_colours = pixels.shape

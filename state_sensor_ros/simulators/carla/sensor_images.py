@@ -130,7 +130,7 @@ class ImageEncoder(TopicEncoder):
         """
         Keep the stamp of a frame for images of it that are received later.
 
-        :param frame_number: of the measurement.
+        :param frame_number: number of the measurement.
         :param stamp_ns: ns since the epoch of the messages' clock.
         """
         if self._stamps and stamp_ns < next(reversed(self._stamps.values())):
@@ -144,10 +144,10 @@ class ImageEncoder(TopicEncoder):
         """
         Encode the images that ``demand`` names, and before the first segmentation its legend.
 
-        :param images: of a frame.
+        :param images: images of a frame.
         :param player_frame: frame of the player, which carries the cameras.
-        :param stamp_ns: of that frame, ns since the epoch of the messages' clock; an image of an
-            earlier frame gets the stamp of that one.
+        :param stamp_ns: stamp of that frame, ns since the epoch of the messages' clock; an image
+            of an earlier frame gets the stamp of that one.
         :param demand: the topics that have subscribers.
         """
         described: dict[tuple[str, int], tuple[int, int]] = {}

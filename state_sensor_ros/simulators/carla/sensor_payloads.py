@@ -64,9 +64,9 @@ def pack_sensor_file(name: str, kind: str, fov_deg: float, data: bytes) -> bytes
     """
     Return the message of a file in the payload of a frame; see :func:`sensor_files`.
 
-    :param name: of the camera or lidar in topics.
-    :param kind: of the sensor.
-    :param fov_deg: of a camera, NaN where it is unknown.
+    :param name: name of the camera or lidar in topics.
+    :param kind: kind of the sensor.
+    :param fov_deg: field of view of a camera, NaN if it is unknown.
     :param data: content of the file.
     """
     words = name.encode(), kind.encode()
@@ -86,8 +86,8 @@ def episode_members(message: memoryview) -> tuple[tuple[str, str], ...] | None:
     """
     Return name and JSON text of the members in a message of :func:`pack_episode`.
 
-    :param message: of a frame; None is returned for that of a sensor.
-    :raises DecodeError: where it has no such members.
+    :param message: message of a frame; None is returned for that of a sensor.
+    :raises DecodeError: if it has no such members.
     """
     label = pack_sensor_file('', _EPISODE, math.nan, b'')
     if message[:len(label)] != label:
@@ -102,8 +102,8 @@ def sensor_files(messages: Iterable[memoryview]) -> SensorData:
     """
     Return the files in messages of :func:`pack_sensor_file`; their data are views.
 
-    :param messages: of a frame, without the measurement.
-    :raises DecodeError: where a message has no label.
+    :param messages: messages of a frame, without the measurement.
+    :raises DecodeError: if a message has no label.
     """
     images, points = [], []
     for message in messages:
@@ -126,7 +126,7 @@ def sensors_of_reply(reply: bytes) -> bytes | None:
     """
     Return the sensors of a scene, for :class:`ServerSensors`.
 
-    :param reply: of the world port.
+    :param reply: reply of the world port.
     :returns: protobuf SceneDescription with nothing else; None for another reply.
     """
     try:
@@ -150,10 +150,10 @@ class ServerSensors:
         """
         Return the images and points of a frame; their data are views.
 
-        :param messages: of a frame, without the measurement.
-        :param scene: protobuf SceneDescription with the sensors; empty where it is not known.
+        :param messages: messages of a frame, without the measurement.
+        :param scene: protobuf SceneDescription with the sensors; empty if it is not known.
         :returns: them, and an error for each message that is left out.
-        :raises DecodeError: where ``scene`` is not valid.
+        :raises DecodeError: if ``scene`` is not valid.
         """
         if scene != self._scene:
             self._names = _names_of(scene)
@@ -193,11 +193,11 @@ def _names_of(scene: memoryview) -> dict[int, tuple[str, bool]]:
     except ProtobufError as error:
         raise DecodeError('scene', f'{counted(len(scene), "byte")} ({error})',
                           'a protobuf SceneDescription') from error
-    return {one.id: (one.name, one.type == _TYPE_LIDAR) for one in sensors}
+    return {sensor.id: (sensor.name, sensor.type == _TYPE_LIDAR) for sensor in sensors}
 
 
 def _image(name: str, body: memoryview) -> EncodedImage:
-    """Parse the message of a camera behind its id."""
+    """Parse the message of a camera after its id."""
     # Servers before 0.8.2 send no frame number: the two forms differ in length.
     for number_bytes in (_FRAME_NUMBER.size, 0):
         head_bytes = number_bytes + _CAMERA.size
@@ -219,7 +219,7 @@ def _image(name: str, body: memoryview) -> EncodedImage:
 
 
 def _points(name: str, body: memoryview) -> EncodedPoints:
-    """Parse the message of a lidar behind its id."""
+    """Parse the message of a lidar after its id."""
     for number_bytes in (_FRAME_NUMBER.size, 0):
         if len(body) < number_bytes + _LIDAR.size:
             continue

@@ -48,8 +48,8 @@ class Sensor:
     A camera or a lidar on the player.
 
     ``name`` of the camera or lidar in topics and frames; ``kind`` RGB, DEPTH, SEGMENTATION or
-    POINTS; ``fov_deg`` horizontal field of view, degrees, NaN where it is unknown; ``pose`` on the
-    player, None where it is unknown; ``parent`` frame of a recorded pose, empty for the origin of
+    POINTS; ``fov_deg`` horizontal field of view, degrees, NaN if it is unknown; ``pose`` on the
+    player, None if it is unknown; ``parent`` frame of a recorded pose, empty for the origin of
     the player.
     """
 
@@ -67,7 +67,7 @@ def camera_and_kind(name: str) -> tuple[str, str] | None:
     >>> camera_and_kind('LeftSemanticSeg')
     ('left', 'segmentation')
 
-    :param name: as CARLA has it; letter case is ignored.
+    :param name: name that CARLA uses; letter case is ignored.
     :returns: the name of the camera in topics, and RGB, DEPTH or SEGMENTATION; None for a name
         that ends with no kind.
     """
@@ -85,8 +85,8 @@ def camera_name(name: str, kind: str) -> str:
     >>> camera_name('CameraDepth', 'depth'), camera_name('MyCamera', 'rgb')
     ('camera', 'mycamera')
 
-    :param name: of the sensor, as CARLA has it.
-    :param kind: of its images.
+    :param name: name of the sensor that CARLA uses.
+    :param kind: kind of its images.
     """
     split = camera_and_kind(name)
     return split[0] if split is not None and split[1] == kind else topic_token(name)
@@ -94,12 +94,12 @@ def camera_name(name: str, kind: str) -> str:
 
 def file_name_of(name: str, kind: str) -> str:
     """
-    Return the name of a sensor as the data collector has it.
+    Return the name of a sensor that the data collector uses.
 
     >>> file_name_of('central', 'segmentation'), file_name_of('lidar32', 'points')
     ('CentralSemanticSeg', 'Lidar32')
 
-    :param name: of the camera or lidar in topics.
+    :param name: name of the camera or lidar in topics.
     :param kind: RGB, DEPTH, SEGMENTATION or POINTS.
     :returns: for cameras the inverse of :func:`camera_and_kind`.
     """
@@ -150,8 +150,8 @@ def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sens
     """
     Replace what parameters give: a field of view that is not 0, and poses that are not all 0.
 
-    :param sensors: as their file describes them.
-    :param settings: of which ``camera_fov`` and ``camera_poses`` are used.
+    :param sensors: sensors as their file describes them.
+    :param settings: settings with ``camera_fov`` and ``camera_poses``.
     """
     own = settings.of(CarlaParameters)
     given = {camera: pose for i, camera in enumerate(CAMERAS)
@@ -166,8 +166,8 @@ def mounts(sensors: Iterable[Sensor], settings: Settings) -> tuple[Mount, ...]:
     """
     Return the frames of sensors on the player.
 
-    :param sensors: as their file describes them; without any, those of ``camera_poses``.
-    :param settings: as of :func:`with_parameters`.
+    :param sensors: sensors as their file describes them; without any, those of ``camera_poses``.
+    :param settings: settings with ``camera_fov`` and ``camera_poses``.
     :returns: one for each camera and lidar; a pose that is unknown is that of the player.
     """
     known = tuple(sensors) or tuple([Sensor(camera, RGB) for camera in CAMERAS])

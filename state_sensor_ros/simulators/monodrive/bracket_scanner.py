@@ -52,8 +52,8 @@ class _Structure:
     """
     Brackets and separators outside of strings, in text that arrives in pieces.
 
-    :param classes: of each byte.
-    :param depth: of the first byte.
+    :param classes: class of each byte.
+    :param depth: depth of the first byte.
     """
 
     def __init__(self, classes: bytes, depth: int) -> None:
@@ -66,9 +66,9 @@ class _Structure:
         """
         Scan the next piece of the text.
 
-        :param text: behind the bytes that were scanned before.
+        :param text: text after the bytes that were scanned before.
         :returns: of the bytes with a class: offsets in ``text``, class (0 inside a string) and
-            depth behind the byte; and the number of bytes scanned, which excludes a backslash at
+            depth after the byte; and the number of bytes scanned, which excludes a backslash at
             the end.
         """
         if b'\\' in text:
@@ -94,8 +94,8 @@ class BracketScanner:
     """
     Find the closing brackets down to a depth in text that arrives in pieces.
 
-    :param outer: greatest depth behind the brackets to find.
-    :param depth: of the first byte.
+    :param outer: greatest depth after the brackets to find.
+    :param depth: depth of the first byte.
     """
 
     def __init__(self, outer: int, depth: int) -> None:
@@ -106,8 +106,8 @@ class BracketScanner:
         """
         Scan the next piece of the text.
 
-        :param text: behind the bytes that were scanned before.
-        :returns: offsets in ``text`` behind the brackets found; the depths there; the number of
+        :param text: text after the bytes that were scanned before.
+        :returns: offsets in ``text`` after the brackets found; the depths there; the number of
             bytes scanned, which excludes a backslash at the end.
         """
         at, kinds, depths, n_scanned = self._structure.scan(text)

@@ -54,7 +54,7 @@ from state_sensor_ros.simulators.tcp_connections import OnSilence
 # The sensor port may open a little after the reply; another configuration in that time might
 # close it again.
 _SETTLE_S = 1.0
-# After a refusal, such as that of a sample while there is no ego.
+# After a refusal, such as that of a sample without an ego.
 _RETRY_S = 0.5
 # Reply and packet of a sample come together; after this time the packet was not sent.
 _PACKET_TIMEOUT_S = 5.0
@@ -104,7 +104,7 @@ class ControlClient:
         self._changed = threading.Condition()
         self._state = ClientState.UNCONFIGURED
         self._session: ControlSession | None = None
-        # The sensor of the last request, None where the simulator's may differ.
+        # The sensor of the last request, None if the simulator's may differ.
         self._requested: dict[str, object] | None = None
         self._configured_at_s = -math.inf
         self._n_packets = 0

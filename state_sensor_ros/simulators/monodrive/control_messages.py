@@ -48,7 +48,7 @@ MAX_REFERENCE = 2 ** 63 - 1
 _MAX_REQUEST_BYTES = 2 ** 32 - 1
 # Known replies take less than a kilobyte.
 MAX_REPLY_BYTES = 16 * 1024 * 1024
-# Sent behind the length by a peer whose length does not include the header.
+# Sent after the length by a peer whose length does not include the header.
 _EXTRA_BYTES = _HEADER.size
 # Texts of failures, for replies without `success`: assumed complete. test_control has the texts
 # of both kinds.
@@ -93,8 +93,8 @@ class Reply:
         Check that the reply belongs to the request and reports success.
 
         :param where: named in errors, such as ``host:port``.
-        :param command: of the request, named in errors.
-        :param reference: of the request.
+        :param command: command of the request, named in errors.
+        :param reference: reference of the request.
         :raises DecodeError: when it belongs to another request.
         :raises RefusalError: with the simulator's text, when it reports a failure.
         """

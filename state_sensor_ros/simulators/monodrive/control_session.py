@@ -52,7 +52,7 @@ class ControlSession:
     """
     A control connection; requests of several threads wait for each other.
 
-    :param host: of the simulator.
+    :param host: host of the simulator.
     :param port: its control port.
     :param reply_timeout_s: replaces the usual time-outs.
     :param on_silence: called with one line when a reply has not arrived for a second.

@@ -134,7 +134,7 @@ class Decoder:
         If the next call of :meth:`decode` is with this object, the text is not parsed again.
 
         :param payload: JSON text, UTF-8, of one frame.
-        :returns: its ``game_time``; NaN where it has none, or another form, or is not JSON.
+        :returns: its ``game_time``; NaN if it has none, has another form, or is not JSON.
         """
         generation = self._order[0]
         try:
@@ -266,7 +266,7 @@ def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
     if not text.startswith(b'['):
         return (payload,)
     if b'"' not in text:
-        # As the decoder does: single quotes are accepted where there are no double ones.
+        # As the decoder does: single quotes are accepted if there are no double ones.
         text = text.replace(b"'", b'"')
     # Only the outermost array is one of frames: an element that is an array is wrapped in another.
     return [b'[%s]' % element if element.startswith(b'[') else element

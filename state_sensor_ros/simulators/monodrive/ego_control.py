@@ -19,7 +19,7 @@ class MonodriveCommands:
     """
     Send each command as a request, between those of the sensor.
 
-    :param client: of the control port; it connects again after a loss.
+    :param client: client of the control port; it connects again after a loss.
     """
 
     def __init__(self, client: ControlClient) -> None:

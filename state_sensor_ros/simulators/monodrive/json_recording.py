@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording of any form with frames as the simulator's JSON, as Replay Mode takes them."""
+"""A recording of any format with frames as the simulator's JSON, as Replay Mode takes them."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _TABLES = frozenset(('parquet', 'csv'))
 
 def check_no_table(path: str) -> None:
     """
-    Check that a recording is no table, which lacks parts of a frame.
+    Check that a recording is not a table, which lacks parts of a frame.
 
-    :param path: of the recording, - for standard input.
-    :raises TrajectoryFormatError: where it is one.
+    :param path: path of the recording, - for standard input.
+    :raises TrajectoryFormatError: if it is one.
     """
     found = format_of_name(path)
     if found is not None and found.name in _TABLES:
@@ -54,9 +54,9 @@ def check_no_table(path: str) -> None:
 
 def is_trajectory(path: str) -> bool:
     """
-    Return whether a recording is no bag and no folder, so that it can be a trajectory only.
+    Return whether a recording can only be a trajectory: it is neither a bag nor a folder.
 
-    :param path: of the recording, - for standard input.
+    :param path: path of the recording, - for standard input.
     """
     return path == STANDARD_INPUT or (not Path(path).is_dir() and format_of_name(path) in (
         None, TRAJECTORY))
@@ -66,11 +66,11 @@ class JsonRecording:
     """
     The frames of a bag or a dataset as JSON; those of a trajectory as they are in the file.
 
-    :param path: of a recording of any form, ``-`` for a trajectory on standard input.
-    :param generation: of frames of other simulators; those of this one keep theirs.
-    :param options: of the reader of another form.
-    :ivar lost: what the generation cannot hold of the frames so far, in words.
-    :raises TrajectoryFormatError: where it cannot be opened.
+    :param path: path of a recording of any format, ``-`` for a trajectory on standard input.
+    :param generation: schema of frames of other simulators; those of this one keep theirs.
+    :param options: options of the reader of another format.
+    :ivar lost: description of what the generation cannot hold of the frames so far.
+    :raises TrajectoryFormatError: if it cannot be opened.
     """
 
     def __init__(self, path: str, generation: str,
@@ -94,7 +94,7 @@ class JsonRecording:
         """
         Yield all frames.
 
-        :raises TrajectoryFormatError: where the recording is damaged, or a frame of a bag cannot
+        :raises TrajectoryFormatError: if the recording is damaged, or a frame of a bag cannot
             be decoded.
         """
         if isinstance(self._recording, TrajectoryRecording):
@@ -113,12 +113,12 @@ class JsonRecording:
         except DecodeError as error:
             raise TrajectoryFormatError(f'{self.name}: {recorded.place}: {error.where}',
                                         error.found, error.expected) from error
-        for one in decoded:
+        for frame in (payload.frame for payload in decoded):
             generation = None
-            if one.frame.generation not in GENERATIONS:
+            if frame.generation not in GENERATIONS:
                 generation = self._generation
-                self.lost.update(dict.fromkeys(conversion_losses(one.frame, generation)))
-            yield format_payload(one.frame, generation)
+                self.lost.update(dict.fromkeys(conversion_losses(frame, generation)))
+            yield format_payload(frame, generation)
 
     def close(self) -> None:
         """Close the recording; a second call has no effect."""

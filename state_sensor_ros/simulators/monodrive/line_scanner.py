@@ -10,7 +10,7 @@ r"""
 Ends of trajectory frames that occupy one line each, found without the bracket scanner.
 
 Most trajectories are written so, also those of this package; the search for a line feed takes a
-fifth of the time. Example, ``[\n{"a": 1},\n{"b": 2}\n]`` behind its ``[``::
+fifth of the time. Example, ``[\n{"a": 1},\n{"b": 2}\n]`` after its ``[``::
 
     offset  0  1  2  3  4  5  6  7  8  9 10 11 12
     text   \n  {  "  a  "  :     1  }  , \n  {  "  …
@@ -43,7 +43,7 @@ def frame_end_on_line(text: bytearray, *, is_first: bool,
     :param text: with the comma before the frame, unless ``is_first``.
     :param is_first: whether it is the first frame of the array.
     :param is_json: returns whether a text is strict JSON.
-    :returns: the offset behind the frame; INCOMPLETE when more text must be read to decide;
+    :returns: the offset after the frame; INCOMPLETE when more text must be read to decide;
         NO_LINE when the frame does not occupy one line: its brackets must be scanned.
     """
     lead = _LEAD.match(text)

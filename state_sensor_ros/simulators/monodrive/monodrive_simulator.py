@@ -61,14 +61,14 @@ class MonodriveSimulator(Simulator):
         """
         Check that a sensor that is configured has a tag: the simulator sends nothing without.
 
-        :raises ConfigError: where it has none, and for commands without the control port.
+        :raises ConfigError: if it has none, and for commands without the control port.
         """
         if settings.control_input and not settings.control_port:
             raise ConfigError('control_port', '0', 'the port that takes commands, such as 8999, '
-                              'where control_input is set')
+                              'if control_input is set')
         if settings.control_port and not any(settings.desired_tags):
             raise ConfigError('desired_tags', 'an empty list',
-                              'at least one tag where control_port is set: the simulator sends '
+                              'at least one tag if control_port is set: the simulator sends '
                               'nothing for an empty list')
 
     def parameters_of_config(self, path: str) -> Mapping[str, object]:

@@ -56,8 +56,8 @@ def open_stand_in(options: argparse.Namespace) -> MonodriveServer:
     """
     Start a server.
 
-    :param options: of the command `simulate`.
-    :raises StateSensorError: where the file or a port is not usable.
+    :param options: options of the command `simulate`.
+    :raises StateSensorError: if the file or a port is not usable.
     """
     return MonodriveServer(_playback(options), MonodriveOptions(
         port=SENSOR_PORT if options.port is None else options.port,
@@ -108,11 +108,11 @@ def _plain(path: str, text: bytes) -> bytes:
 def read_recording(path: str, generation: str,
                    options: ReadOptions = READ_DEFAULTS) -> list[EmulatedFrame]:
     """
-    Read a recording of any form.
+    Read a recording of any format.
 
     :param path: a trajectory, - for one on standard input, or a bag or a dataset.
     :param generation: to write frames of other simulators in.
-    :param options: of the reader of another form than a trajectory.
+    :param options: options of the reader of another format than a trajectory.
     :returns: its frames; those of a trajectory are not decoded.
     :raises TrajectoryFormatError: when there are none.
     """

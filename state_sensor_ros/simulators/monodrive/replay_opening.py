@@ -26,8 +26,8 @@ def open_replay(options: argparse.Namespace, reading: Reading,
     """
     Read the recording, and prepare its replay.
 
-    :param options: of the command.
-    :param reading: as of :meth:`Simulator.open_replay`, like ``warn``.
+    :param options: options of the command.
+    :param reading: progress display, as for :meth:`Simulator.open_replay`; ``warn`` likewise.
     """
     return ReplayClient(_read(options, reading, warn), _plan(options), warn)
 

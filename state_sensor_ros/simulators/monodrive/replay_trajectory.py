@@ -57,9 +57,9 @@ class Trajectory:
         """
         Return the time between two frames.
 
-        :param from_index: of the one frame.
-        :param to_index: of the other, which may be the earlier one.
-        :returns: s, not negative; at 20 Hz where the game times are unknown or equal.
+        :param from_index: index of the one frame.
+        :param to_index: index of the other, which may be the earlier one.
+        :returns: s, not negative; at 20 Hz if the game times are unknown or equal.
         """
         span = abs(self.game_times[to_index] - self.game_times[from_index])
         return span if span > 0 else PERIOD_S * abs(to_index - from_index)
@@ -69,7 +69,7 @@ def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
     """
     Read a whole trajectory.
 
-    :param name: of the file.
+    :param name: name of the file.
     :param entries: all frames of the file.
     :raises TrajectoryFormatError: when Replay Mode would refuse it, with the place.
     """
@@ -101,7 +101,7 @@ def _checked(payload: bytes, recorded: RecordedFrame, decoder: Decoder, name: st
     if not is_strict_json(payload):
         raise TrajectoryFormatError(where, 'text that only a lenient reader takes',
                                     'strict JSON, which has no NaN or Infinity')
-    tags = [tag for frame in frames for own in frame.tags for tag in own]
+    tags = [tag for frame in frames for actor_tags in frame.tags for tag in actor_tags]
     if not has_ego_tag(tags):
         raise TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
                                     'one in each frame: Replay Mode needs it')
@@ -112,7 +112,7 @@ class Cursor:
     """
     Index of the frame that the simulator shows, and of the next one.
 
-    :param n_frames: of the trajectory.
+    :param n_frames: number of frames of the trajectory.
     :param step: frames to advance at a time, at least 1.
     :param start: index of the first frame shown.
     :param loop: whether to continue at the other end.

@@ -61,10 +61,10 @@ def read_sensor_config(path: str | Path) -> dict[str, object]:
     The file has one sensor, an array of sensors, or an object whose members are either. Keys
     without a parameter are ignored.
 
-    :param path: of the file.
+    :param path: path of the file.
     :returns: parameters by name: ``port``, ``desired_tags``, ``undesired_tags``, ``include_obb``
         and ``debug_drawing``, those that the file sets.
-    :raises ConfigError: when it cannot be read or is not JSON (with line and column), has no
+    :raises ConfigError: if it cannot be read or is not JSON (with line and column), has no
         State sensor or several, or a value of a wrong type.
     """
     where = str(path)
@@ -95,8 +95,8 @@ def read_json(path: str | Path) -> object:
     """
     Read a configuration file of the simulator, of any content.
 
-    :param path: of the file.
-    :raises ConfigError: when it cannot be read or is not JSON, with line and column.
+    :param path: path of the file.
+    :raises ConfigError: if it cannot be read or is not JSON, with line and column.
     """
     where = str(path)
     try:

@@ -24,9 +24,9 @@ def open_sensor_port(settings: Settings, *, reconnect: bool = True,
     """
     Make the source of ``settings.port``; it connects when its packets are iterated over.
 
-    :param reconnect: as :class:`TcpSource` has it.
-    :param before_connect: as :class:`TcpSource` has it.
-    :param after_connect: likewise.
+    :param reconnect: whether it connects again, as :class:`TcpSource` does.
+    :param before_connect: called before each connect, as by :class:`TcpSource`.
+    :param after_connect: called after each connect.
     """
     return TcpSource(
         settings.host, settings.port,
@@ -40,7 +40,7 @@ class ConfiguredSource:
 
     :param report: called with a kind, for throttling, and a line about a failure of the control
         port; a failure that prevents a connection to the sensor port is in ``health`` only.
-    :param reconnect: as :class:`TcpSource` has it.
+    :param reconnect: whether it connects again, as :class:`TcpSource` does.
     :ivar client: of the control port.
     """
 

@@ -14,7 +14,7 @@ of an actor's tags (doc/protocol/frames.md)::
 
     v2   frame.objects[i].tags, frame.vehicles[i].state.tags
     v1   frame[i].tags
-    v0   <name>.tags; a member without "position", such as game_time, is no actor
+    v0   <name>.tags; a member without "position", such as game_time, is not an actor
 
 Example with ``undesired`` cone; the ``|`` divide the texts that are cut::
 
@@ -60,8 +60,8 @@ class TagFilter:
     Keep the actors that have a ``desired`` tag, any if it is empty, and no ``undesired`` one.
 
     :param desired: compared as :class:`TagRule` does.
-    :param undesired: likewise.
-    :param names: of the actors to keep, empty for all.
+    :param undesired: compared in the same way.
+    :param names: names of the actors to keep, empty for all.
     """
 
     def __init__(self, desired: tuple[str, ...], undesired: tuple[str, ...],

@@ -75,8 +75,8 @@ class Payload:
         """
         Return an error with the place in the file, for a frame that cannot be decoded.
 
-        :param name: of the file.
-        :param error: of the decoder.
+        :param name: name of the file.
+        :param error: error of the decoder.
         """
         line, column = self.line, self.column
         if isinstance(error, JsonError):
@@ -100,7 +100,7 @@ def read_payloads(handle: BinaryIO, name: str, *,
     are accepted, as in payloads.
 
     :param handle: open for reading, at the beginning; need not be seekable.
-    :param name: of the file, for messages.
+    :param name: name of the file, for messages.
     :param is_json: returns whether a frame is strict JSON; it is called with each of them.
     :returns: an iterator over the frames.
     :raises TrajectoryFormatError: while iterating, with line and column, when the text is not
@@ -169,7 +169,7 @@ class _Reader:
         return bool(chunk)
 
     def _consume(self, n_bytes: int, taken: bytes = b'') -> bytes:
-        """Remove bytes, ``taken`` where they were copied, return them, update the position."""
+        """Remove bytes, ``taken`` if they were copied, return them, update the position."""
         # Without the copy that a slice of the buffer would be.
         taken = taken or bytes(memoryview(self._buffer)[:n_bytes])
         del self._buffer[:n_bytes]
@@ -218,18 +218,18 @@ class _Reader:
         """
         Find the ends of frames in the bytes read since the last call.
 
-        :returns: offsets behind the frames that end here; offset behind the array if it ends here.
+        :returns: offsets after the frames that end here; offset after the array if it ends here.
         """
         begin = self._offset + self._n_scanned
         ends, depths, n_scanned = scanner.scan(bytes(self._buffer[self._n_scanned:]))
         self._n_scanned += n_scanned
         ends = [begin + end for end in ends]
-        # Brackets behind that of the array are ignored here.
+        # Brackets after that of the array are ignored here.
         i_last = next((i for i, depth in enumerate(depths) if depth < scanner.outer), len(ends))
         return ends[:i_last], (ends[i_last] if i_last < len(ends) else None)
 
     def _element(self, end: int, outer: int, text: bytes = b'') -> Payload:
-        """Remove the frame that ends before offset ``end``: ``text`` where it was checked."""
+        """Remove the frame that ends before offset ``end``: ``text`` if it was checked."""
         self._skip_blank()
         if self._index:
             self._expect(self._buffer.startswith(b','), "',' or ']'")

@@ -22,11 +22,11 @@ class TrajectoryOutput(WholeFile, FrameWriter):
     """
     Frames as the elements of a JSON array.
 
-    :param path: of the file, ``-`` for standard output.
+    :param path: path of the file, ``-`` for standard output.
     :param force: whether a file of that name may be replaced.
     :param generation: to write, None for that of each frame; v2 of another simulator.
-    :param units: of box extents and of ``s``.
-    :raises SinkError: where it cannot be written.
+    :param units: units of box extents and of ``s``.
+    :raises SinkError: if it cannot be written.
     """
 
     is_timed = False

@@ -25,7 +25,7 @@ class TrajectoryPayloads:
     Payloads to a trajectory: a ``PayloadWriter``.
 
     :param file: open for writing.
-    :param selector: of the frames that are written.
+    :param selector: selection of the frames that are written.
     """
 
     def __init__(self, file: BinaryIO, selector: FrameSelector) -> None:

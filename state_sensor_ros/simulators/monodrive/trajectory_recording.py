@@ -66,7 +66,7 @@ def game_time_of(payload: bytes) -> float:
     Look for the time of a frame without decoding it.
 
     :param payload: JSON of any generation.
-    :returns: s, NaN where there is none or the payload is unusual.
+    :returns: s, NaN if there is none or the payload is irregular.
     """
     try:
         game_time = _HEAD.decode(payload).game_time
@@ -81,8 +81,8 @@ class _Clocks:
     """
     Times of frames, read while it is checked whether a frame is JSON: one pass, not two.
 
-    :param decoder: of the recording. Where it decoded the frame before, it decodes the next one
-        here already, so that the text is parsed once.
+    :param decoder: decoder of the recording. If it decoded the frame before, it decodes the next
+        one here already, so that the text is parsed once.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -171,7 +171,7 @@ class TrajectoryRecording:
         return text
 
     def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
-        """Return the file to read, and the decompression where it is compressed."""
+        """Return the file to read, and the decompression if it is compressed."""
         if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
             # Loaded for compressed files only.
             from state_sensor_ros.simulators.compressed_files import decompressed

@@ -24,12 +24,12 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
     """
     Copy a trajectory up to its last whole frame, and end the array there.
 
-    Frames behind a damaged place are copied, too, if each frame occupies one line.
+    Frames after a damaged place are copied as well if each frame occupies one line.
 
     :param source: open for reading, at the beginning, seekable.
     :param target: open for writing.
-    :param name: of the file, for messages.
-    :returns: the number of frames copied; the loss in words, ``''`` for none.
+    :param name: name of the file, for messages.
+    :returns: the number of frames copied; a description of the loss, ``''`` for none.
     :raises TrajectoryFormatError: when there is no whole frame; nothing has been written then.
     """
     n_frames = end = 0

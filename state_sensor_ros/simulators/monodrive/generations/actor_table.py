@@ -68,7 +68,7 @@ class ActorTable:
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """
-        Return ``names``, of all actors, as the objects of the previous frame where they are equal.
+        Return ``names``, of all actors, as the objects of the previous frame if they are equal.
 
         :raises DecodeError: when two actors have the same name.
         """
@@ -123,7 +123,7 @@ class ActorTable:
         """
         Return the columns of L lane states that seldom change.
 
-        :param lanes: of the frame, in the order of its vehicles.
+        :param lanes: lanes of the frame, in the order of its vehicles.
         :returns: (L, 2) bool, whether changes to the left and right are under way; (L, 3) int32,
             road, section and lane.
         """

@@ -64,7 +64,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
     Assemble a v2 frame: objects, then vehicles.
 
     :param needs: parts of the frame to fill; the others are None or NaN.
-    :param table: of the stream.
+    :param table: actor table of the stream.
     :raises DecodeError: when two actors have one name, or two wheels of a vehicle one id.
     :raises msgspec.DecodeError: when tags are not a list of strings.
     """
@@ -121,9 +121,9 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
     """
     Assemble a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles.
 
-    :param names: of ``actors``; those of v0 have no member for it.
+    :param names: names of ``actors``; those of v0 have no member for it.
     :param needs: parts of the frame to fill; the others are None or NaN.
-    :param table: of the stream.
+    :param table: actor table of the stream.
     :raises DecodeError: when two actors have one name, or two wheels of an actor one id.
     """
     numbers: list[Number] = []
@@ -136,7 +136,7 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
     nothing = ('',) * len(actors)
     return Frame(
         generation, *head, table.names(names),
-        np.array([kind_of(own) for own in tags], np.uint8), tags,
+        np.array([kind_of(actor_tags) for actor_tags in tags], np.uint8), tags,
         to_rep103_kinematics(as_rows(numbers, 13)), NO_LANES,
         _flat_boxes(actors, needs, units) if needs.boxes else None,
         read_flat_wheels(actors) if needs.wheels else None,
@@ -149,7 +149,7 @@ def kind_of(tags: Tags) -> int:
     """
     Return the kind of an actor of v0 or v1, which do not separate objects and vehicles.
 
-    :param tags: of the actor; VEHICLE_TAG counts in upper or lower case.
+    :param tags: tags of the actor; VEHICLE_TAG counts in upper or lower case.
     :returns: KIND_VEHICLE or KIND_OBJECT.
     """
     return KIND_VEHICLE if VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
@@ -246,7 +246,7 @@ def head_of_v1t(actors: Sequence[FlatActor]) -> tuple[str, Number, int | None]:
     """
     Return the time of a frame whose actors have it: that of the ego, else of the first of them.
 
-    :param actors: of one frame, in the order of the payload.
+    :param actors: actors of one frame, in the order of the payload.
     :returns: the generation, ``v1`` when no actor has a time either; ``game_time``; ``time``.
     """
     timed = [actor for actor in actors if actor.game_time is not None]

@@ -29,8 +29,8 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
     Return the parts of a frame that its payload of another generation would lack.
 
     :param generation: v0, v1, v1t or v2.
-    :returns: names of the parts, in words; none for the generation of a decoded frame.
-    :raises ConfigError: when there is no such generation.
+    :returns: names of the parts; none for the generation of a decoded frame.
+    :raises ConfigError: if there is no such generation.
     """
     checked_generation(generation)
     wheels, inputs = frame.wheels, frame.inputs

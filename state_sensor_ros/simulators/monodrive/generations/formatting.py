@@ -52,7 +52,7 @@ def format_payload(frame: Frame, generation: str | None = None,
     :param generation: v0, v1, v1t or v2; None for that of the frame.
     :param units: units of extents and of ``s`` in the payload.
     :returns: compact JSON, UTF-8.
-    :raises ConfigError: when there is no such generation.
+    :raises ConfigError: if there is no such generation.
     """
     return msgspec.json.encode(format_frame(frame, generation, units))
 
@@ -64,9 +64,9 @@ def format_frame(frame: Frame, generation: str | None = None,
 
     :param frame: SI, REP-103 axes, of any source.
     :param generation: v0, v1, v1t or v2; None for that of the frame.
-    :param units: of extents and of ``s`` in the value.
+    :param units: units of extents and of ``s`` in the value.
     :returns: dicts and lists, keys in alphabetical order, None for NaN.
-    :raises ConfigError: when there is no such generation.
+    :raises ConfigError: if there is no such generation.
     """
     generation = checked_generation(frame.generation if generation is None else generation)
     head: Record = {}

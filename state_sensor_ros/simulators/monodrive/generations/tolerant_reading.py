@@ -74,7 +74,7 @@ def read_struct(kind: type[_Struct], value: Mapping[str, Json], where: str) -> _
     :param kind: a type of ``wire``; an actor whose wheels have ids has each id once.
     :param value: parsed JSON.
     :param where: its key path.
-    :raises DecodeError: where a member is invalid, a required one missing, or a wheel id repeated.
+    :raises DecodeError: if a member is invalid, a required one missing, or a wheel id repeated.
     """
     read = kind(**{name: read_member(value, where) for name, read_member in _members(kind)})
     wheels = getattr(read, 'wheels', ())
@@ -86,13 +86,13 @@ def read_struct(kind: type[_Struct], value: Mapping[str, Json], where: str) -> _
 def read_optional(kind: type[Struct], key: str, value: Mapping[str, Json],
                   where: str) -> Any:  # noqa: ANN401
     """
-    Read one member of an object, the others of which are not read.
+    Read one member of an object and none of its others.
 
     :param kind: type of the object.
     :param key: name of the member, which has a default.
     :param value: parsed JSON.
     :param where: key path of the object, empty at the top.
-    :raises DecodeError: where it is invalid.
+    :raises DecodeError: if it is invalid.
     """
     return dict(_members(kind))[key](value, where)
 

@@ -33,7 +33,7 @@ def unknown_members(generation: str, value: Mapping[str, Json], *, in_text: bool
     """
     Return the key paths of unknown members, ``[]`` for any index.
 
-    :param generation: of the frame.
+    :param generation: generation of the frame.
     :param value: the parsed frame.
     :param in_text: whether to parse actors that are still text, one by one.
     :returns: at most MAX_UNKNOWN_MEMBERS paths such as ``frame.vehicles[].state.foo``.
@@ -87,7 +87,7 @@ def _parsed(item: Raw, known: type[Struct]) -> Json:
     """
     Parse an actor that may have unknown members.
 
-    :returns: None where it has none, or if a skipped member is nested too deep to be parsed.
+    :returns: None if it has none, or if a skipped member is nested too deep to be parsed.
     """
     try:
         # A fifth of the time of parsing and walking, in the first frame of many actors.
@@ -102,7 +102,7 @@ def _parsed(item: Raw, known: type[Struct]) -> Json:
 
 @lru_cache(maxsize=8)
 def _known_alone(known: type[Struct]) -> JsonDecoder[Any]:
-    """Return a decoder that raises where there are members beside the known ones."""
+    """Return a decoder that raises if there are members beside the known ones."""
     return JsonDecoder(_exact(known))
 
 

@@ -105,8 +105,8 @@ def _entries(i_first: int, counts: tuple[int, ...],
     Return what all frames have in common whose vehicles have the same entries.
 
     :param i_first: row of the first vehicle.
-    :param counts: of the entries of each vehicle.
-    :param ids: of all entries.
+    :param counts: number of entries of each vehicle.
+    :param ids: ids of all entries.
     :returns: the first four arguments of :func:`_placed`, read-only.
     :raises DecodeError: when two entries of a vehicle have the same id.
     """
