@@ -74,10 +74,10 @@ class ActorNoise:
         """
         Return the random words of some actors.
 
-        :param seed: of the parameters.
-        :param number: of the frame, as of :func:`frame_number`.
+        :param seed: parameter ``perception.seed``.
+        :param number: :func:`frame_number` of the frame.
         :param actor_list: the actors of the frame.
-        :param rows: (R,) int64, of those actors.
+        :param rows: (R,) int64, rows of those actors in the frame.
         :returns: (4, R) uint64.
         """
         if actor_list is not self._actor_list:
@@ -90,9 +90,9 @@ class ActorNoise:
 
 def deviates_of(words: Words) -> Deviates:
     """
-    Return what actors are off by.
+    Return the deviations of actors, in standard deviations.
 
-    :param words: (4, R) uint64, theirs.
+    :param words: (4, R) uint64, the words of the actors.
     """
     drawn = normal_deviates(words)
     return Deviates(drawn[0::4], drawn[1::4], drawn[[2, 6, 3]], drawn[7])
@@ -102,7 +102,7 @@ def chances_of(words: Words) -> Floats:
     """
     Return a number from 0 to below 1 for each actor, independent of its deviates.
 
-    :param words: (4, R) uint64, theirs.
+    :param words: (4, R) uint64, the words of the actors.
     :returns: (R,) float64.
     """
     return rest_uniforms(words)

@@ -38,7 +38,7 @@ class FramePerceiver:
 
     The ego, and actors that are not objects, stay as they are.
 
-    :param settings: of which ``perception.*`` and those of objects are used.
+    :param settings: parameters; ``perception.*`` and those of objects are used.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,7 +61,7 @@ class FramePerceiver:
 
 
 def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
-    """Return a frame whose seen objects are where they are perceived, with one box each."""
+    """Return a frame with its seen objects as they are perceived, with one box each."""
     objects = perceived.seen_objects()
     rows = objects.rows
     truth = perceived.truth if perceived.seen is None else perceived.truth.at(perceived.seen)
@@ -85,7 +85,7 @@ def _full(frame: Frame) -> Floats:
 
 
 def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
-    """Return boxes of which the actors at ``rows`` have one each, that of their object."""
+    """Return boxes with one for each actor at ``rows``, that of its object."""
     kept = np.flatnonzero(~np.isin(boxes.actor, rows))
     owners = np.concatenate((boxes.actor[kept], rows))
     order = np.argsort(owners, kind='stable')

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""False objects of a frame: cars where nothing is."""
+"""False objects of a frame: cars that do not exist."""
 
 from dataclasses import dataclass
 import math
@@ -21,7 +21,7 @@ from state_sensor_ros.perception.philox import philox, uniforms, Words
 
 # Second number of the key: each use of the seed has words of its own.
 _GHOSTS: Final = 2
-# Farthest ghost where the range is not limited, m.
+# Greatest distance of a ghost if the range is not limited, m.
 _RANGE_M: Final = 100.0
 # Assumed: a false car moves at up to this speed, m/s, along its length.
 _MAX_SPEED: Final = 15.0
@@ -54,10 +54,10 @@ def ghosts_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *, rang
     """
     Draw the false objects of a frame, uniformly in the field of view.
 
-    :param seed: of the parameters.
-    :param number: of the frame, as of :func:`frame_number`.
+    :param seed: parameter ``perception.seed``.
+    :param number: :func:`frame_number` of the frame.
     :param mean: number of ghosts in a frame, of a Poisson distribution.
-    :param viewpoint: of the ego.
+    :param viewpoint: viewpoint of the ego.
     :param range_m: greatest distance, 0 for that of a sensor without limit.
     :param field_of_view: deg, 0 for all around.
     :param size: (3,) of a car, m.

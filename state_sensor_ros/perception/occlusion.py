@@ -115,7 +115,7 @@ def _shares(ends: Floats, own_origins: _Complex, turns_back: _Complex,
     """
     Return the shares of boxes that are not around the origin.
 
-    :param ends: (2 K,) float64, as of :func:`_ends`.
+    :param ends: (2 K,) float64, result of :func:`_ends`, rad.
     :param own_origins: (K,) complex128, the origin in the axes of each box, m.
     :param turns_back: (K,) complex128, from the axes of the plane to those of each box.
     :param halves: (K, 2) float64, half the edges, m.

@@ -94,8 +94,8 @@ class Perceiver:
     Perceive the objects of a frame, once for all topics.
 
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
-    :param objects: of the same frames.
-    :param report: called with a kind and a line, once where the ego is missing.
+    :param objects: maker of the objects of the same frames.
+    :param report: called with a kind and a line, once if the ego is missing.
     :ivar changes_who_is_there: whether objects may be missing, or ghosts be there.
     """
 
@@ -181,7 +181,7 @@ class Perceiver:
         return reported
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList) -> Viewpoint | None:
-        """Return where the ego is, None without one."""
+        """Return the viewpoint of the ego, None without one."""
         i_ego = actor_list.i_ego
         if i_ego >= 0 and frame.has_pose()[i_ego]:
             x, y, z, w = frame.orientation_xyzw[i_ego].tolist()

@@ -74,7 +74,7 @@ def philox(key: tuple[int, int], counters: Sequence[Words | int], n_counters: in
 
 
 def _lanes(words: Words, n_lanes: int) -> int:
-    """Return lanes of which the first ones have the words."""
+    """Return lanes with the words in the first ones."""
     lanes = np.zeros((n_lanes, 2), '<u8')
     lanes[:len(words), 0] = words
     return int.from_bytes(lanes.tobytes(), 'little')
@@ -99,7 +99,7 @@ def rest_uniforms(words: Words) -> Floats:
     """
     Return a number from 0 to below 1 of the bits that :func:`normal_deviates` leaves.
 
-    :param words: (4, R) uint64, of which the lower 8 bits are used.
+    :param words: (4, R) uint64; their lower 8 bits are used.
     :returns: (R,) float64, of 32 bits.
     """
     parts = (words & _BYTE).astype(np.float64)
@@ -110,7 +110,7 @@ def normal_deviates(words: Words) -> Floats:
     """
     Return two numbers of the normal distribution for each word (Box and Muller, 1958).
 
-    :param words: (W, R) uint64, of which the upper 56 bits are used: 28 for each number.
+    :param words: (W, R) uint64; their upper 56 bits are used, 28 for each number.
     :returns: (2 W, R) float64; those of word w are in rows w and W + w.
     """
     # Of 0 there is no logarithm; 28 bits reach 6.3 standard deviations.

@@ -50,7 +50,7 @@ from state_sensor_ros.topics.tables import (
 from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 
-# Of objects: 1 where it stands still.
+# Of objects: 1 if the object stands still.
 IS_STATIONARY = Table('object is stationary', 1, 1)
 # Of objects: linear xyz, angular xyz, in the axes of the object.
 OWN_TWIST = Table('object twist, own axes', 8, 6)

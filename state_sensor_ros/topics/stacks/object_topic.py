@@ -40,7 +40,7 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEnc
 
 # Of objects: centre xyz, orientation xyzw.
 CENTRE = Table('object centre', 8, 7)
-# Of the predicted path of a ghost, where the topic has paths.
+# Number of poses in the predicted path of a ghost, if the topic has paths.
 GHOST_POSES = len(TIMES_S)
 # In the place of a ghost in the layout of all.
 _ANY_GHOST = Actor('ghost', '', '', 0, False)
@@ -52,7 +52,7 @@ def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float 
     """
     Return the variances of a twist or an acceleration in the body's own axes.
 
-    :param settings: of which ``twist_covariance_diagonal`` is used.
+    :param settings: parameters; ``twist_covariance_diagonal`` is used.
     :param speed: variance of the speed forward, if the source measures nothing else.
     """
     return settings.twist_covariance_diagonal if speed is None \
@@ -61,9 +61,9 @@ def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float 
 
 def with_noise(settings: Settings) -> Settings:
     """
-    Return settings whose covariances are those of the noise, where there is any.
+    Return settings whose covariances are those of the noise, if there is any.
 
-    :param settings: of which ``perception.*`` are used.
+    :param settings: parameters; ``perception.*`` and the covariances are used.
     """
     perception = settings.perception
     pose, twist = settings.pose_covariance_diagonal, settings.twist_covariance_diagonal
@@ -102,7 +102,7 @@ class ObjectTopicEncoder(TopicEncoder):
     def _make_templates(self, settings: Settings) -> None:
         """Make the templates of an object, whose covariances are constants."""
         self._perception = settings.perception
-        # With the covariances of what is measured here.
+        # With the covariances of the messages of this topic.
         self._measured = settings if self.is_true else with_noise(settings)
         # By whether only the speed forward is measured.
         self._templates = [
@@ -166,7 +166,7 @@ class ObjectTopicEncoder(TopicEncoder):
                 perceived.n_ghost_places)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the array, of all objects and ghosts, out of which those of a frame are cut."""
+        """Lay out all objects and places for ghosts; those that are reported are cut out."""
         if now.settings.perception != self._perception:
             self._make_templates(now.settings)
         perceived = self._perceived(now)
