@@ -14,6 +14,7 @@ The environments are those of the Pythons 3.10 and newer that are on this machin
 from __future__ import annotations
 
 from email import message_from_string
+import os
 from pathlib import Path
 import re
 import shutil
@@ -125,8 +126,10 @@ def _try(python: str, distribution: Path) -> None:
 
 
 def _run(words: list[str | Path], folder: str | Path = ROOT) -> str:
+    # Without the packages of a shell that has sourced scripts/env.sh.
+    clean = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
     done = subprocess.run([str(word) for word in words], cwd=folder, capture_output=True,
-                          text=True, check=False)
+                          text=True, check=False, env=clean)
     _expect(done.returncode == 0, f'{" ".join(map(str, words))}: exit code {done.returncode}\n'
                                   f'{done.stdout}{done.stderr}')
     return done.stdout

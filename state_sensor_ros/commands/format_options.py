@@ -30,7 +30,13 @@ from state_sensor_ros.commands.parameter_options import (
     settings_of,
 )
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS, ReadOptions
+from state_sensor_ros.files.formats import (
+    BAG_PARAMETERS,
+    Format,
+    FORMATS,
+    ReadOptions,
+    texts_of,
+)
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.files.recording import RecordingReader
@@ -59,8 +65,8 @@ class FormatsHelp(str):
     def __mod__(self, values: Any) -> str:  # noqa: ANN401
         """Return the text with ``values``, a mapping, and the formats."""
         return str.__mod__(self, {
-            **values, 'read': ', '.join(str(row) for row in formats() if row.reader),
-            'written': ', '.join(str(row) for row in formats() if row.is_written)})
+            **values, 'read': ', '.join(texts_of(row for row in formats() if row.reader)),
+            'written': ', '.join(texts_of(row for row in formats() if row.is_written))})
 
 
 def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
@@ -296,8 +302,8 @@ def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
 
 def _purpose(name: str) -> str:
     """Describe the formats that use an option."""
-    writers = list(dict.fromkeys(str(row) for row in formats() if name in written_with(row)))
-    readers = list(dict.fromkeys(str(row) for row in formats() if name in row.reads))
+    writers = texts_of(row for row in formats() if name in written_with(row))
+    readers = texts_of(row for row in formats() if name in row.reads)
     texts = [f'{verb} {" or ".join(names)}' for verb, names in (
         ('reading', readers), ('writing', writers)) if names]
     return ' and '.join(texts) or 'another use of the command'

@@ -87,7 +87,7 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--seconds', type=seconds, metavar='S',
                         help='end S seconds after the start of the program; of a simulator '
                         'that runs as fast as it can (-p rate:=0), after S simulated seconds')
-    add_parameters(parser, _PARAMETERS)
+    add_parameters(parser, _PARAMETERS, 'parameters of a live stream')
     add_any_parameter(parser)
 
 

@@ -38,14 +38,16 @@ def option_of(name: str) -> str:
     return f'--{name.replace("_", "-")}'
 
 
-def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str],
+                   title: str = 'parameters of the node') -> None:
     """
     Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
 
     :param parser: parser of a sub-command.
     :param names: names of parameters of the driver or of a simulator of this package.
+    :param title: heading of these options in the help.
     """
-    group = parser.add_argument_group('parameters of the node')
+    group = parser.add_argument_group(title)
     schema = schema_of()
     for name in names:
         parameter = schema.find(name)

@@ -137,7 +137,7 @@ class Format:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
-        return f'{self.noun} ({", ".join(self.suffixes) or "a folder"})'
+        return texts_of((self,))[0]
 
     @property
     def is_written(self) -> bool:
@@ -203,6 +203,18 @@ class Format:
         :raises TrajectoryFormatError: if there is no whole frame.
         """
         return cast('tuple[int, str]', _named(self.repair)(cut, target, name))
+
+
+def texts_of(formats: Iterable[Format]) -> list[str]:
+    """
+    Return formats as texts, with the suffixes of one noun together.
+
+    :param formats: some of the table.
+    """
+    suffixes: dict[str, dict[str, None]] = {}
+    for each in formats:
+        suffixes.setdefault(each.noun, {}).update(dict.fromkeys(each.suffixes))
+    return [f'{noun} ({", ".join(found) or "a folder"})' for noun, found in suffixes.items()]
 
 
 def _named(text: str) -> Any:  # noqa: ANN401

@@ -28,6 +28,8 @@ from state_sensor_ros.ros.topic_sink import message_class
 _OWN_TOPIC, _OWN_TYPE = 'actors', 'state_sensor_ros/msg/ActorArray'
 _SPIN_S = 0.05
 _DEPTH = 100
+# Messages that come within this time, such as lines of the log, have no rate.
+_BURST_S = 0.2
 
 
 class Graph:
@@ -173,6 +175,6 @@ def rate_text(times_s: Sequence[float]) -> str:
 
     :param times_s: times at which they were received, s.
     """
-    if len(times_s) > 1 and times_s[-1] > times_s[0]:
+    if len(times_s) > 1 and times_s[-1] - times_s[0] > _BURST_S:
         return f'{(len(times_s) - 1) / (times_s[-1] - times_s[0]):.1f} Hz'
     return counted(len(times_s), 'message') if times_s else 'silent'

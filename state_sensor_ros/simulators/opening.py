@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_compressed_storage
-from state_sensor_ros.files.formats import Format, FORMATS, ReadOptions, RENDER
+from state_sensor_ros.files.formats import Format, FORMATS, ReadOptions, RENDER, texts_of
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
@@ -130,7 +130,7 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     """
     found = format_of(path)
     if not found.reader:
-        readable = ', '.join(str(each) for each in formats() if each.reader)
+        readable = ', '.join(texts_of(each for each in formats() if each.reader))
         raise TrajectoryFormatError(path, found.noun, f'one of {readable}')
     if options.topic and 'topic' not in found.reads:
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')

@@ -25,7 +25,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.formats import CONVERT, RENDER
+from state_sensor_ros.files.formats import CONVERT, RENDER, texts_of
 from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
 from state_sensor_ros.simulators.search import find_recordings
 
@@ -180,6 +180,12 @@ def recording(row, tmp_path, monkeypatch):
     else:
         assert main(['convert', str(SAMPLE), out, '--quiet']) == 0
     return out
+
+
+@each_read
+def test_format_is_listed_once_with_its_suffixes(row):
+    [text] = [text for text in texts_of(READ) if text.startswith(f'{row.noun} (')]
+    assert all(suffix in text for suffix in row.suffixes)
 
 
 @each_read

@@ -160,7 +160,7 @@ def test_churn_of_actors(domain, listener, simulator):
         remaining = {'/state_sensor/actors/ego_car/odometry',
                      '/state_sensor/actors/ego_car/control_state'}
         listener.until(lambda: topics() == remaining,
-                       'the removal of topics of absent actors')
+                       what='the removal of topics of absent actors')
 
 
 def test_churn_respects_the_limit_of_topics(domain, listener, simulator):

@@ -19,6 +19,7 @@ import sys
 from budgets import AWAIT_S
 import pytest
 
+from state_sensor_ros.ros.graph import rate_text
 from state_sensor_ros.ros.message_text import csv_table, message_words
 
 
@@ -143,3 +144,10 @@ def test_words_and_csv_of_messages():
     assert 'position: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, … 20 in all]' in message_words(joints)
     head, [row] = csv_table(joints)
     assert row[head.index('name')] == 'a b'
+
+
+@pytest.mark.parametrize(('times_s', 'text'), [
+    ([], 'silent'), ([5.0], '1 message'), ([5.0, 5.001, 5.002], '3 messages'),
+    ([5.0, 5.5, 6.0], '2.0 Hz')])
+def test_look_gives_no_rate_of_messages_that_come_at_once(times_s, text):
+    assert rate_text(times_s) == text

@@ -76,12 +76,12 @@ def test_relay_forwards_a_byte_at_once():
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         times = []
         for _ in range(200):
-            began = time.perf_counter()
+            watch = Stopwatch(process_of_relay())
             client.sendall(b'x')
             assert client.recv(1) == b'x'
-            times.append(time.perf_counter() - began)
+            times.append(watch.seconds)
     # Nagle's algorithm with a delayed acknowledgement would take 40 ms.
-    assert sorted(times)[50] < 0.02
+    assert sorted(times)[100] < 0.02
 
 
 @pytest.mark.parametrize(('client_pause_s', 'node_pause_s'), [
