@@ -51,4 +51,4 @@ class EgoCommands(Protocol):
         """
 
     def close(self) -> None:
-        """Wait a moment until the last command is sent, then end; from any thread."""
+        """Wait a quarter of a second at most until the last command is sent, then end."""

@@ -46,8 +46,9 @@ from state_sensor_ros.payloads import Report
 _BRAKE_PERIOD_S = 0.5
 # Time from a command that could not be sent to the next attempt.
 _RETRY_S = 0.1
-# Longest wait for the last brake; a program has to end within 2 s of a signal.
-_LAST_BRAKE_S = 0.4
+# Longest wait for the last brake and the end of the simulator's commands; a program has to end
+# within 2 s of a signal.
+_END_S = 0.65
 _N_LATENCIES = 4096
 
 
@@ -172,12 +173,11 @@ class EgoDriver:
                 self._wake()
 
     def close(self) -> None:
-        """Send full brake, if a command was accepted before, and end."""
+        """Send full brake, if a command was accepted before, and end within :data:`_END_S`."""
         with self._changed:
             self._state = DriverState.CLOSED
             self._changed.notify_all()
-        self._thread.join(_LAST_BRAKE_S)
-        self._commands.close()
+        self._thread.join(_END_S)
 
     def _wake(self) -> None:
         self._is_due = True
@@ -188,6 +188,10 @@ class EgoDriver:
             self._send(*due)
         if self._wanted is not None or self.counters.n_sent:
             self._send(self._full_brake(), 0)
+        try:
+            self._commands.close()
+        except Exception as error:  # noqa: BLE001
+            self._on_defect(error)
 
     def _next(self) -> tuple[EgoCommand, int] | None:
         """Wait until a command is due; return it and its receipt, ns, 0 for a repeated one."""

@@ -295,9 +295,19 @@ def close_connection(connection: socket.socket) -> None:
     :param connection: the socket, open or not.
     """
     try:
+        shut_down_connection(connection)
+    finally:
+        connection.close()
+
+
+def shut_down_connection(connection: socket.socket) -> None:
+    """
+    End a connection for both sides; its thread still reads what has arrived, and closes it.
+
+    :param connection: the socket, open or not.
+    """
+    try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError as error:
         if error.errno not in (errno.ENOTCONN, errno.EBADF):
             raise
-    finally:
-        connection.close()

@@ -159,3 +159,25 @@ def test_end_brakes_only_after_a_command(rig):
         each.driver.accept(pedal(1.0), 1)
     assert idle.peer.sent == []
     assert is_full_brake(driven.peer.sent[-1])
+
+
+def test_end_waits_for_the_simulator_only_for_a_while(rig):
+    rig = rig()
+    may_end, has_ended = threading.Event(), threading.Event()
+
+    def close():
+        assert may_end.wait(AWAIT_S)
+        has_ended.set()
+
+    rig.peer.close = close
+    rig.driver.close()
+    assert not has_ended.is_set()
+    may_end.set()
+    assert has_ended.wait(AWAIT_S)
+
+
+def test_defect_at_the_end_is_reported(rig):
+    rig = rig()
+    rig.peer.close = lambda: 1 / 0
+    rig.driver.close()
+    assert [type(each) for each in rig.defects] == [ZeroDivisionError]

@@ -14,7 +14,12 @@ from contextlib import ExitStack, suppress
 import socket
 import time
 
-from state_sensor_ros.emulator.threaded_server import BACKLOG, close_connection, listen, reserve
+from state_sensor_ros.emulator.threaded_server import (
+    BACKLOG,
+    listen,
+    reserve,
+    shut_down_connection,
+)
 from state_sensor_ros.errors import TransportError
 
 # Three consecutive ports are nearly always free: so many failures have another cause.
@@ -64,10 +69,10 @@ class ClientPort:
         self._is_open = self.is_wanted_open
 
     def drop_client(self) -> None:
-        """Close the connection of the client, if there is one."""
+        """End the connection of the client, if there is one; its thread reads what has arrived."""
         client, self.client = self.client, None
         if client is not None:
-            close_connection(client)
+            shut_down_connection(client)
 
 
 def _reserve_again(address: str, number: int) -> socket.socket:

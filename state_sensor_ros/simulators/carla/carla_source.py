@@ -166,9 +166,10 @@ class EpisodeClient:
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
-        # Of a stack: None before the first one; set once it has answered a frame.
+        # Of a stack, and the one that answered the last frame; None before the first one.
         self._command: bytes | None = None
-        self._is_answered = threading.Event()
+        self._answered: bytes | None = None
+        self._answering = threading.Condition()
 
     def begin_episode(self) -> None:
         """
@@ -238,35 +239,48 @@ class EpisodeClient:
         :param command: protobuf Control; it counts until the next call, also in later episodes.
         :raises TransportError: while there is no episode.
         """
-        self._is_answered.clear()
         self._command = command
         if not self._has_control:
             raise TransportError(self._control.where, 'no episode', EXPECTED_SERVER)
 
-    def wait_for_answer(self, seconds: float) -> None:
+    def finish(self, seconds: float) -> None:
         """
-        Wait until a frame is answered with the last command.
+        Wait until a frame is answered with the last command; without a frame, send it as it is.
 
         :param seconds: longest time.
         """
-        if self._has_control and self._command is not None:
-            self._is_answered.wait(seconds)
+        command = self._command
+        if command is None or not self._has_control:
+            return
+        with self._answering:
+            is_answered = self._answering.wait_for(lambda: self._answered is command, seconds)
+        if not is_answered:
+            self._send(command)
 
     def answer(self, packet: Packet) -> None:
         """Send the stack's command, or what the autopilot proposes in ``packet``."""
         command = self._command
         try:
-            control = self._control.open_socket
             answer = _proposal(packet) if command is None else command
-        except (OSError, ProtobufError, DecodeError):
-            return  # the episode ends already; the pipeline reports a damaged frame
+        except (ProtobufError, DecodeError):
+            return  # the pipeline reports a damaged frame
+        if self._send(answer):
+            with self._answering:
+                self._answered = command
+                self._answering.notify_all()
+
+    def _send(self, command: bytes) -> bool:
+        """Return whether the control port has taken a command; if not, the episode ends."""
         try:
-            control.sendall(_LENGTH.pack(len(answer)) + answer)
+            control = self._control.open_socket
+        except OSError:
+            return False  # the episode ends already
+        try:
+            control.sendall(_LENGTH.pack(len(command)) + command)
         except OSError as error:
             self._lose_control(reason_of(error))
-        else:
-            if command is not None and command is self._command:
-                self._is_answered.set()
+            return False
+        return True
 
     def close(self) -> None:
         """End all waits for the server, from any thread; later connections fail."""

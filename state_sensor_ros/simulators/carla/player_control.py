@@ -41,4 +41,4 @@ class CarlaCommands:
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
-        self._client.wait_for_answer(_LAST_ANSWER_S)
+        self._client.finish(_LAST_ANSWER_S)
