@@ -7,13 +7,14 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """Pure pursuit: drives the ego along its track in a recording, `follow_line.py drive.json`."""
-import math
+from contextlib import suppress
 import sys
 
 from geometry_msgs.msg import TwistStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import rclpy
+from rclpy.executors import ExternalShutdownException
 
 import state_sensor_ros as sensor
 
@@ -24,37 +25,36 @@ REAR = 1.0  # m from the ego's origin back to the point that follows the line
 class Line:
     def __init__(self, path):
         track = sensor.open_recording(path).ego_track()
-        xy = track.position_xyz[:, :2].T - REAR * np.array((np.cos(track.yaw), np.sin(track.yaw)))
-        along = np.append(0.0, np.cumsum(np.hypot(*np.diff(xy))))
+        # Points are complex numbers, x + yj.
+        points = track.position_xyz @ (1, 1j, 0) - REAR * np.exp(1j * track.yaw)
+        along = np.append(0.0, np.cumsum(np.abs(np.diff(points))))
         # A point each metre; the curvature is that of five metres.
-        self.xy = np.array([np.interp(np.arange(0.0, along[-1]), along, each) for each in xy])
-        smooth = [np.convolve(np.pad(each, 2, 'edge'), [0.2] * 5, 'valid') for each in self.xy]
-        east, north = np.gradient(smooth, axis=1)
-        curvature = np.gradient(np.unwrap(np.arctan2(north, east)))
+        self.points = np.interp(np.arange(0.0, along[-1]), along, points)
+        smooth = np.convolve(np.pad(self.points, 2, 'edge'), [0.2] * 5, 'valid')
+        curvature = np.gradient(np.unwrap(np.angle(np.gradient(smooth))))
         self.speed = np.minimum(SPEED, np.sqrt(LATERAL / np.maximum(np.abs(curvature), 1e-3)))
         self.speed[-1] = self.at = 0
         for i in range(len(self.speed) - 2, -1, -1):
-            self.speed[i] = min(self.speed[i], math.sqrt(self.speed[i + 1] ** 2 + 2 * BRAKING))
+            self.speed[i] = min(self.speed[i], np.sqrt(self.speed[i + 1] ** 2 + 2 * BRAKING))
 
     def twist(self, odometry):
         position, q = odometry.pose.pose.position, odometry.pose.pose.orientation
-        yaw = math.atan2(2 * (q.w * q.z + q.x * q.y), 1 - 2 * (q.y * q.y + q.z * q.z))
+        forward = complex(1 - 2 * (q.y * q.y + q.z * q.z), 2 * (q.w * q.z + q.x * q.y))
         speed = max(odometry.twist.twist.linear.x, 0.0)
-        x, y = (self.xy[0] - position.x + REAR * math.cos(yaw),
-                self.xy[1] - position.y + REAR * math.sin(yaw))
+        ways = (self.points - complex(position.x, position.y)) * abs(forward) / forward + REAR
         near = slice(self.at, self.at + 30 if self.at else None)
-        self.at += int(np.argmin(np.hypot(x[near], y[near])))
-        i = min(self.at + round(2.5 + 0.4 * speed), len(x) - 1)
-        left = y[i] * math.cos(yaw) - x[i] * math.sin(yaw)
+        self.at += int(np.argmin(np.abs(ways[near])))
+        way = ways[min(self.at + round(2.5 + 0.4 * speed), len(ways) - 1)]
         twist = TwistStamped(header=odometry.header)
-        twist.twist.linear.x = self.speed[min(self.at + round(0.7 * speed), len(x) - 1)]
-        twist.twist.angular.z = twist.twist.linear.x * 2 * left / max(x[i] ** 2 + y[i] ** 2, 1.0)
+        twist.twist.linear.x = self.speed[min(self.at + round(0.7 * speed), len(ways) - 1)]
+        twist.twist.angular.z = twist.twist.linear.x * 2 * way.imag / max(abs(way) ** 2, 1.0)
         return twist
 
 
-rclpy.init()
-node, line = rclpy.create_node('line_follower'), Line(sys.argv[1])
-publisher = node.create_publisher(TwistStamped, '/state_sensor/command_velocity', 1)
-node.create_subscription(Odometry, '/state_sensor/ego/odometry',
-                         lambda odometry: publisher.publish(line.twist(odometry)), 1)
-rclpy.spin(node)
+with suppress(KeyboardInterrupt, ExternalShutdownException):
+    rclpy.init()
+    node, line = rclpy.create_node('line_follower'), Line(sys.argv[1])
+    publisher = node.create_publisher(TwistStamped, '/state_sensor/command_velocity', 1)
+    node.create_subscription(Odometry, '/state_sensor/ego/odometry',
+                             lambda odometry: publisher.publish(line.twist(odometry)), 1)
+    rclpy.spin(node)

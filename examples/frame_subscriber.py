@@ -7,6 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """A node that prints the distance of the ego to its nearest actor, from the driver's ~/frame."""
+from contextlib import suppress
 import math
 
 import rclpy
@@ -15,16 +16,15 @@ from state_sensor_ros.msg import StateFrame
 
 
 def print_nearest(frame):
-    ego = next((actor for actor in frame.actors if 'ego' in actor.tags), None)
-    others = [actor for actor in frame.actors if actor is not ego]
-    if ego and others:
-        at = ego.pose.position
-        metres, name = min((math.dist((at.x, at.y, at.z), (p.x, p.y, p.z)), actor.name)
-                           for actor in others for p in [actor.pose.position])
-        print(f'{frame.game_time:.2f} s: {name} at {metres:.1f} m', flush=True)
+    egos = [actor.pose.position for actor in frame.actors if 'ego' in actor.tags]
+    near = [(math.dist((p.x, p.y, p.z), (ego.x, ego.y, ego.z)), actor.name) for ego in egos[:1]
+            for actor in frame.actors for p in [actor.pose.position] if p is not ego]
+    if near:
+        print(f'{frame.game_time:.2f} s: {min(near)[1]} at {min(near)[0]:.1f} m', flush=True)
 
 
-rclpy.init()
-node = rclpy.create_node('distances')
-node.create_subscription(StateFrame, '/state_sensor/frame', print_nearest, 10)
-rclpy.spin(node)
+with suppress(KeyboardInterrupt):
+    rclpy.init()
+    node = rclpy.create_node('distances')
+    node.create_subscription(StateFrame, '/state_sensor/frame', print_nearest, 10)
+    rclpy.spin(node)
