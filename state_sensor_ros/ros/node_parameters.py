@@ -54,12 +54,14 @@ class NodeParameters:
     The fields of :class:`Settings`, those of all simulators, and ``actor_qos.*``, of ``node``.
 
     A change is checked before it is set, and takes effect after it is set: in between, another
-    callback of the node may refuse it. Two names of one parameter always have one value.
+    callback of the node may refuse it. Two names of one parameter always have one value. A change
+    that leaves a parameter without effect is logged.
 
     :param on_change: called with the new settings after a change.
     :ivar settings: the parameters as they are now.
     :ivar actor_qos: QoS of the topics of single actors.
-    :ivar warnings: lines about simulators that are left out, and parameters without effect.
+    :ivar warnings: lines at start, about simulators that are left out and parameters without
+        effect.
     :raises ConfigError: when a value given at start is wrong.
     """
 
@@ -79,9 +81,10 @@ class NodeParameters:
         # Explicit parameters take precedence over the simulator's own configuration.
         self.settings = checked_settings({**_from_config_file(explicit), **explicit},
                                          with_added=True)
-        self.warnings += _without_effect(self.settings, schema, [
-            name for name in explicit
-            if schema.value_of(self.settings, name) != schema.find(name).default])
+        # Names by which parameters were set, at start or since, and by the change under way.
+        self._set, self._requested = set(explicit), set[str]()
+        self._logged: list[str] = []
+        self.warnings += self._new_warnings()
         for name in self._names:
             self._declare(name, schema)
         self.actor_qos = self._declare_actor_qos()
@@ -150,6 +153,7 @@ class NodeParameters:
         """
         values = {each.name: _plain(each.value) for each in parameters
                   if each.name in self._names}
+        self._requested = set(values)
         implied: dict[str, object] = {}
         # A wrong source is refused by the check, which gives the reason.
         with suppress(ConfigError):
@@ -179,7 +183,19 @@ class NodeParameters:
         settings = self._settings_with(parameters)
         if settings != self.settings:
             self.settings = settings
+            self._set |= self._requested
             self._on_change(settings)
+            for line in self._new_warnings():
+                self._node.get_logger().warning(line)
+
+    def _new_warnings(self) -> list[str]:
+        """Return the lines about parameters without effect that are new since the last call."""
+        settings, before = self.settings, self._logged
+        schema = schema_of(settings.source, with_added=True)
+        self._logged = list(_without_effect(settings, schema, [
+            name for name in self._names if name in self._set
+            and schema.value_of(settings, name) != schema.find(name).default]))
+        return [line for line in self._logged if line not in before]
 
     def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
         """

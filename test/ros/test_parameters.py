@@ -341,6 +341,33 @@ def test_parameters_without_effect_are_named_with_what_they_are_for(listener, gi
     node.destroy_node()
 
 
+def test_change_that_leaves_a_parameter_without_effect_is_logged_once(domain, listener,
+                                                                      simulator):
+    with NodeProcess(domain, port=simulator.port, twist_frame='global') as node:
+        remote = Remote(listener)
+        for name, value in (('tf', 'none'), ('wheel_tf', True), ('odometry', False),
+                            ('labels', False), ('tf', 'ego'), ('tf', 'none')):
+            assert remote.set(name, value).successful
+        useless = 'has no effect: it is for'
+        lines = [f'wheel_tf {useless} tf all or tf ego', f'twist_frame {useless} odometry',
+                 f'labels {useless} debug_drawing', f'wheel_tf {useless} tf all or tf ego']
+        listener.until(lambda: node.log.count(useless) >= len(lines), what='the lines')
+        assert re.findall(f'[a-z_]+ {useless}.*', node.log) == lines
+
+
+def test_parameters_that_another_source_does_not_use_are_logged_at_the_change(domain, listener):
+    with NodeProcess(domain, autostart=False, relay_port=3000, source='carla') as node:
+        remote = Remote(listener)
+        assert 'does not use' not in node.log
+        for source in ('osi', 'carla', 'monodrive'):
+            assert remote.set('source', source).successful
+        assert remote.set('rate', 2.0).successful
+        unused = [f'source {source} does not use the parameters {names}' for source, names in (
+            ('osi', 'relay_port'), ('monodrive', 'relay_port'), ('monodrive', 'rate, relay_port'))]
+        listener.until(lambda: node.log.count('does not use') >= len(unused), what='the lines')
+        assert re.findall('source .* does not use .*', node.log) == unused
+
+
 def test_parameters_that_the_source_does_not_use_are_named_and_refused(domain, listener,
                                                                        simulator):
     with NodeProcess(domain, port=simulator.port, trajectory_file='drive.json', loop=True,
