@@ -30,12 +30,10 @@ import threading
 
 from state_sensor_ros.errors import FramingError, reason_of, StateSensorError, TransportError
 from state_sensor_ros.payloads import FrameLike, Packet, packet_of
-from state_sensor_ros.pipeline.schedule import Schedule
+from state_sensor_ros.pipeline.schedule import MAX_GAP_S, Schedule
 from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.settings import DEFAULTS, Settings
 
-# A longer time between two frames is a step of the clock and is not waited for.
-_MAX_GAP_S = 10.0
 # A change of the rate takes effect within this time.
 _PACE_PERIOD_S = 0.1
 
@@ -132,7 +130,7 @@ class LiveSource(ABC):
         gap_s = game_time - self._last_game_time
         self._last_game_time = game_time
         # NaN compares false with everything.
-        gap_s = gap_s if 0.0 < gap_s <= _MAX_GAP_S else 0.0
+        gap_s = gap_s if 0.0 < gap_s <= MAX_GAP_S else 0.0
         while not self.is_closing and (left_s := self._schedule.time_left(gap_s)):
             self._closing.wait(min(left_s, _PACE_PERIOD_S))
         return not self.is_closing

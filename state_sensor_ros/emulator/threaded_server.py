@@ -66,7 +66,7 @@ class Pacer:
         step_s = period_s if isinstance(self._rate, str) else 1.0 / self._rate
         self._due_s = self._due_s + step_s if self._due_s > earliest_s else now_s
         if self._due_s > now_s:
-            self._stop.wait(self._due_s - now_s)
+            self._stop.wait(min(self._due_s - now_s, threading.TIMEOUT_MAX))
 
     def restart(self) -> None:
         """Begin a new schedule: the next frame is due at once, the one after it a period later."""

@@ -40,12 +40,9 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.schedule import Schedule
+from state_sensor_ros.pipeline.schedule import MAX_GAP_S, Schedule
 from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.settings import rule_of, Settings
-
-# A longer time between two frames is a step of the clock and is not waited for.
-_MAX_GAP_S = 10.0
 
 
 class _Request(Enum):
@@ -227,7 +224,7 @@ class FileSource:
             gap = recorded.clock_s - clock_s
             clock_s = recorded.clock_s
             # NaN compares false with everything.
-            gap = gap if 0.0 < gap <= _MAX_GAP_S else PERIOD_S
+            gap = gap if 0.0 < gap <= MAX_GAP_S else PERIOD_S
             position = self._position + gap if recorded.index else 0.0
             turn = self._turn(position, gap)
             if turn in (_Turn.REWIND, _Turn.END):

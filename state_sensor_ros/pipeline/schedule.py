@@ -10,8 +10,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
+# A longer time between two frames is a step of the clock and is not waited for.
+MAX_GAP_S = 10.0
 # A delay above this is not made up for, since that would be a burst of frames.
 _MAX_LAG_S = 0.5
 
@@ -41,6 +44,7 @@ class Schedule:
         now_s = time.monotonic()
         due_s = now_s if self._due_s is None or not self.rate else self._due_s + gap_s / self.rate
         if due_s > now_s:
-            return due_s - now_s
+            # A longer wait is none that the system can do.
+            return min(due_s - now_s, threading.TIMEOUT_MAX)
         self._due_s = due_s if now_s - due_s <= _MAX_LAG_S else now_s
         return 0.0

@@ -12,10 +12,11 @@ from state_sensor_ros.files.recording import PERIOD_S, STANDARD_INPUT
 from state_sensor_ros.files.storage.compressed_form import compression_of
 from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.pipeline.schedule import MAX_GAP_S
 from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_DEFAULTS
 
 __all__ = [
-    'PERIOD_S', 'READ_DEFAULTS', 'STANDARD_INPUT', 'check_regular', 'compression_of',
+    'MAX_GAP_S', 'PERIOD_S', 'READ_DEFAULTS', 'STANDARD_INPUT', 'check_regular', 'compression_of',
     'format_of_name', 'open_any', 'open_positioned', 'share_file',
 ]

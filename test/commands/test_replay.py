@@ -128,6 +128,42 @@ def test_trajectory_span_is_of_its_clock_or_of_20_hz():
     assert trajectory.span_s(0, 4) == 0.5
 
 
+def test_trajectory_span_over_a_step_of_its_clock_is_of_20_hz():
+    trajectory = Trajectory('x', b'', (0.0, 9.0, 20.0, 1e300, -1e300), ())
+    assert trajectory.span_s(0, 1) == 9.0
+    assert trajectory.span_s(0, 2) == 20.0
+    assert trajectory.span_s(1, 2) == trajectory.span_s(3, 4) == 0.05
+    assert trajectory.span_s(4, 2) == 0.1
+
+
+@pytest.mark.parametrize('words', [[], ['--backwards']])
+def test_replay_in_a_loop_waits_a_period_from_one_end_to_the_other(peer, five, words, monkeypatch):
+    dues = []
+
+    def note(self, due_s):
+        dues.append(due_s)
+        if len(dues) == 9:
+            self.stop()
+        return False
+
+    monkeypatch.setattr(ReplayClient, '_wait_until', note)
+    assert replay(peer, five, '--loop', '--rate', '0.01', *words) == 0
+    assert [round(after - before) for before, after in pairwise(dues[1:])] == [
+        10, 10, 10, 5, 10, 10, 10]
+
+
+def test_replay_goes_on_after_a_step_of_the_clock(peer, write):
+    path = write(frame(0.0), frame(1e18), frame(1e18 + 1024))
+    assert replay(peer, path) == 0
+    assert amounts(peer) == [1, 1, 1]
+
+
+def test_replay_at_a_rate_near_0_is_interrupted(peer, five, capsys):
+    with interrupting(signal.SIGINT, peer, lambda p: p.messages(STEP)):
+        assert replay(peer, five, '--rate', '1e-12') == 130
+    assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
+
+
 def test_replay_configures_and_steps(peer, five, capsys):
     assert replay(peer, five, '--rate', '0') == 0
     assert peer.types() == [TRAJECTORY, SENSORS] + [STEP] * 5

@@ -103,6 +103,15 @@ def test_values_out_of_the_range_of_a_header_are_replaced():
         assert reader.packet()[4] == json.dumps(frames[1], separators=(',', ':')).encode()
 
 
+@pytest.mark.parametrize('later_s', [18.5, 1e18])
+def test_a_step_of_the_clock_is_not_waited_for(later_s):
+    frames = [{'frame': [], 'game_time': time_s} for time_s in (0.0, later_s, later_s)]
+    watch = Stopwatch()
+    with played(frames, MonodriveOptions(rate='real')) as (_, reader):
+        assert len(reader.frames_until_end()) == 3
+    assert watch.seconds < 10.0
+
+
 def test_the_stream_ends_on_a_packet_boundary_when_all_is_sent():
     with played(traffic(4), FAST) as (simulator, reader):
         assert len(reader.frames_until_end()) == 4

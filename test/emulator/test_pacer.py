@@ -8,6 +8,8 @@
 # language governing permissions and limitations under the License.
 """The times between the frames of a stand-in, on a clock that the test advances."""
 
+import threading
+
 import pytest
 
 from state_sensor_ros.emulator import threaded_server
@@ -62,3 +64,11 @@ def test_pacer_catches_up_nothing_after_a_restart(clock):
 def test_pacer_of_the_real_rate_waits_for_the_simulated_period(clock):
     assert waits(clock, Pacer('real', clock), 3) == [0.0, 0.1, 0.1]
     assert waits(clock, Pacer('max', clock), 2) == [0.0, 0.0]
+
+
+def test_pacer_waits_no_longer_than_the_system_can(clock):
+    pacer = Pacer(1e-12, clock)
+    waits(clock, pacer, 1)
+    before_s = clock.now_s
+    pacer.wait(0.1)
+    assert clock.now_s - before_s == pytest.approx(threading.TIMEOUT_MAX)

@@ -261,8 +261,9 @@ def test_source_sought_in_a_loop_beyond_the_end_begins_again(trajectory):
     source.close()
 
 
-def test_source_changes_its_rate_while_it_waits(trajectory):
-    source = file_source(trajectory(at(0.0, 9.0, 18.0)), rate=0.001)
+@pytest.mark.parametrize('rate', [0.001, 1e-300])
+def test_source_changes_its_rate_while_it_waits(trajectory, rate):
+    source = file_source(trajectory(at(0.0, 9.0, 18.0)), rate=rate)
     player = Player(source)
     player.awaited(1)
     source.set_rate(0.0)

@@ -26,6 +26,8 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficF
 
 # Period of frames whose clocks do not define one: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05
+# A longer time between two frames is a step of the clock and is not waited for.
+MAX_GAP_S = 10.0
 # Most frames of one step: traffic is simulated frame by frame, even if a step skips frames.
 MAX_SKIPPED = 1000
 
@@ -219,12 +221,12 @@ def frame_period_s(before: FrameClock, after: FrameClock) -> float:
 
     :param before: clock of the first frame.
     :param after: clock of the second frame.
-    :returns: seconds; 0.05 if game_time is missing or does not increase.
+    :returns: seconds; 0.05 if game_time is missing, does not increase or has a step.
     """
     if before.game_time is None or after.game_time is None:
         return DEFAULT_PERIOD_S
     period_s = after.game_time - before.game_time
-    return period_s if period_s > 0.0 else DEFAULT_PERIOD_S
+    return period_s if 0.0 < period_s <= MAX_GAP_S else DEFAULT_PERIOD_S
 
 
 def parse_trajectory(text: bytes) -> list[EmulatedFrame]:

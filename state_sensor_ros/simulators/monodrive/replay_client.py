@@ -38,6 +38,7 @@ from state_sensor_ros.simulators import (
     parse_settings,
     TransportError,
 )
+from state_sensor_ros.simulators.file_reading import PERIOD_S
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SENSORS,
     CONFIGURE_SIMULATOR,
@@ -218,7 +219,7 @@ class ReplayClient:
         while not self._is_stopping and (target := self.cursor.target()) is not None:
             self.state = ReplayState.PLAYING
             if self.cursor.index >= 0 and self._plan.rate > 0:
-                due_s += self.trajectory.span_s(self.cursor.index, target) / self._plan.rate
+                due_s += self._span_s(target) / self._plan.rate
             if self._wait_until(due_s):
                 # After a pause the direction may differ, and the pace starts anew.
                 due_s = time.monotonic()
@@ -228,11 +229,18 @@ class ReplayClient:
             if not self._is_stopping:
                 self._show(target)
 
+    def _span_s(self, target: int) -> float:
+        """Return the time to the frame ``target``, s; from one end to the other a period."""
+        index = self.cursor.index
+        if (target < index) is not self.cursor.is_backwards:
+            return PERIOD_S
+        return self.trajectory.span_s(index, target)
+
     def _wait_until(self, due_s: float) -> bool:
         """Wait until the time or the end; return whether there was a pause."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopping or self._is_paused,
-                                   max(due_s - time.monotonic(), 0.0))
+                                   min(max(due_s - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
             if not self._is_paused or self._is_stopping:
                 return False
             self.state = ReplayState.PAUSED

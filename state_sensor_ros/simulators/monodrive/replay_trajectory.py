@@ -28,7 +28,7 @@ from state_sensor_ros.simulators import (
     RecordedFrame,
     TrajectoryFormatError,
 )
-from state_sensor_ros.simulators.file_reading import PERIOD_S
+from state_sensor_ros.simulators.file_reading import MAX_GAP_S, PERIOD_S
 from state_sensor_ros.simulators.json_text import is_strict_json
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
@@ -59,10 +59,12 @@ class Trajectory:
 
         :param from_index: index of the one frame.
         :param to_index: index of the other, which may be the earlier one.
-        :returns: s, not negative; at 20 Hz if the game times are unknown or equal.
+        :returns: s, not negative; at 20 Hz if the game times are unknown or equal, or the clock
+            has a step between them.
         """
         span = abs(self.game_times[to_index] - self.game_times[from_index])
-        return span if span > 0 else PERIOD_S * abs(to_index - from_index)
+        n_frames = abs(to_index - from_index)
+        return span if 0 < span <= MAX_GAP_S * n_frames else PERIOD_S * n_frames
 
 
 def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
