@@ -813,3 +813,41 @@ def test_number_of_frames_limits_samples_too():
         control.request(SAMPLE)
         assert len(reader.frames_until_end()) == 2
         assert simulator.wait(AWAIT_S)
+
+
+# Numbers that JSON does not have, and those that are too large
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+@pytest.mark.parametrize('key', [
+    'forward_amount', 'right_amount', 'brake_amount', 'drive_mode'])
+def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on(key, value):
+    source = IteratorSource(generate(3, 0, 20.0, 1, 'v2'))
+    with commanded(source, WITH_CONTROL) as (_, control, reader):
+        reader.frame()
+        reply = control.request('EgoControl_ID', {key: value})
+        assert not reply['success']
+        assert reply['message'] == f'{key}: found {value}; expected a number'
+        for _ in range(3):
+            assert reader.frame()['frame']['vehicles'][0]['state']['odometry']
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf'), 1e300, 10**400],
+                         ids=['NaN', 'Infinity', '1e300', '10**400'])
+def test_placed_frame_with_numbers_that_no_clock_has(value):
+    members = {**POSE_ONLY, 'game_time': value, 'time': value, 'sample_count': value}
+    with commanded(None, WITH_CONTROL) as (_, control, reader):
+        assert control.request(STATE_STEP, members)['success']
+        assert control.request(STATE_STEP, {**POSE_ONLY, 'game_time': 2.0})['success']
+        first, second = reader.frame(), reader.frame()
+    assert first['game_time'] == pytest.approx(0.05)
+    assert second['game_time'] == 2.0
+
+
+@pytest.mark.parametrize('yaw', [10**30, 10**400, float('nan'), 1e300],
+                         ids=['10**30', '10**400', 'NaN', '1e300'])
+def test_placed_rotator_with_a_number_that_is_no_angle(yaw):
+    pose = {**EGO_POSE, 'orientation': {'yaw': yaw, 'pitch': 0, 'roll': 0}}
+    ego = {**EGO, 'odometry': {'pose': pose}}
+    with commanded(None, WITH_CONTROL) as (_, control, reader):
+        assert control.request(STATE_STEP, {'frame': {'vehicles': [{'state': ego}]}})['success']
+        assert reader.frame()['frame']['vehicles'][0]['state']['name'] == EGO['name']

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import msgspec
 
 from state_sensor_ros.emulator.json_bytes import encode_json
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
 from state_sensor_ros.emulator.monodrive_server.sensor_filter import actors, filtered, SensorFilter
 
 CLOCK_KEYS = ('game_time', 'sample_count', 'time')
@@ -50,8 +51,7 @@ class _ClockMembers(msgspec.Struct):
     sample_count: float | None = None
 
     def clock(self) -> FrameClock:
-        return FrameClock(self.game_time, None if self.time is None else int(self.time),
-                          None if self.sample_count is None else int(self.sample_count))
+        return FrameClock(_usable(self.game_time), _whole(self.time), _whole(self.sample_count))
 
 
 _CLOCK_DECODER = msgspec.json.Decoder(_ClockMembers)
@@ -148,6 +148,15 @@ class EmulatedFrame:
         if isinstance(self._source, dict):
             self._clock = self.clock
             self._source = self._encode_body(self._source, None) + b'}'
+
+
+def _usable(value: float | None) -> float | None:
+    """Return a number that a float32 can represent, None for another one."""
+    return value if value is not None and abs(value) <= LARGEST_FLOAT32 else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if (usable := _usable(value)) is None else int(usable)
 
 
 def _clock_members(members: dict[str, object]) -> _ClockMembers:

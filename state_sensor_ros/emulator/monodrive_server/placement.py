@@ -14,6 +14,7 @@ An orientation may be a rotator in degrees: yaw right, pitch up, roll lowers the
 
 from __future__ import annotations
 
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
 from state_sensor_ros.emulator.monodrive_server.sensor_filter import is_actor
 from state_sensor_ros.emulator.quaternions import quaternion_of_rotator
 
@@ -73,6 +74,7 @@ def _rotator_quaternion(orientation: object) -> list[float] | None:
     """Return the quaternion x y z w of a rotator, or None for anything else."""
     if not isinstance(orientation, dict) or 'w' in orientation:
         return None
-    angles = [angle for key in ('yaw', 'pitch', 'roll')
-              if isinstance(angle := orientation.get(key), (int, float))]
+    angles = [float(angle) for key in ('yaw', 'pitch', 'roll')
+              if isinstance(angle := orientation.get(key), (int, float))
+              and abs(angle) <= LARGEST_FLOAT32]
     return quaternion_of_rotator(*angles) if len(angles) == 3 else None

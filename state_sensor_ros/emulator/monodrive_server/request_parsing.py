@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from state_sensor_ros.emulator.monodrive_server.sensor_filter import lower_tags, SensorFilter
 
@@ -77,7 +78,7 @@ def as_object(message: object) -> dict[str, object]:
 
 def number(message: dict[str, object], key: str, default: float | None = None) -> float:
     """
-    Return a member that is a number.
+    Return a member that is a number; NaN and Infinity, which are not JSON, are none.
 
     :param message: the body.
     :param key: name of the member.
@@ -88,6 +89,8 @@ def number(message: dict[str, object], key: str, default: float | None = None) -
     value = message.get(key, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise RejectedError(f'{key}: found {json_type(value)}; expected a number')
+    if not abs(value) < math.inf:
+        raise RejectedError(f'{key}: found {value}; expected a number')
     return value
 
 
