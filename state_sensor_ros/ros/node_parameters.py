@@ -27,12 +27,11 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import BAG
-from state_sensor_ros.parameters import nearest, NODE
+from state_sensor_ros.parameters import nearest, NODE, Value
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     find_simulator,
-    implied_values,
     schema_of,
     SimulatorWarning,
     unused_parameters,
@@ -148,23 +147,18 @@ class NodeParameters:
         """
         Return a change with the types that its parameters are declared with.
 
-        Implied changes are added: other names of the same parameters, and the usual port of a new
-        source.
+        Implied changes are added: other names of the same parameters, and what a new source brings
+        with it, such as its usual port.
         """
-        values = {each.name: _plain(each.value) for each in parameters
-                  if each.name in self._names}
-        self._requested = set(values)
+        self._requested = {each.name for each in parameters} & set(self._names)
         implied: dict[str, object] = {}
-        # A wrong source is refused by the check, which gives the reason.
+        # A wrong value is refused by the check, which gives the reason.
         with suppress(ConfigError):
-            implied = implied_values(values, self.settings)
-        aliases = schema_of(self.settings.source, with_added=True).aliases
-        for given, value in values.items():
-            target = aliases.get(given, given)
-            implied |= {name: value for name in (target, *aliases)
-                        if aliases.get(name, name) == target and name not in values}
+            before, after = map(self._values, (self.settings, self._settings_with(parameters)))
+            implied = {name: value for name, value in after.items()
+                       if value != before[name] or name in self._requested}
         changed = [each for each in parameters if each.name not in implied]
-        changed += [Parameter(name, value=value) for name, value in implied.items()]
+        changed += [Parameter(name, value=_plain(value)) for name, value in implied.items()]
         return [_of_type(each, self._node.describe_parameter(each.name).type)
                 if self._node.has_parameter(each.name) else each for each in changed]
 
@@ -187,6 +181,10 @@ class NodeParameters:
             self._on_change(settings)
             for line in self._new_warnings():
                 self._node.get_logger().warning(line)
+
+    def _values(self, settings: Settings) -> dict[str, Value]:
+        schema = schema_of(settings.source, with_added=True)
+        return {name: schema.value_of(settings, name) for name in self._names}
 
     def _new_warnings(self) -> list[str]:
         """Return the lines about parameters without effect that are new since the last call."""

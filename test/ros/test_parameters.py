@@ -89,6 +89,29 @@ def test_parameters_of_two_names_have_one_value(domain, listener):
         assert port.integer_value == 2001
 
 
+def test_parameters_of_the_source_change_with_it(listener):
+    node = Node('parameters', context=listener.node.context)
+    own = NodeParameters(node, lambda settings: None)
+
+    def change(**values):
+        assert node.set_parameters_atomically(
+            [Parameter(name.replace('__', '.'), value=value) for name, value in values.items()]
+        ).successful
+        return [node.get_parameter(name).value for name in ('host', 'port')]
+
+    # Host and port are those of the source.
+    assert change(source='osi') == [
+        node.get_parameter(name).value for name in ('osi.bind', 'osi.port')]
+    assert change(port=5000, host='127.0.0.2') == ['127.0.0.2', 5000]
+    assert node.get_parameter('osi.port').value == 5000
+    # A default gives way to the other name of the same parameter.
+    assert change(port=6000, osi__port=48198) == ['127.0.0.2', 6000]
+    assert node.get_parameter('osi.port').value == 6000
+    assert change(source='tcp', port=7000) == ['127.0.0.1', 7000]
+    assert (node.get_parameter('source').value, own.settings.port) == ('monodrive', 7000)
+    node.destroy_node()
+
+
 def test_parameters_of_two_names_with_two_values_are_refused(domain):
     with NodeProcess(domain, camera_fov=70.0, **{'carla.camera_fov': 80.0}) as node:
         assert node.process.wait(AWAIT_S) == 1
