@@ -119,8 +119,9 @@ class Settings:
     config_file: str = parameter('', "The simulator's own configuration of what it sends.")
     trajectory_file: str = parameter('', 'Recording to play if source is file.',
                                      used_by=RECORDED)
-    rate: float = parameter(1.0, 'Pace of a recording against real time; 0 = unpaced.',
-                            low=0.0, high=1000.0, dynamic=True, used_by=RECORDED)
+    rate: float = parameter(
+        1.0, 'Pace of a recording, or of a simulator with a pace, against real time; 0 = unpaced.',
+        low=0.0, high=1000.0, dynamic=True, used_by=RECORDED)
     loop: bool = parameter(False, 'Play a recording again from its start, without end.',
                            used_by=RECORDED)
     global_frame: str = parameter('map', 'TF frame of the world.', pattern=_FRAME_ID)

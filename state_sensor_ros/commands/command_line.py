@@ -160,8 +160,8 @@ def _named(words: list[str]) -> list[str]:
 def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
-        prog='state_sensor', description='Ground truth of a driving simulator: simulate, record, '
-        'convert, inspect, replay, draw. Needs no ROS.')
+        prog='state_sensor', description='Ground truth of driving simulators: live, in recordings '
+        'and as pictures. Only `topics` and `echo` need ROS.')
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []

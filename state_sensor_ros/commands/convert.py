@@ -78,8 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'globs'))
     parser.add_argument('output', metavar='OUT', help=FormatsHelp(
         'its suffix names the format: %(written)s; - is a trajectory on standard output; a name '
-        'without suffix is the folder of a bag, or of a bag with topics of a simulator, the '
-        'folder that it has itself; with --to, a folder for all'))
+        'without suffix is the folder of a bag, or of a dataset if IN is a bag of its '
+        'simulator; with --to, a folder for all'))
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     add_to(parser, 'convert many recordings, to')

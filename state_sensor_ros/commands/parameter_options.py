@@ -73,7 +73,7 @@ def add_any_parameter(parser: argparse.ArgumentParser) -> None:
     """Add ``-p`` to ``parser``, for commands that use parameters of the node."""
     parser.add_argument('-p', '--parameter', action='append', default=[], type=_assignment,
                         metavar='NAME:=VALUE',
-                        help='a parameter, as the node takes it, also one of a simulator')
+                        help='parameter of the node or of a simulator; repeatable')
 
 
 def _assignment(text: str) -> str:

@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='its suffix names the format, as in `convert`; '
                         '- is a trajectory to standard output; a name without suffix is the '
-                        'folder of a bag, or that of the simulator itself')
+                        'folder of a bag, or of a dataset if the simulator has one')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')

@@ -47,10 +47,10 @@ from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
 
-_EPILOG = """A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside
-it, a bag without metadata.yaml, or .OUT.*/ with a bag in it. All whole frames of a
-trajectory, and all messages of a bag that can be read, are copied as they are; one
-line names what is lost.
+_EPILOG = """A program of this package that was killed leaves .OUT.part beside OUT: a trajectory
+without its end, or a folder with a bag. `ros2 bag record` leaves a bag without
+metadata.yaml. All whole frames of a trajectory, and all messages of a bag that can
+be read, are copied as they are; one line names what is lost.
 
 examples:
   state_sensor repair .drive.json.part drive.json

@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input) or '
-                        'bag')
+    parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input), bag or '
+                        'other recording, but no table')
     add_quiet(parser)
     add_stream_arguments(parser)
     parser.set_defaults(host=DEFAULTS.host, port=DEFAULTS.port)

@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='?',
-                        help='trajectory (- for standard input), bag or other recording '
-                        '(default: synthetic traffic)')
+                        help='trajectory (- for standard input), bag or other recording, '
+                        'but no table (default: synthetic traffic)')
     add_source_argument(parser, 'simulator to stand in for')
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
                         help='port of its frames, 0 picks a free one (default: that of the '
@@ -59,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--bind', default='127.0.0.1',
                         help='address to listen on (default: 127.0.0.1)')
     parser.add_argument('--rate', type=_rate, default='real', metavar='real|max|HZ',
-                        help='pace: by game_time, as fast as read, or frames per second')
+                        help='pace: by game_time, as fast as read, or frames per second '
+                        '(default: real)')
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     add_quiet(parser, 'do not print the addresses')
     add_any_parameter(parser)

@@ -48,7 +48,8 @@ def check_no_table(path: str) -> None:
     """
     found = format_of_name(path)
     if found is not None and found.name in _TABLES:
-        raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or a dataset; '
+        raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or another '
+                                    'recording with whole frames; '
                                     '`state_sensor convert` makes a trajectory of a .parquet file')
 
 
