@@ -181,6 +181,10 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     interruption.begin()
     if is_program:
         reserve()
+    if getattr(args, 'parameter', ()):
+        # Imported here: some sub-commands have no parameters.
+        from state_sensor_ros.commands.parameter_options import refuse_twice
+        refuse_twice(args)
     command.run(args, interruption)
     standard_output().flush()
 

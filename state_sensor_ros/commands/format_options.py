@@ -28,6 +28,7 @@ from state_sensor_ros.commands.parameter_options import (
     parameter_names,
     parameters_that_affect,
     settings_of,
+    texts_given,
 )
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import (
@@ -97,9 +98,10 @@ def selection_of(args: argparse.Namespace) -> RecordingSelection:
     Return the selection that the options describe.
 
     :param args: the parsed options.
+    :raises ConfigError: if a parameter is out of its range.
     """
     return RecordingSelection(
-        tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors),
+        texts_given(args, 'desired_tags'), texts_given(args, 'undesired_tags'), tuple(args.actors),
         getattr(args, 'start', 0.0), getattr(args, 'end', math.inf), args.rate)
 
 

@@ -99,8 +99,9 @@ def live_settings(args: argparse.Namespace, parameters: Sequence[str] = ()) -> S
     :param parameters: further parameters that are options of the command.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
-    others = {name: value for name in ('host', 'port')
-              if (value := getattr(args, name, None)) is not None}
+    # A simulator may send the selected actors only.
+    others = {name: value for name in ('host', 'port', 'desired_tags', 'undesired_tags')
+              if (value := getattr(args, name, None)) not in (None, [])}
     return checked_settings({'source': args.source, **others, **given_parameters(
         args, (*_PARAMETERS, *parameters), args.source)})
 
@@ -116,6 +117,8 @@ def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
     :param uses: purposes of options, likewise.
     :raises UsageError: naming the first such option, and what it is for.
     """
+    if 'source' in parameter_names(args):
+        raise UsageError('-p source is for the node; --source selects the simulator')
     given = {name: option_of(name) for name in _PARAMETERS
              if getattr(args, name) is not None}
     given |= {name: f'-p {name}' for name in parameter_names(args)}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.parameters import Parameter
 from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
@@ -106,6 +107,37 @@ def given_parameters(args: argparse.Namespace, names: Sequence[str],
 def parameter_names(args: argparse.Namespace) -> list[str]:
     """Return the names in the options ``-p`` of ``args``, the parsed options."""
     return [text.partition(':=')[0] for text in getattr(args, 'parameter', ())]
+
+
+def refuse_twice(args: argparse.Namespace) -> None:
+    """
+    Refuse a parameter that both ``-p`` and an option of its own give.
+
+    :param args: the parsed options.
+    :raises UsageError: naming the first such parameter.
+    """
+    names = parameter_names(args)
+    aliases = schema_of().aliases if names else {}
+    for name in names:
+        target = aliases.get(name, name)
+        # The option --rate differs from the parameter.
+        if target in args.given - {'rate'}:
+            raise UsageError(f'-p {name} is given beside {option_of(target)}; expected one of '
+                             'them')
+
+
+def texts_given(args: argparse.Namespace, name: str) -> tuple[str, ...]:
+    """
+    Return the texts of a parameter that is a list, from its option or from ``-p``.
+
+    :param args: the parsed options; its own option has a list.
+    :param name: name of a parameter of the driver.
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    values = [text.partition(':=')[2] for text in getattr(args, 'parameter', ())
+              if text.startswith(f'{name}:=')]
+    texts = schema_of().find(name).parsed(values[-1]) if values else getattr(args, name)
+    return tuple(texts)
 
 
 def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:

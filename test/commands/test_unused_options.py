@@ -122,6 +122,59 @@ def test_parameters_are_refused_where_they_are_not_used(folder, capsys, words, t
     assert sorted(path.name for path in folder.iterdir()) == ['bag']
 
 
+@pytest.mark.parametrize('words', [
+    ['convert', str(SAMPLE), 'out.json'], ['convert', str(SAMPLE), 'out.csv'],
+    ['convert', str(SAMPLE), 'out.mcap'], ['convert', str(SAMPLE), 'out', '--to', 'json'],
+    ['inspect', str(SAMPLE), '--json'], ['render', str(SAMPLE), 'out.svg']],
+    ids=lambda words: ' '.join(word for word in words if word != str(SAMPLE)))
+def test_parameters_of_tags_select_as_the_options_do(folder, capsys, words):
+    """``-p desired_tags:=[ego]`` was taken by all of them, and selected in bags only."""
+    if 'out.csv' in words:
+        pytest.importorskip('pyarrow')
+    results = {}
+    for name, tags in {'option': ['--desired-tags', 'ego'], 'all': [],
+                       'parameter': ['-p', 'desired_tags:=[ego]']}.items():
+        if words[0] != 'inspect':
+            tags = ['--force', '--quiet', *tags]
+        assert main([*words, *tags]) in (0, 1)
+        outs = sorted(path for path in folder.rglob('out*') if path.is_file())
+        outs += sorted((folder / 'out').glob('*.json'))
+        results[name] = capsys.readouterr().out, [path.read_bytes() for path in outs]
+    assert any(results['parameter'][0] or results['parameter'][1])
+    assert results['parameter'] == results['option'] != results['all']
+
+
+def test_parameter_beside_its_option_is_refused(folder, capsys):
+    for words in (['render', str(SAMPLE), 'out.png', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
+                  ['inspect', str(SAMPLE), '-p', 'desired_tags:=[a]', '--desired-tags', 'b'],
+                  ['record', 'out.json', '-p', 'port:=1', '--port', '2'],
+                  ['record', 'out.json', '--source', 'carla', '-p', 'relay_port:=3000',
+                   '--relay-port', '4000'],
+                  ['evaluate', str(SAMPLE), 'bag', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
+                  ['simulate', '--port', '0', '-p', 'port:=1']):
+        assert main(words) == 2
+        [line] = capsys.readouterr().err.splitlines()
+        assert ' is given beside --' in line
+    assert [path.name for path in folder.iterdir()] == ['bag']
+
+
+def test_tags_of_the_selection_configure_the_simulator(folder, capsys):
+    """With ``--control-port`` they were not used: the list of tags was called empty."""
+    port = str(free_port())
+    assert main(['record', 'out.json', '--port', port, '--control-port', port,
+                 '--desired-tags', 'vehicle', '--once', '--seconds', '0.2']) == 1
+    assert f'cannot connect to 127.0.0.1:{port}' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('words', [
+    ['inspect', '--live'], ['record', 'out.json'], ['view', '--save', 'out.rrd']],
+    ids=lambda words: words[0])
+def test_parameter_source_is_refused(folder, capsys, words):
+    """Parameters and formats are those of ``--source``."""
+    assert main([*words, '--seconds', '0.01', '-p', 'source:=carla']) == 2
+    assert '--source selects the simulator' in capsys.readouterr().err
+
+
 WITH_PARAMETER = {
     'convert': ('convert', SAMPLE, 'out.csv'), 'inspect': ('inspect', SAMPLE),
     'render': ('render', SAMPLE, 'out.png'), 'record': ('record', 'out.json', '--once'),
