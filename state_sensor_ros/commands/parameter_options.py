@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.parameters import Parameter
@@ -136,8 +137,8 @@ def texts_given(args: argparse.Namespace, name: str) -> tuple[str, ...]:
     """
     values = [text.partition(':=')[2] for text in getattr(args, 'parameter', ())
               if text.startswith(f'{name}:=')]
-    texts = schema_of().find(name).parsed(values[-1]) if values else getattr(args, name)
-    return tuple(texts)
+    return tuple(cast('Iterable[str]', schema_of().find(name).parsed(values[-1]) if values
+                      else getattr(args, name)))
 
 
 def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
