@@ -23,6 +23,10 @@ IMAGE_TYPES = {'None': 0, 'SceneFinal': 1, 'Depth': 2, 'SemanticSegmentation': 3
 # 32 million pixels are 128 MB, more than a stand-in has to send.
 MAX_PIXELS = 2 ** 25
 MAX_LIDAR_POINTS = 10_000_000
+# Vehicles and pedestrians each; the towns of the real server have room for some hundred.
+MAX_ACTORS = 10_000
+# Sizes, angles, ranges and rates of sensors.
+MAX_NUMBER = 1e6
 # Keys of the real server that have no effect here, with the value that applies.
 _WITHOUT_EFFECT = {'PlayerVehicle': '', 'DisableTwoWheeledVehicles': 'false'}
 
@@ -113,8 +117,16 @@ def _section(parser: configparser.ConfigParser, name: str) -> configparser.Secti
 
 def _count(section: configparser.SectionProxy, key: str, usual: int) -> int:
     value = section.getint(key, usual)
-    if value < 0:
-        raise ValueError(f'{key}={value}, which is below 0')
+    if not 0 <= value <= MAX_ACTORS:
+        raise ValueError(f'{key}={value}, which is not 0 to {MAX_ACTORS}')
+    return value
+
+
+def _number(values: dict[str, str], key: str, usual: float) -> float:
+    value = float(values.get(key.lower(), usual))
+    # NaN compares false with everything.
+    if not abs(value) <= MAX_NUMBER:
+        raise ValueError(f'{key}={value}, which is not a number up to {MAX_NUMBER:g}')
     return value
 
 
@@ -128,15 +140,17 @@ def _sensor(parser: configparser.ConfigParser, name: str) -> SensorSettings | st
         values.pop('postprocessing', None)
         values.update(_section(parser, path))
     kind = values.get('sensortype', 'CAMERA')
-    height_m = float(values.get('positionz', 1.3))
+    height_m = _number(values, 'PositionZ', 1.3)
     if kind == 'CAMERA':
         effect = values.get('postprocessing', 'SceneFinal')
         camera = CameraSettings(
             name, int(values.get('imagesizex', 0)) or 720, int(values.get('imagesizey', 0)) or 512,
-            float(values.get('fov', 90.0)), IMAGE_TYPES.get(effect, -1), height_m)
+            _number(values, 'FOV', 90.0), IMAGE_TYPES.get(effect, -1), height_m)
         if camera.image_type < 0:
             return (f'sensor {name}: found PostProcessing={effect}; expected one of '
                     f'{", ".join(IMAGE_TYPES)}')
+        if camera.fov_deg <= 0.0:
+            return f'sensor {name}: found FOV={camera.fov_deg:g}; expected more than 0'
         n_pixels = camera.width * camera.height
         if min(camera.width, camera.height) < 0 or n_pixels > MAX_PIXELS:
             return (f'sensor {name}: found {camera.width} x {camera.height} pixels; expected at '
@@ -145,10 +159,10 @@ def _sensor(parser: configparser.ConfigParser, name: str) -> SensorSettings | st
     if kind != 'LIDAR_RAY_CAST':
         return f'sensor {name}: found SensorType={kind}; expected CAMERA or LIDAR_RAY_CAST'
     lidar = LidarSettings(
-        name, int(values.get('channels', 0)) or 32, float(values.get('range', 50.0)),
+        name, int(values.get('channels', 0)) or 32, _number(values, 'Range', 50.0),
         int(values.get('pointspersecond', 0)) or 56000,
-        float(values.get('rotationfrequency', 10.0)), float(values.get('upperfovlimit', 10.0)),
-        float(values.get('lowerfovlimit', -30.0)), height_m)
+        _number(values, 'RotationFrequency', 10.0), _number(values, 'UpperFOVLimit', 10.0),
+        _number(values, 'LowerFOVLimit', -30.0), height_m)
     if not (0 < lidar.channels <= 1024 and 0 < lidar.points_per_second <= MAX_LIDAR_POINTS):
         return (f'sensor {name}: found {lidar.channels} channels and {lidar.points_per_second} '
                 f'points a second; expected at most 1024 and {MAX_LIDAR_POINTS}')
