@@ -53,7 +53,7 @@ from state_sensor_ros.simulators.carla.carla_topics import (
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages, split_messages
 from state_sensor_ros.simulators.carla.player_status import EPISODE_MEMBERS
 from state_sensor_ros.simulators.carla.points import POINT_BYTES
-from state_sensor_ros.simulators.carla.sensors import mount_frame, Pose, Sensor
+from state_sensor_ros.simulators.carla.sensors import known_pose, mount_frame, Pose, Sensor
 from state_sensor_ros.simulators.frame_arrays import from_rep103_rotator
 from state_sensor_ros.simulators.own_topics import FRAME_TOPIC, STATIC_TF_TOPIC
 
@@ -107,8 +107,7 @@ def _pose_of(transform: Any) -> Pose | None:  # noqa: ANN401
     # CARLA's rotator has the opposite pitch and yaw.
     roll, pitch, yaw = np.radians(from_rep103_rotator(
         np.array([(turn.x, turn.y, turn.z, turn.w)])))[0].tolist()
-    numbers = place.x, place.y, place.z, roll, 0.0 - pitch, 0.0 - yaw
-    return numbers if all(map(math.isfinite, numbers)) else None
+    return known_pose((place.x, place.y, place.z, roll, 0.0 - pitch, 0.0 - yaw))
 
 
 def topics_with_sensors(topics: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from state_sensor_ros.simulators import counted, DecodeError
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage, Form
@@ -202,17 +202,20 @@ def _png_header(image: EncodedImage) -> tuple[int, int, int]:
     if (signature, chunk) != (_SIGNATURE, b'IHDR'):
         raise DecodeError(_where(image), f'{counted(len(image.data), "byte")} with another '
                           'beginning', 'a PNG file')
-    if width * height > _MAX_PIXELS:
+    if not 0 < width * height <= _MAX_PIXELS:
         raise DecodeError(_where(image), f'{width} x {height} pixels',
-                          f'at most {_MAX_PIXELS} pixels')
+                          f'1 to {_MAX_PIXELS} pixels')
     return width, height, n_bits
 
 
 def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
     """Return red, green and blue, (H, W, 3)."""
-    n_bits = _png_header(image)[2]
+    *size, n_bits = _png_header(image)
     try:
         opened = Image.open(io.BytesIO(image.data), formats=('PNG',))
+        if opened.size != tuple(size):
+            # A second header would set a size that is not checked.
+            raise DecodeError(_where(image), 'two headers', 'one')
         if n_bits == _WIDE_BITS and image.kind != RGB:
             colour = 'grey' if opened.mode.startswith(('I', 'L')) else 'colour'
             raise DecodeError(_where(image), f'a {n_bits}-bit {colour} PNG',
@@ -227,6 +230,9 @@ def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
         return np.asarray(opened.convert('RGB'))
     except DecodeError:
         raise
+    except UnidentifiedImageError as error:
+        # Its text has the address of the data in memory.
+        raise DecodeError(_where(image), counted(len(image.data), 'byte'), 'a PNG file') from error
     except _NO_IMAGE as error:
         raise DecodeError(_where(image), f'{counted(len(image.data), "byte")} ({error})',
                           'a PNG file') from error

@@ -28,6 +28,7 @@ from state_sensor_ros.simulators.carla.sensors import (
     camera_and_kind,
     carla_of_pose,
     file_name_of,
+    known_pose,
     POINTS,
     Pose,
     pose_of_carla,
@@ -180,8 +181,8 @@ def _described(member: Json) -> dict[tuple[str, str], Sensor]:
         pose = None
         if one.position is not None and one.rotation is not None:
             place, angles = one.position, one.rotation
-            pose = pose_of_carla((place.x, place.y, place.z), angles.pitch, angles.yaw,
-                                 angles.roll)
+            pose = known_pose(pose_of_carla((place.x, place.y, place.z), angles.pitch,
+                                            angles.yaw, angles.roll))
         found[split] = Sensor(*split, math.nan if one.fov is None else one.fov, pose)
     return found
 

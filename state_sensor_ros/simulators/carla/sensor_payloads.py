@@ -44,8 +44,8 @@ from state_sensor_ros.simulators.carla.sensors import (
     topic_token,
 )
 
-# Field of view, degrees, and the lengths of name and kind.
-_LABEL: Final = struct.Struct('<dBB')
+# Field of view, degrees, and the lengths of name and kind; a name may be longer than 255.
+_LABEL: Final = struct.Struct('<dHB')
 _ID: Final = struct.Struct('<I')
 _FRAME_NUMBER: Final = struct.Struct('<Q')
 # Width, height, type, horizontal field of view in degrees.

@@ -133,6 +133,11 @@ def pose_of_carla(position: Iterable[float], pitch: float, yaw: float, roll: flo
             0.0 - math.radians(yaw))
 
 
+def known_pose(pose: Pose) -> Pose | None:
+    """Return a pose whose numbers are all finite, None for another one."""
+    return pose if all(map(math.isfinite, pose)) else None
+
+
 def carla_of_pose(pose: Pose) -> tuple[_Triple, _Triple]:
     """
     Convert the pose of a sensor to CARLA's axes: the inverse of :func:`pose_of_carla`.

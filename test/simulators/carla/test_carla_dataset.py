@@ -360,6 +360,16 @@ def test_carla_lidar_of_any_name_is_read_back(tmp_path, name):
     assert recording.ignored == ()
 
 
+def test_carla_lidar_with_the_longest_name_of_a_file_is_read(folder):
+    # In topics the name does not begin with a digit: it is longer than that of the file.
+    name = f'9lidar{"a" * 243}'
+    (folder / 'episode_00009' / f'{name}_0.ply').write_bytes(b'no points')
+    decoded = [frame for data in read_frames(find_dataset(folder))
+               for frame in DatasetDecoder().decode(data.payload)]
+    (points,) = decoded[0].frame.extension.sensor_data.points
+    assert points.lidar == f'sensor_{name}'
+
+
 @pytest.mark.parametrize('camera', ['central', 'roof_front', 'seg', 'my_rgb', 'semantic', 'x_2'])
 @pytest.mark.parametrize('kind', ['rgb', 'depth', 'segmentation'])
 def test_carla_name_of_a_camera_is_read_back(camera, kind):

@@ -39,6 +39,7 @@ from state_sensor_ros.simulators.carla.images import (
     decode_depth,
     decode_rgb,
     decode_segmentation,
+    image_size,
 )
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
@@ -138,10 +139,20 @@ GOOD = png(np.random.default_rng(1).integers(0, 255, (20, 30, 3)))
     b'', b'no image', GOOD[:100], GOOD[:-60], GOOD[:60] + b'\0\0\0\0' + GOOD[64:],
     # A header of 100000 x 100000 pixels.
     GOOD[:16] + struct.pack('>II', 100000, 100000) + GOOD[24:],
-    GOOD[:16] + struct.pack('>II', 8000, 8000) + GOOD[24:]])
+    GOOD[:16] + struct.pack('>II', 8000, 8000) + GOOD[24:],
+    GOOD[:16] + struct.pack('>II', 0, 20) + GOOD[24:],
+    # A second header, which Pillow follows: 10 x 10 pixels, and the pixels of 30 x 20.
+    png(np.zeros((10, 10, 3)))[:33] + GOOD[8:]])
 def test_carla_bad_image_is_refused(data):
-    with pytest.raises(DecodeError, match=r'^left rgb image: found .+; expected .+'):
+    with pytest.raises(DecodeError, match=r'^left rgb image: found .+; expected .+') as error:
         decode_rgb(EncodedImage('left', 'rgb', data))
+    assert ' object at 0x' not in str(error.value)
+
+
+def test_carla_image_without_pixels_has_no_size():
+    data = GOOD[:16] + struct.pack('>II', 0, 20) + GOOD[24:]
+    with pytest.raises(DecodeError, match='0 x 20 pixels'):
+        image_size(EncodedImage('left', 'rgb', data))
 
 
 @given(st.integers(0, len(GOOD) - 1), st.integers(0, 255))

@@ -9,8 +9,10 @@
 # flake8: noqa: I100
 """Names, fields of view and poses of sensors, and what their messages contain."""
 
+from dataclasses import replace
 import json
 import math
+import re
 import struct
 
 from carla_sensor_wire import image_message, lidar_message, scene
@@ -136,6 +138,18 @@ def test_carla_metadata_gives_yaw_and_field_of_view():
     assert metadata.sensor('lidar32', 'points').pose == (0.0, 0.0, 2.5, 0.0, 0.0, 0.0)
     # That of an episode has no sensors.
     assert not metadata_of(b'{"weather": 3, "seeds_vehicles": NaN}').yaw_deg
+
+
+@pytest.mark.parametrize(('member', 'number'), [
+    ('x', 'NaN'), ('z', '1e999'), ('yaw', '-Infinity')])
+def test_carla_metadata_with_a_pose_that_is_not_finite_has_none(member, number):
+    text = json.dumps({'sensors': {'LeftRGB': {
+        'type': 'CAMERA', 'fov': 60.0, 'position': {'x': 1.0, 'y': 0.0, 'z': 2.0},
+        'rotation': {'pitch': 0.0, 'yaw': 3.0, 'roll': 0.0}}}})
+    before = metadata_of(text.encode()).sensor('left', 'rgb')
+    assert before.pose is not None
+    changed = re.sub(f'"{member}": [0-9.]+', f'"{member}": {number}', text)
+    assert metadata_of(changed.encode()).sensor('left', 'rgb') == replace(before, pose=None)
     with pytest.raises(DecodeError):
         metadata_of(b'{')
 
