@@ -59,6 +59,9 @@ _PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_
 _OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
                          'default_sizes', 'obb_extents'))
 
+# Longer than the stamps of any recording reach, s.
+_FOR_EVER_S = 2.0 ** 32
+
 _EPILOG = """examples:
   state_sensor evaluate drive.json stack_bag
   state_sensor evaluate truth_bag 'stacks/*' --json"""
@@ -256,10 +259,14 @@ def _selection(args: argparse.Namespace, truth: Truth) -> Selection:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
                           'have', 'a truth with an ego')
     first_ns = int(truth.stamps_ns[0])
-    times = {f'{name}_ns': first_ns + round(value * 1e9) for name, value in (
+    times = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
         ('start', args.start), ('end', args.end)) if value is not None}
-    return Selection(**times, period_ns=round(1e9 / args.rate) if args.rate else 0,
+    return Selection(**times, period_ns=_nanoseconds(1.0 / args.rate) if args.rate else 0,
                      range_m=args.range, classes=frozenset(args.classes))
+
+
+def _nanoseconds(time_s: float) -> int:
+    return round(min(time_s, _FOR_EVER_S) * 1e9)
 
 
 def _warn(stack: str, verdict: TopicVerdict) -> None:

@@ -197,6 +197,17 @@ def test_selection_by_time_and_rate(judge, stack):
     assert 'found stamps' in judge(stack, '--start', 100.0, code=1)
 
 
+@pytest.mark.parametrize(('words', 'n_frames'), [
+    (['--end', '1e300'], 80), (['--rate', '1e-305'], 1), (['--rate', '5e-324'], 1),
+    (['--rate', '1e308'], 80), (['--start', '1e300'], None)])
+def test_selection_by_huge_times(judge, stack, words, n_frames):
+    """Seconds of which there are no nanoseconds in float64."""
+    if n_frames is None:
+        assert 'of the selection' in judge(stack, *words, code=1)
+    else:
+        assert judge(stack, *words)['frames'] == n_frames
+
+
 def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack, drive):
     """Only false objects that are near no other truth count against the stack."""
     with sensor.open_recording(drive) as recording:
