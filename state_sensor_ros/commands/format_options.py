@@ -50,6 +50,9 @@ SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end
 UNITS = ('obb_extents', 'road_s_unit')
 # Parameters of the node that are options of what writes recordings.
 WRITING_PARAMETERS = (*BAG_PARAMETERS, *parameters_that_affect(MESSAGES), *UNITS)
+# A period below the resolution of stamps, 1 ns, would make frames without end; this is the rate of
+# the fastest synthetic traffic.
+_MAX_RESAMPLING_HZ = 1000.0
 # Options of every run that writes.
 _OF_ALL = frozenset(('help', 'force', 'quiet', 'parameter'))
 
@@ -105,6 +108,14 @@ def selection_of(args: argparse.Namespace) -> RecordingSelection:
         getattr(args, 'start', 0.0), getattr(args, 'end', math.inf), args.rate)
 
 
+def _resampling_rate(text: str) -> float:
+    """Return the rate in ``text``, Hz; raise ArgumentTypeError if out of range."""
+    value = seconds(text)
+    if value > _MAX_RESAMPLING_HZ:
+        raise argparse.ArgumentTypeError(f'{text} Hz is above {_MAX_RESAMPLING_HZ:g}')
+    return value
+
+
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
     """
     Add the options that formats use when they are written.
@@ -115,7 +126,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
                         help='generation of a trajectory (default: that of each frame)')
     parser.add_argument('--columns', metavar='NAME,...', help='columns of a table (default: all)')
     trace = parser.add_argument_group('trace of ASAM OSI to write')
-    trace.add_argument('--resample', type=seconds, metavar='HZ',
+    trace.add_argument('--resample', type=_resampling_rate, metavar='HZ',
                        help='frames interpolated at this rate (default: the frames as they are)')
     trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
                        help='an object that is absent for some frames: split gives it a new id '

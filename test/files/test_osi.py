@@ -255,6 +255,22 @@ def test_osi_trace_at_a_rate(tmp_path):
                 max(before[id_], after[id_]) + 0.01
 
 
+@pytest.mark.parametrize(('rate', 'error'), [
+    ('1e-305', ''), ('5e-324', ''), ('1001', '1001 Hz is above 1000'), ('1e308', 'is above 1000')])
+def test_osi_trace_at_the_limits_of_rates(tmp_path, capsys, rate, error):
+    """A period longer than the recording leaves one frame; one below a nanosecond never ends."""
+    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '3', '-q']) == 0
+    words = ['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
+             '--resample', rate]
+    if error:
+        with pytest.raises(SystemExit):
+            main(words)
+        assert error in capsys.readouterr().err
+    else:
+        assert main(words) == 0
+        assert len(read_trace(tmp_path / 'out.osi.mcap')[2]) == 1
+
+
 def test_osi_trace_is_valid_for_omega_prime(tmp_path):
     omega_prime = pytest.importorskip('omega_prime')
     assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '20']) == 0

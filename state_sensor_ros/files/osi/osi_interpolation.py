@@ -29,6 +29,8 @@ from state_sensor_ros.frame import Rows
 from state_sensor_ros.rotations import wrapped
 
 _MAX_GAP_NS = 1_000_000_000
+# Longer than any recording.
+_LONGEST_PERIOD_NS = 2.0 ** 63
 
 
 class Resampler:
@@ -39,7 +41,8 @@ class Resampler:
     """
 
     def __init__(self, rate_hz: float | None) -> None:
-        self._period_ns = None if rate_hz is None else 1e9 / rate_hz
+        self._period_ns = None if rate_hz is None \
+            else min(1e9 / rate_hz, _LONGEST_PERIOD_NS)
         self._last: OsiFrame | None = None
         self._begin_ns = self._n_made = 0
 
