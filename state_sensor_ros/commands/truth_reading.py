@@ -28,7 +28,7 @@ from state_sensor_ros.errors import (
     no_frames,
     TrajectoryFormatError,
 )
-from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
+from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.evaluation.judged_topics import EGO_TOPIC, ODOMETRY, truth_topic
 from state_sensor_ros.evaluation.stack_messages import objects_in, TRACKED
 from state_sensor_ros.evaluation.truth import EgoTrack, Truth, TruthBuilder
@@ -141,9 +141,8 @@ def _ego_of(bag: OpenBag) -> EgoTrack | None:
 
     def add(data: bytes) -> None:
         message = decode_flat(data, ODOMETRY)
-        pose = message.pose.pose.values.copy()
-        if np.isfinite(pose).all() and pose[3:].any():
-            pose[3:] /= np.linalg.norm(pose[3:])
+        pose = unit_pose(message.pose.pose.values)
+        if pose is not None:
             poses[nanoseconds(message.header.stamp)] = pose
 
     _decoded(bag, key, add)

@@ -18,13 +18,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 from rosbags.typesys.store import Typestore
 
+from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.files.bags.bag_types import definition
 from state_sensor_ros.files.bags.state_frames import NOT_SUCH
-from state_sensor_ros.frame import NS_PER_S
+from state_sensor_ros.frame import Floats, NS_PER_S
 
 # Number of float64 in a message; its only field is ``values``.
 _FLAT: Final = {
@@ -66,3 +68,17 @@ def nanoseconds(time: Any) -> int:  # noqa: ANN401
     :param time: builtin_interfaces/Time or Duration.
     """
     return int(time.sec) * NS_PER_S + int(time.nanosec)
+
+
+def unit_pose(values: Floats) -> Floats | None:
+    """
+    Return a pose or a transform with a rotation of unit length.
+
+    :param values: (7,) float64, position xyz and orientation xyzw.
+    :returns: a copy; None if the position is not finite or the quaternion is not a rotation.
+    """
+    if not usable_poses(values[None, :3], values[None, 3:])[0]:
+        return None
+    pose = values.copy()
+    pose[3:] /= np.linalg.norm(pose[3:])
+    return pose

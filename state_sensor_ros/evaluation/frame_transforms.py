@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from state_sensor_ros.bodies import usable_poses
-from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
+from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.evaluation.truth import brackets
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rotations import (
@@ -49,11 +48,9 @@ class FrameTransforms:
         for data, is_static in messages:
             for each in decode_flat(data, TF_TYPE).transforms:
                 child = _plain(each.child_frame_id)
-                values = each.transform.values.copy()
-                [usable] = usable_poses(values[None, :3], values[None, 3:])
-                if not usable:
+                values = unit_pose(each.transform.values)
+                if values is None:
                     continue
-                values[3:] /= np.linalg.norm(values[3:])
                 self._parents[child] = _plain(each.header.frame_id)
                 if is_static:
                     self._static[child] = values

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.errors import counted, TrajectoryFormatError
 from state_sensor_ros.evaluation.detection_metrics import (
     ClassScores,
     collect_matches,
@@ -25,7 +25,7 @@ from state_sensor_ros.evaluation.detection_metrics import (
     score_classes,
 )
 from state_sensor_ros.evaluation.ego_errors import ate_rmse, rpe_rmse
-from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
+from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.judged_selection import Selection
 from state_sensor_ros.evaluation.judged_topics import TopicKey
@@ -94,6 +94,8 @@ class Judge:
         self._open_transforms = transforms
         self._transforms: FrameTransforms | None = None
 
+    # Numbers of a stack may be so large that their squares are infinite.
+    @np.errstate(all='ignore')
     def judge_objects(self, name: str, key: TopicKey, messages: Messages) -> TopicVerdict:
         """
         Judge a topic of objects.
@@ -141,6 +143,7 @@ class Judge:
             verdict.prediction = score_paths(verdict.frames, self._truth, shift_ns=shifts)
         return verdict
 
+    @np.errstate(all='ignore')
     def judge_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicVerdict:
         """
         Judge the odometry of the ego.
@@ -166,8 +169,8 @@ class Judge:
             if not self._selection.has_time(at_ns, last_ns):
                 continue
             placed = self._placed(message.header.frame_id, stamp_ns)
-            pose = message.pose.pose.values
-            if not np.isfinite(pose).all() or not pose[3:].any():
+            pose = unit_pose(message.pose.pose.values)
+            if pose is None:
                 verdict.n_unusable += 1
             elif placed is None:
                 verdict.n_without_transform += 1
@@ -201,8 +204,6 @@ class Judge:
         elif child != BASE_LINK:
             there = self._transformed(child, BASE_LINK, stamp_ns)
             offset = offset if there is None else there[1]
-        pose = pose.copy()
-        pose[3:] /= np.linalg.norm(pose[3:])
         return np.concatenate((turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
                                quaternion_product(turn, pose[3:])))
 
@@ -229,6 +230,10 @@ class Judge:
         if verdict.n_frames:
             return
         where = f'{name}: {verdict.topic}'
+        if verdict.n_unusable and verdict.n_unusable == verdict.n_without_truth:
+            raise TrajectoryFormatError(
+                where, f'{counted(verdict.n_unusable, "pose")} that are not finite or no rotation',
+                'at least one other pose')
         if verdict.n_without_transform:
             raise TrajectoryFormatError(
                 where, f'no transform from its frame to {self._global_frame}',

@@ -31,6 +31,7 @@ from stack_bags import (
     N_CARS,
     OUTPUTS,
     positions_of,
+    PREDICTED,
     TRACKING,
     write_bag,
 )
@@ -273,6 +274,43 @@ def test_unusable_poses_are_left_out(tmp_path, capsys, judge, stack, drive):
     assert car['recall'] == pytest.approx((N_CARS - 2) / N_CARS)
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     assert '160 poses that are not finite or no rotation, left out' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('length', [0.0, 1e-200, 0.5, 1e200, math.nan])
+def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, judge, drive, stack, length):
+    """As those of objects: a quaternion far from unit length is not a rotation."""
+    def spoilt(message, log_ns):
+        if next(count) % 2 == 0:
+            turn = message.pose.pose.orientation
+            turn.x, turn.y, turn.z, turn.w = 0.0, 0.0, 0.0, length
+    count = iter(range(80))
+    bag = changed(stack, tmp_path / 'bag', spoilt, (EGO,))
+    result = judge(bag)
+    assert (result['frames'], result['frames_without_truth']) == (40, 40)
+    assert result['ego']['rpe_rmse'] < 1e-9
+    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
+    assert capsys.readouterr().err == (f'warning: {bag}: {EGO}: 40 poses that are not finite or '
+                                       'no rotation, left out\n')
+    count = iter([0] * 80)
+    assert 'found 80 poses that are not finite or no rotation; expected' in judge(
+        changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)
+    # The same poses as the truth of another program.
+    truth = write_bag(tmp_path / 'truth', [*messages_of(bag), *messages_of(stack, (TRACKING,))])
+    assert judge(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.5
+
+
+def test_huge_positions_are_no_warning(tmp_path, capsys, drive, stack):
+    """Their squares are infinite."""
+    def far(message, log_ns):
+        if hasattr(message, 'pose'):
+            message.pose.pose.position.x = 1e300
+            return
+        for each in message.objects:
+            for path in each.kinematics.predicted_paths:
+                path.path[-1].position.x = 1e300
+    bag = changed(stack, tmp_path / 'bag', far, (EGO, PREDICTED))
+    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
+    assert capsys.readouterr().err == ''
 
 
 @pytest.mark.parametrize('number', [math.nan, math.inf, -1.0, 1e308])
