@@ -55,6 +55,9 @@ class EgoTrack:
         """
         Return origins and poses at some times, NaN if there is no truth.
 
+        A time that has no frame on one side continues the motion between the two frames on the
+        other side.
+
         :param stamps_ns: (K,) int64.
         :returns: (K, 3) and (K, 7) float64.
         """
@@ -62,6 +65,10 @@ class EgoTrack:
         found = np.full((len(stamps_ns), joined.shape[1]), np.nan)
         if len(self.stamps_ns):
             before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
+            alone = np.flatnonzero((before == after) & (self.stamps_ns[before] != stamps_ns))
+            if len(alone):
+                before[alone], after[alone], share[alone] = _last_steps(
+                    self.stamps_ns, before[alone], stamps_ns[alone])
             first, last = joined[before], joined[after]
             between = first + share[:, None] * (last - first)
             between[:, 6:] = slerp(first[:, 6:], last[:, 6:], share)
@@ -90,6 +97,26 @@ def brackets(stamps_ns: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats, Bool
     share = np.where(before < after,
                      (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
     return before, after, share, is_near
+
+
+def _last_steps(stamps_ns: Rows, nearest: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats]:
+    """
+    Return the stamps between which the motion up to some times was the last that is known.
+
+    :param stamps_ns: (T,) int64, ascending.
+    :param nearest: (K,) int64, row of the stamp beside each time.
+    :param wanted_ns: (K,) int64, times that lie between no two stamps.
+    :returns: rows before and after, both ``nearest`` if there is no interval of at most
+        MAX_GAP_NS; share of the way between them, below 0 or above 1.
+    """
+    are_later = wanted_ns > stamps_ns[nearest]
+    before = np.maximum(nearest - are_later, 0)
+    after = np.minimum(nearest + ~are_later, len(stamps_ns) - 1)
+    gap = stamps_ns[after] - stamps_ns[before]
+    has_step = (gap > 0) & (gap <= MAX_GAP_NS)
+    before, after = np.where(has_step, before, nearest), np.where(has_step, after, nearest)
+    share = np.where(has_step, (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
+    return before, after, share
 
 
 @dataclass(frozen=True, eq=False)

@@ -296,7 +296,7 @@ def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, judge, drive, 
         changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)
     # The same poses as the truth of another program.
     truth = write_bag(tmp_path / 'truth', [*messages_of(bag), *messages_of(stack, (TRACKING,))])
-    assert judge(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.5
+    assert judge(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.02
 
 
 def test_huge_positions_are_no_warning(tmp_path, capsys, drive, stack):

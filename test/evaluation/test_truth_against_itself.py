@@ -157,6 +157,27 @@ def test_stamps_between_those_of_the_truth(tmp_path, judge, stack):
     assert result['tracking']['hota'] == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.parametrize('has_ends', [False, True])
+def test_ego_beside_the_truth_moves_on(tmp_path, judge, drive, stack, has_ends):
+    """Up to 0.1 s beside its frames, before a gap of more than 1 s and after it too."""
+    frames = json.loads(drive.read_text())
+    kept = [*frames[:20], *frames[40:]] if has_ends else frames[1:-1]
+    truth = tmp_path / 'drive.json'
+    truth.write_text(json.dumps(kept))
+    result = judge(stack, '--topic', EGO, truth=truth)
+    assert (result['frames'], result['truth_frames']) == ((62, 60) if has_ends else (80, 78))
+    # 0.1 s is 2 m; what remains is due to acceleration.
+    assert result['ego']['ate_rmse'] < 0.01
+    assert result['ego']['rpe_rmse'] < 0.01
+
+
+def test_ego_of_a_truth_of_one_frame(tmp_path, judge, drive, stack):
+    """Its velocity is not known."""
+    truth = tmp_path / 'drive.json'
+    truth.write_text(json.dumps(json.loads(drive.read_text())[40:41]))
+    assert judge(stack, '--topic', EGO, truth=truth)['frames'] == 3
+
+
 def test_frames_without_truth_are_counted(tmp_path, judge, drive, stack):
     """Of 8 s of the stack, the truth has those from 2 s to 5 s."""
     frames = json.loads(drive.read_text())
