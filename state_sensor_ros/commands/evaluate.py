@@ -275,6 +275,9 @@ def _warn(stack: str, verdict: TopicVerdict) -> None:
     if verdict.n_without_transform:
         print_line(f'{where}: {counted(verdict.n_without_transform, "message")} without a '
                    'transform to the global frame, left out')
+    if verdict.unplaced_child:
+        print_line(f'{where}: no transform from base_link to {one_line(verdict.unplaced_child)}, '
+                   'which is judged as if it were base_link')
     if verdict.n_unusable:
         print_line(f'{where}: {counted(verdict.n_unusable, "pose")} that are not finite or no '
                    'rotation, left out')

@@ -56,9 +56,10 @@ class TopicVerdict:
 
     ``topic`` its name; ``n_frames`` messages judged; ``n_without_truth`` the others;
     ``n_without_transform`` those of them in a frame without a transform to the global frame;
-    ``n_unusable`` objects without a usable pose; ``classes``, ``tracking``, ``prediction`` and
-    ``ego`` (``ate_rmse``, ``rpe_rmse``, m) None if the topic has no such part;
-    ``ego_distances`` (T, 2) time, s, and error of each pose of the ego, m.
+    ``n_unusable`` objects, or messages of the ego, without a usable pose; ``classes``,
+    ``tracking``, ``prediction`` and ``ego`` (``ate_rmse``, ``rpe_rmse``, m) None if the topic has
+    no such part; ``ego_distances`` (T, 2) time, s, and error of each pose of the ego, m;
+    ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none.
     """
 
     topic: str
@@ -73,6 +74,7 @@ class TopicVerdict:
     prediction: dict[float, HorizonScores] | None = None
     ego: tuple[float, float] | None = None
     ego_distances: Floats | None = None
+    unplaced_child: str = ''
 
 
 class Judge:
@@ -178,7 +180,7 @@ class Judge:
                 last_ns = at_ns
                 times_ns.append(at_ns)
                 poses.append(self._base_link_pose(pose, placed, message.child_frame_id, stamp_ns,
-                                                  ego))
+                                                  ego, verdict))
                 continue
             verdict.n_without_truth += 1
         stack: Floats = np.array(poses).reshape(-1, 7)
@@ -195,17 +197,22 @@ class Judge:
         return verdict
 
     def _base_link_pose(self, pose: Floats, placed: tuple[Floats, Floats], child: str,
-                        stamp_ns: int, ego: EgoTrack) -> Floats:
-        """Return a pose of the child frame, moved to base_link, in the global frame."""
+                        stamp_ns: int, ego: EgoTrack, verdict: TopicVerdict) -> Floats:
+        """Return the pose of base_link in the global frame from that of the child frame."""
         turn, origin = placed
+        own_turn: Floats = np.array(IDENTITY_XYZW)
         offset: Floats = np.zeros(3)
         if child in ego.frames:
             offset = ego.offset
-        elif child != BASE_LINK:
+        elif child not in ('', BASE_LINK):
             there = self._transformed(child, BASE_LINK, stamp_ns)
-            offset = offset if there is None else there[1]
-        return np.concatenate((turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
-                               quaternion_product(turn, pose[3:])))
+            if there is None:
+                verdict.unplaced_child = child
+            else:
+                own_turn, offset = there
+        return np.concatenate((
+            turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
+            quaternion_product(turn, quaternion_product(pose[3:], own_turn))))
 
     def _ego_origin(self, at_ns: int) -> Floats:
         if self._truth.ego is None:

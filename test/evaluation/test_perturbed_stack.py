@@ -27,6 +27,8 @@ from stack_bags import (
     write_bag,
 )
 
+from state_sensor_ros.commands.command_line import main
+
 PERFECT = {'ap': 1.0, 'ate': 0.0, 'ase': 0.0, 'aoe': 0.0, 'ave': 0.0, 'recall': 1.0,
            'precision': 1.0, 'hota': 1.0, 'mota': 1.0, 'idf1': 1.0}
 
@@ -281,6 +283,43 @@ def test_ego_in_another_child_frame(tmp_path, judge, drive, stack):
     bag = write_bag(tmp_path / 'bag', [*transforms(), *odometries()])
     # The ego is nearly level.
     assert judge(bag)['ego']['ate_rmse'] < 0.05
+
+
+def test_ego_in_a_turned_child_frame(tmp_path, judge, stack):
+    """Odometry of a sensor that looks to the left: base_link is turned back to the right."""
+    half = math.sqrt(0.5)
+
+    def turned():
+        for _, type_name, log_ns, message in messages_of(stack, ('/tf',)):
+            [first] = message.transforms[:1]
+            first.header.frame_id, first.child_frame_id = 'base_link', 'camera'
+            first.transform.translation.x = first.transform.translation.y = 0.0
+            first.transform.translation.z = 0.0
+            first.transform.rotation.x = first.transform.rotation.y = 0.0
+            first.transform.rotation.z = first.transform.rotation.w = half
+            message.transforms = [first]
+            yield '/tf_static', type_name, log_ns, message
+            break
+        for topic, type_name, log_ns, message in messages_of(stack, (EGO,)):
+            message.child_frame_id = 'camera'
+            q = message.pose.pose.orientation
+            q.x, q.y, q.z, q.w = (half * (q.x + q.y), half * (q.y - q.x), half * (q.z + q.w),
+                                  half * (q.w - q.z))
+            yield topic, type_name, log_ns, message
+    ego = judge(write_bag(tmp_path / 'bag', turned()))['ego']
+    assert ego['ate_rmse'] < 1e-9
+    assert ego['rpe_rmse'] < 1e-9
+
+
+@pytest.mark.parametrize(('child', 'is_named'), [('gnss', True), ('', False)])
+def test_ego_in_an_unknown_child_frame(tmp_path, capsys, drive, stack, child, is_named):
+    def renamed(message, log_ns):
+        message.child_frame_id = child
+    bag = changed(stack, tmp_path / 'bag', renamed, (EGO,))
+    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
+    assert capsys.readouterr().err == is_named * (
+        f'warning: {bag}: {EGO}: no transform from base_link to {child}, which is judged as if it '
+        'were base_link\n')
 
 
 @pytest.mark.parametrize('topic', [DETECTION, DERIVED, VISION])
