@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
 from state_sensor_ros.classes import CLASS_NAMES
-from state_sensor_ros.commands.format_options import FormatsHelp
+from state_sensor_ros.commands.format_options import FormatsHelp, refuse_given
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, number
 from state_sensor_ros.commands.options import seconds as above_zero
@@ -204,7 +204,8 @@ def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdi
         for key in keys:
             bag.check_definition(key)
         if {type_name for _, type_name in keys} == {ODOMETRY}:
-            _refuse_of_objects(args, stack)
+            refuse_given(args, _OF_OBJECTS, f'is for topics of objects; of {stack} only the '
+                         'odometry of the ego is judged')
         truth = read_truth(args, settings)
         selection = _selection(args, truth)
         judge = Judge(truth, selection, at=args.at, global_frame=settings.global_frame,
@@ -221,15 +222,6 @@ def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdi
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
     return truth, verdicts
-
-
-def _refuse_of_objects(args: argparse.Namespace, stack: str) -> None:
-    """Refuse options of objects if only the odometry of the one STACK is judged."""
-    # None in a job of a batch: the other bags may have objects.
-    given: frozenset[str] | None = getattr(args, 'given', None)
-    for name in () if given is None else sorted(_OF_OBJECTS & given.union(parameter_names(args))):
-        raise UsageError(f'{option_of(name)} is for topics of objects; of {stack} only '
-                         'the odometry of the ego is judged')
 
 
 def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:

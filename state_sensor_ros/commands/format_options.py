@@ -249,6 +249,21 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
         raise UsageError(f'-p {name} is for a live stream')
 
 
+def refuse_given(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """
+    Refuse options that a run does not use; in a job of a batch another input may use them.
+
+    :param args: the parsed options.
+    :param names: names of options or parameters.
+    :param why: what follows the name of an option in the error.
+    :raises UsageError: naming the first that is given.
+    """
+    # None in a job of a batch.
+    given: frozenset[str] | None = getattr(args, 'given', None)
+    for name in () if given is None else sorted(given.union(parameter_names(args)) & {*names}):
+        raise UsageError(f'{option_of(name)} {why}')
+
+
 def open_input(args: argparse.Namespace, path: str, settings: Settings) -> RecordingReader:
     """
     Open a recording; refuse parameters that its simulator does not use.

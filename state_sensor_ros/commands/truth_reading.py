@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from state_sensor_ros.commands.format_options import refuse_of_others
+from state_sensor_ros.commands.format_options import refuse_given, refuse_of_others
 from state_sensor_ros.commands.parameter_options import given_parameters, parameter_names
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
@@ -44,6 +44,9 @@ from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import NAMES, Settings
 from state_sensor_ros.simulators.opening import format_of
 
+# Parameters by which the truth is made of frames.
+_OF_FRAMES = ('stamp_source', 'ego_tag', 'base_link_xyz', 'default_sizes')
+
 
 def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
     """
@@ -63,7 +66,11 @@ def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
                       and args.truth_topic in ('', key[0])]
             if not frames:
                 refuse_of_others(args, '')
+                refuse_given(args, _OF_FRAMES, f'is for a TRUTH of frames; {args.truth} is a bag '
+                             'of objects')
                 return _of_objects(args, bag, settings)
+            refuse_given(args, ('stamp_source',), f'is for a TRUTH without stamps; {args.truth} '
+                         'is a bag, which has its own')
             stamps_ns = _header_stamps(bag, frames[0])
     return _of_frames(args, settings, stamps_ns)
 

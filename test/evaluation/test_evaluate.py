@@ -237,6 +237,23 @@ def test_options_of_objects_are_refused_beside_odometry_alone(judge, stack, word
         judge(stack, '--topic', EGO, *words, code=2)
 
 
+@pytest.mark.parametrize('words', [
+    ['--stamp-source', 'utc'], ['--ego-tag', 'car'], ['--base-link-xyz', '1', '0', '0'],
+    ['--default-sizes', *['1'] * 21], ['-p', 'ego_tag:=car']], ids=lambda words: words[-1])
+def test_options_of_frames_are_refused_beside_a_truth_of_objects(judge, stack, words):
+    name = words[0] if words[0] != '-p' else '--ego-tag'
+    assert f'{name} is for a TRUTH of frames; {stack} is a bag of objects' in \
+        judge(stack, *words, truth=stack, code=2)
+
+
+def test_clock_is_refused_beside_a_bag(tmp_path, judge, drive, stack):
+    bag = tmp_path / 'bag'
+    assert main(['convert', str(drive), str(bag), '-q']) == 0
+    assert f'--stamp-source is for a TRUTH without stamps; {bag} is a bag' in \
+        judge(stack, '--stamp-source', 'utc', truth=bag, code=2)
+    assert judge(stack, '--ego-tag', 'car', truth=bag)['frames'] == 80
+
+
 def test_options_of_objects_may_be_beside_odometry_of_one_of_many(tmp_path, capsys, drive, stack):
     ego = write_bag(tmp_path / 'ego', messages_of(stack, (EGO,)))
     assert main(['evaluate', str(drive), str(stack), str(ego), '--classes', 'car', '-q']) == 0
