@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 import json
+import os
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
@@ -179,6 +180,10 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
         return
     if 'force' in given and not (args.parquet or args.html):
         raise UsageError('--force is for --parquet OUT or --html OUT')
+    taken = {os.path.realpath(args.truth): 'TRUTH', os.path.realpath(args.stack[0]): 'STACK'}
+    for name, out in (('--parquet', args.parquet), ('--html', args.html)):
+        if out and taken.setdefault(os.path.realpath(out), name) != name:
+            raise UsageError(f'{name} {out} is the file of {taken[os.path.realpath(out)]}')
     truth = format_of(args.truth)
     for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
         if option in given.union(parameter_names(args)) and name not in truth.reads:

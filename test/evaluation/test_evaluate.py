@@ -112,6 +112,17 @@ def test_wrong_options_are_refused(capsys, drive, stack, words):
     assert capsys.readouterr().err.count('\n') == 1
 
 
+@pytest.mark.parametrize(('words', 'error'), [
+    (['--parquet', 'out', '--html', './out', '--force'], '--html ./out is the file of --parquet'),
+    (['--parquet', 'drive.json', '--force'], '--parquet drive.json is the file of TRUTH'),
+    (['--html', 'stack', '--force'], '--html stack is the file of STACK')])
+def test_outputs_are_files_of_their_own(capsys, monkeypatch, drive, stack, words, error):
+    monkeypatch.chdir(drive.parent)
+    assert main(['evaluate', str(drive), str(stack), *words]) == 2
+    assert error in capsys.readouterr().err
+    assert not (drive.parent / 'out').exists()
+
+
 def test_parquet_has_a_row_for_each_match(tmp_path, drive, stack):
     pq = pytest.importorskip('pyarrow.parquet')
     bag = changed(stack, tmp_path / 'bag', lambda message, log_ns: [
