@@ -115,8 +115,9 @@ class FileSource:
         return self._request is _Request.PAUSE
 
     def pause(self) -> None:
-        """Stop before the next frame."""
+        """Stop before the next frame; steps that are left are not taken."""
         with self._changed:
+            self._n_steps = 0
             self._demand(_Request.PAUSE)
 
     def resume(self) -> None:

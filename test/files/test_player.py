@@ -204,6 +204,21 @@ def test_source_pauses_steps_and_resumes(trajectory):
     assert player.seen == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+def test_pause_ends_a_step_of_many_frames(trajectory):
+    source, player = paused(trajectory(at(1.0, 2.0, 3.0)), loop=True)
+    source.step(2 ** 64 - 1)
+    player.awaited(10)
+    source.pause()
+    source.restart()
+    assert awaited(lambda: source.position == 0.0 and player.seen[-1] == 1.0)
+    # At most one of the steps was under way, and the first frame follows it.
+    n_seen = len(player.seen)
+    threading.Event().wait(0.05)
+    assert len(player.seen) <= n_seen + 1
+    source.close()
+    assert player.ended()
+
+
 def test_source_pauses_while_playing(trajectory):
     source = file_source(trajectory(at(*range(1, 2000))), rate=1000.0)
     player = Player(source)
