@@ -208,9 +208,13 @@ def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdi
         keys = chosen_topics(stack, bag.with_messages(), args.topic)
         for key in keys:
             bag.check_definition(key)
-        if {type_name for _, type_name in keys} == {ODOMETRY}:
+        types = {type_name for _, type_name in keys}
+        if types == {ODOMETRY}:
             refuse_given(args, _OF_OBJECTS, f'is for topics of objects; of {stack} only the '
                          'odometry of the ego is judged')
+        if ODOMETRY not in types:
+            refuse_given(args, ('base_link_xyz',), f'is for the odometry of the ego; of {stack} '
+                         'only objects are judged')
         truth = read_truth(args, settings)
         selection = _selection(args, truth)
         judge = Judge(truth, selection, at=args.at, global_frame=settings.global_frame,

@@ -265,6 +265,11 @@ def test_clock_is_refused_beside_a_bag(tmp_path, judge, drive, stack):
     assert judge(stack, '--ego-tag', 'car', truth=bag)['frames'] == 80
 
 
+def test_base_link_is_refused_beside_objects_alone(judge, stack):
+    assert '--base-link-xyz is for the odometry of the ego' in judge(
+        stack, '--topic', TRACKING, '--base-link-xyz', '1', '0', '0', code=2)
+
+
 def test_options_of_objects_may_be_beside_odometry_of_one_of_many(tmp_path, capsys, drive, stack):
     ego = write_bag(tmp_path / 'ego', messages_of(stack, (EGO,)))
     assert main(['evaluate', str(drive), str(stack), str(ego), '--classes', 'car', '-q']) == 0
