@@ -33,21 +33,15 @@ from state_sensor_ros.simulators.sumo.road_network import (
     read_network,
     RoadNetwork,
 )
+from state_sensor_ros.simulators.sumo.step_scanner import StepScanner
 from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, StepFrames
 from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, usual_size
 
 SUFFIXES = '.xml', '.xml.gz'
-_BEGIN = re.compile(rb'<timestep[\s/>]')
-# An empty step is one tag. Its only attribute is a number, so no quoted `>` is expected.
-_STEP = re.compile(rb'<timestep\b[^>]*/>|<timestep\b.*?</timestep\s*>', re.DOTALL)
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
-_END = re.compile(rb'</fcd-export\s*>|<fcd-export\b[^>]*/>')
 # The root element is searched here; before it is a comment with SUMO's configuration.
 _HEAD_BYTES = 65536
-_BLOCK_BYTES = 262144
-# Longest step; one of a hundred thousand vehicles takes 30 MB.
-_MAX_STEP_BYTES = 67108864
 
 
 class FcdRecording(FrameFile):
@@ -91,34 +85,17 @@ class FcdRecording(FrameFile):
     def _steps(self, content: BinaryIO,
                compressed: DecompressedFile | None) -> Iterator[bytes | TruncatedError]:
         """Yield the text of each step, then an error if the end is missing."""
-        text, is_over, n_frames = b'', False, 0
-        while True:
-            position = 0
-            for match in _STEP.finditer(text):
-                n_frames += 1
-                yield match[0]
-                position = match.end()
-            text = text[position:]
-            is_over = is_over or bool(_END.search(text))
-            if not _BEGIN.search(text):
-                # No step has begun, but a tag may be cut.
-                text = text[-len('</fcd-export >'):]
-            if len(text) > _MAX_STEP_BYTES:
-                raise TrajectoryFormatError(
-                    f'{self.name}: step {n_frames + 1}', f'more than {_MAX_STEP_BYTES} bytes',
-                    f'at most {_MAX_STEP_BYTES}')
-            block = content.read(_BLOCK_BYTES)
-            if not block:
-                break
-            text += block
+        scanner = StepScanner(content, self.name)
+        yield from scanner.steps()
         fault = compressed.fault if compressed is not None else ''
         if fault and compressed is not None and not compressed.is_cut:
             raise TrajectoryFormatError(self.name, fault, 'undamaged compressed data')
-        if not is_over:
-            lost = 'a step that is not complete' if _BEGIN.search(text) else 'nothing but the end'
+        if not scanner.is_over:
+            lost = 'a step that is not complete' if scanner.is_in_step \
+                else 'nothing but the end'
             error = TruncatedError(self.name, 'the end of the file', '</fcd-export>',
-                                   n_frames=n_frames, end=0, lost=lost)
-            if not n_frames:
+                                   n_frames=scanner.n_steps, end=0, lost=lost)
+            if not scanner.n_steps:
                 raise error
             yield error
 
