@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 import math
 from xml.parsers import expat
 
@@ -80,6 +81,9 @@ class _Step:
 
     def _add(self, tag: str, attributes: dict[str, str]) -> None:
         name = attributes.get('id', '')
+        if not name:
+            self.faults.append(Fault(LEFT_OUT, DecodeError(tag, 'no id', 'one')))
+            return
         if name in self.names:
             self.faults.append(Fault(DUPLICATE, DecodeError(
                 f'{tag} {name}', 'a second one of this id', 'one')))
@@ -108,14 +112,15 @@ def _number(attributes: dict[str, str], key: str, default: float | None) -> floa
     """
     Return a number of an element.
 
-    :raises ValueError: if it is missing without a default, or is not a number.
+    :raises ValueError: if it is not a number, or if it has no default and is missing or not finite.
     """
     text = attributes.get(key)
     if text is None:
         if default is None:
             raise ValueError(f'no {key}')
         return default
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f'{key} {text!r}') from None
+    with suppress(ValueError):
+        number = float(text)
+        if default is not None or math.isfinite(number):
+            return number
+    raise ValueError(f'{key} {text!r}')

@@ -42,6 +42,8 @@ SUFFIXES = '.xml', '.xml.gz'
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
 # The root element is searched here; before it is a comment with SUMO's configuration.
 _HEAD_BYTES = 65536
+# This option has x and y in degrees; the values are those that SUMO takes as true.
+_IN_DEGREES = re.compile(rb'<fcd-output\.geo value="(?:1|yes|true|on|x|t)"', re.IGNORECASE)
 
 
 class FcdRecording(FrameFile):
@@ -114,10 +116,14 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
     """
     own = options.settings.of(SumoParameters)
     recording = FcdRecording(Path(path), own.net, own.ego)
-    if not is_fcd(Path(path)):
-        recording.close()
-        raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning', 'FCD output of SUMO')
-    return recording
+    head = _head_of(Path(path))
+    if _ROOT.search(head) and not _IN_DEGREES.search(head):
+        return recording
+    recording.close()
+    if _IN_DEGREES.search(head):
+        raise TrajectoryFormatError(path, 'positions in degrees (--fcd-output.geo)',
+                                    'metres, as SUMO writes without this option')
+    raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning', 'FCD output of SUMO')
 
 
 def is_fcd(path: Path) -> bool:
@@ -127,9 +133,13 @@ def is_fcd(path: Path) -> bool:
     :param path: an existing file.
     :raises OSError: if it cannot be read.
     """
+    return bool(_ROOT.search(_head_of(path)))
+
+
+def _head_of(path: Path) -> bytes:
     with path.open('rb') as file:
         content, _ = decompressed(file)
-        return bool(_ROOT.search(content.read(_HEAD_BYTES)))
+        return content.read(_HEAD_BYTES)
 
 
 def _types_beside(path: Path) -> Iterator[tuple[str, ActorType]]:

@@ -81,3 +81,36 @@ def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
     assert main(['convert', '--to', 'mcap', '.', 'out', '--quiet']) == 0
     assert sorted(path.name for path in Path('out').iterdir() if path.is_dir()) \
         == ['fcd', 'zipped']
+
+
+@pytest.mark.parametrize('value', ['true', '1', 'T', 'on'])
+def test_fcd_recording_in_degrees_is_refused(value, capsys):
+    head = f'<!-- <output>\n <fcd-output.geo value="{value}"/>\n</output> -->\n'
+    Path('geo.xml').write_text(head + FCD)
+    assert main(['convert', 'geo.xml', 'bag']) == 1
+    assert capsys.readouterr().err == ('error: geo.xml: found positions in degrees '
+                                       '(--fcd-output.geo); expected metres, as SUMO writes '
+                                       'without this option\n')
+    assert not Path('bag').exists()
+
+
+def test_fcd_recording_in_metres_is_read(capsys):
+    Path('plain.xml').write_text('<!-- <fcd-output.geo value="false"/> -->' + FCD)
+    assert main(['convert', 'plain.xml', 'bag', '--quiet']) == 0
+
+
+@pytest.mark.parametrize(('vehicle', 'words'), [
+    ('<vehicle x="1" y="2" angle="90" speed="20"/>', 'vehicle: found no id; expected one'),
+    ('<person id="" x="1" y="2" angle="90" speed="2"/>', 'person: found no id; expected one'),
+    ('<vehicle id="c" x="nan" y="2" angle="90"/>', "vehicle c: found x 'nan'; expected numbers"),
+    ('<vehicle id="c" x="1" y="-inf" angle="90"/>',
+     "vehicle c: found y '-inf'; expected numbers"),
+    ('<vehicle id="c" x="1" y="2"/>', 'vehicle c: found no angle; expected numbers')])
+def test_fcd_recording_names_the_actors_that_it_leaves_out(vehicle, words):
+    Path('some.xml').write_text(FCD.replace('</timestep>', f'{vehicle}</timestep>'))
+    with sensor.open_recording('some.xml') as recording:
+        [frame] = recording
+        assert frame.names == ('a', 'b')
+        assert frame.ego is None
+        [fault] = recording.faults
+    assert words in str(fault.error)
