@@ -112,7 +112,7 @@ def _number(attributes: dict[str, str], key: str, default: float | None) -> floa
     """
     Return a number of an element.
 
-    :raises ValueError: if it is not a number, or if it has no default and is missing or not finite.
+    :raises ValueError: if it is not a number, or has no default and is missing or not finite.
     """
     text = attributes.get(key)
     if text is None:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+import math
 from pathlib import Path
 import re
 from typing import BinaryIO
@@ -151,14 +152,22 @@ def _types_beside(path: Path) -> Iterator[tuple[str, ActorType]]:
                     if element.tag == 'vType':
                         yield element.get('id', ''), _type(element)
                     element.clear()
-            except (ElementTree.ParseError, OSError, ValueError) as error:
+            except (ElementTree.ParseError, LookupError, OSError, ValueError) as error:
+                # An encoding that Python does not have is a LookupError.
                 raise TrajectoryFormatError(str(file), str(error),
                                             'types of vehicles') from error
 
 
 def _type(element: ElementTree.Element) -> ActorType:
+    """
+    Return the type that an element declares.
+
+    :raises ValueError: if a size is not a positive number.
+    """
     vclass = element.get('vClass', PASSENGER)
-    length, width, height = usual_size(vclass)
-    return ActorType(vclass, (float(element.get('length', length)),
-                              float(element.get('width', width)),
-                              float(element.get('height', height))))
+    length, width, height = (
+        float(element.get(name, usual)) for name, usual in zip(
+            ('length', 'width', 'height'), usual_size(vclass), strict=True))
+    if not all(0.0 < size < math.inf for size in (length, width, height)):
+        raise ValueError(f'a size of {length:g} x {width:g} x {height:g} m')
+    return ActorType(vclass, (length, width, height))

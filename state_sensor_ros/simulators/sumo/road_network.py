@@ -77,22 +77,18 @@ def read_network(path: str | Path) -> RoadNetwork:
     with importing('a network of SUMO'):
         import sumolib.net
     try:
-        is_left_hand = _is_left_hand(path)
+        sign = 1 if _is_left_hand(path) else -1
         net = sumolib.net.readNet(str(path), withPrograms=True, withInternal=True)
-    except OSError as error:
-        raise ConfigError('network', f'{path} ({reason_of(error)})',
-                          'a network of SUMO') from error
-    except Exception as error:  # sumolib raises what its parsers and floats raise
-        raise ConfigError('network', str(path), f'a network of SUMO ({error})') from error
-    edges = list(net.getEdges())
-    lanes = [lane for edge in edges for lane in edge.getLanes()]
-    numbers = {lane.getID(): i for i, lane in enumerate(lanes)}
-    sign = 1 if is_left_hand else -1
-    ids = {lane.getID(): (i, sign * (edge.getLaneNumber() - lane.getIndex()))
-           for i, edge in enumerate(edges) for lane in edge.getLanes()}
-    return RoadNetwork({i: edge.getID() for i, edge in enumerate(edges)}, ids,
-                       tuple(_stop_lines(net, numbers)),
-                       tuple(_lines(edges)))
+        edges = list(net.getEdges())
+        lanes = [lane for edge in edges for lane in edge.getLanes()]
+        numbers = {lane.getID(): i for i, lane in enumerate(lanes)}
+        ids = {lane.getID(): (i, sign * (edge.getLaneNumber() - lane.getIndex()))
+               for i, edge in enumerate(edges) for lane in edge.getLanes()}
+        return RoadNetwork({i: edge.getID() for i, edge in enumerate(edges)}, ids,
+                           tuple(_stop_lines(net, numbers)), tuple(_lines(edges)))
+    except Exception as error:  # sumolib raises what its parsers, numbers and tables raise
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError('network', f'{path} ({reason})', 'a network of SUMO') from error
 
 
 def read_lanes(path: str) -> Sequence[MapLine]:
@@ -106,13 +102,18 @@ def read_lanes(path: str) -> Sequence[MapLine]:
 
 
 def _is_left_hand(path: str | Path) -> bool:
-    """Return whether the network has left-hand traffic, from its first element."""
+    """
+    Return whether the network has left-hand traffic, from its first element.
+
+    :raises ValueError: if this element is not that of a network.
+    """
     with Path(path).open('rb') as file:
         is_compressed = file.read(2) == _GZIP_MAGIC
     with (gzip.open if is_compressed else open)(path, 'rb') as file:
-        for _, element in ElementTree.iterparse(file, events=('start',)):
-            return element.get('lefthand', 'false') in ('true', '1')
-    return False
+        _, root = next(iter(ElementTree.iterparse(file, events=('start',))))
+    if root.tag != 'net':
+        raise ValueError(f'an element <{root.tag}>')
+    return root.get('lefthand', 'false') in ('true', '1')
 
 
 def _lines(edges: Sequence[sumolib.net.edge.Edge]) -> Iterator[MapLine]:

@@ -1,0 +1,81 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Networks and types of vehicles beside FCD output, damaged or in another encoding."""
+
+from pathlib import Path
+
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+pytest.importorskip('sumolib')
+
+SHAPE = 'shape="0.00,-1.60 100.00,-1.60"'
+NET = ('<?xml version="1.0" encoding="UTF-8"?>\n<net version="1.20">\n'
+       '<location netOffset="0.00,0.00" convBoundary="0.00,0.00,100.00,0.00" '
+       'origBoundary="0,0,0,0" projParameter="!"/>\n'
+       '<edge id="e" from="A" to="B" priority="-1">'
+       f'<lane id="e_0" index="0" speed="13.89" length="100.00" {SHAPE}/></edge>\n'
+       '<junction id="A" type="dead_end" x="0.00" y="0.00" incLanes="" intLanes="" '
+       'shape="0.00,0.00 0.00,-3.20"/>\n'
+       '<junction id="B" type="dead_end" x="100.00" y="0.00" incLanes="e_0" intLanes="" '
+       'shape="100.00,-3.20 100.00,0.00"/>\n'
+       '<tlLogic id="B" type="static" programID="0" offset="0"><phase duration="3" state="G"/>'
+       '</tlLogic><connection from="e" to="e" fromLane="0" toLane="0" tl="B" linkIndex="0" '
+       'dir="s" state="O"/>\n</net>')
+FCD = ('<fcd-export><timestep time="0"><vehicle id="a" x="50" y="-1.6" angle="90" speed="20" '
+       'type="car" lane="e_0" pos="50"/></timestep></fcd-export>')
+
+
+@pytest.fixture(autouse=True)
+def _fcd(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path('fcd.xml').write_text(FCD)
+
+
+@pytest.mark.parametrize('encoding', ['UTF-8', 'UTF-16', 'ISO-8859-1'])
+def test_network_with_one_edge(encoding):
+    Path('a.net.xml').write_bytes(NET.replace('UTF-8', encoding).encode(encoding))
+    with sensor.open_recording('fcd.xml') as recording:
+        [frame] = recording
+    assert frame.lanes.ids.tolist() == [[0, 0, -1]]
+    assert dict(frame.lanes.road_names) == {0: 'e'}
+    assert [line.points_xyz.tolist() for line in frame.map_lines] == [
+        [[0.0, -1.6, 0.0], [100.0, -1.6, 0.0]]]
+
+
+@pytest.mark.parametrize(('old', 'new'), [
+    (NET[300:], ''), (NET, ''), ('UTF-8', 'none'), (SHAPE, ''),
+    (SHAPE, 'shape="0.00,-1.60"'), (SHAPE, 'shape="a,b"'), ('to="e"', 'to="q"'),
+    ('tl="B" linkIndex="0"', 'tl="B" linkIndex="x"'), ('<net version="1.20">\n', '<a><net>'),
+    ('speed="13.89"', 'width="w" speed="13.89"')])
+def test_network_that_is_damaged_is_one_line(old, new, capsys):
+    Path('a.net.xml').write_text(NET.replace(old, new))
+    for words in (['inspect', 'fcd.xml'], ['convert', 'fcd.xml', 'bag'],
+                  ['convert', 'fcd.xml', 'bag', '-p', 'sumo.net:=a.net.xml']):
+        assert main(words) == 1
+        error = capsys.readouterr().err.strip()
+        assert error.startswith('error: network: found a.net.xml (')
+        assert error.endswith('); expected a network of SUMO')
+        assert '\n' not in error
+    assert not Path('bag').exists()
+
+
+@pytest.mark.parametrize('types', [
+    '<routes><vTy', '<?xml version="1.0" encoding="none"?><routes/>',
+    *(f'<routes><vType id="car" length="{length}"/></routes>'
+      for length in ('long', '-5', '0', 'nan', 'inf'))])
+def test_types_of_vehicles_that_are_damaged_are_one_line(types, capsys):
+    Path('a.rou.xml').write_text(types)
+    assert main(['convert', 'fcd.xml', 'bag']) == 1
+    error = capsys.readouterr().err.strip()
+    assert error.startswith('error: a.rou.xml: found ')
+    assert error.endswith('; expected types of vehicles')
+    assert not Path('bag').exists()
