@@ -63,21 +63,26 @@ def _by_name(path: str, command: str) -> Format | None:
     if path.endswith('/'):
         return None
     found = format_of_name(path)
-    if found is not None and found.command == command and (
-            found.is_written or found.command != CONVERT):
-        return found
     if found is not None:
-        raise UsageError(f'OUT {path}: `state_sensor {found.command}` makes {found.noun}'
-                         if found.command != command else
-                         f'OUT {path}: {found.noun} can be read, but not written')
+        if not _is_made(found):
+            raise UsageError(f'OUT {path}: {found.noun} can be read, but not written')
+        if found.command != command:
+            raise UsageError(f'OUT {path}: `state_sensor {found.command}` makes {found.noun}')
+        return found
     suffix = suffix_of(path)
     if not suffix and command == CONVERT:
         return None
-    known = [suffix for each in formats() if each.command == command for suffix in each.suffixes]
+    known = [suffix for each in formats() if each.command == command and _is_made(each)
+             for suffix in each.suffixes]
     if not suffix:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
     [nearest] = get_close_matches(suffix, known, 1, 0.0)
     raise UsageError(f'OUT {path}: {suffix} is the suffix of no format; the nearest is {nearest}')
+
+
+def _is_made(format_: Format) -> bool:
+    """Return whether a command writes a format."""
+    return format_.is_written or format_.command != CONVERT
 
 
 def suffix_of(path: str) -> str:

@@ -242,7 +242,8 @@ def test_render_into_a_missing_folder_fails_in_one_line(tmp_path, capsys):
 
 @pytest.mark.parametrize(('name', 'text'), [
     ('out.tiff', '.tiff is the suffix of no format'), ('out', 'no suffix; expected one of .'),
-    ('out.json', '`state_sensor convert` makes a trajectory')])
+    ('out.json', '`state_sensor convert` makes a trajectory'),
+    ('out.xml', "SUMO's FCD output can be read, but not written")])
 def test_render_refuses_a_name_that_is_no_picture(name, text, capsys):
     assert main(['render', str(SAMPLE), name]) == 2
     error = capsys.readouterr().err

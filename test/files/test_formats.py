@@ -258,6 +258,8 @@ def test_picture_is_drawn_of_what_is_selected(row, drive, capsys):
     (WRITTEN[0], 'drive.parqet', '.parqet is the suffix of no format; the nearest is .parquet'),
     (WRITTEN[0], 'drive.jsn.gz', '.jsn.gz is the suffix of no format; the nearest is .json.gz'),
     (WRITTEN[0], 'drive.xlsx', '.xlsx is the suffix of no format; the nearest is .'),
+    (WRITTEN[0], 'drive.xmm.gz', '.xmm.gz is the suffix of no format; the nearest is .csv.gz'),
+    (WRITTEN[0], 'drive.xml', "SUMO's FCD output can be read, but not written"),
     (WRITTEN[0], 'drive.png', '`state_sensor render` makes a picture')])
 @pytest.mark.parametrize('command', ['convert', 'record', 'synth'])
 def test_name_with_another_suffix_is_refused(tmp_path, capsys, command, row, name, text):
