@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Iterator, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 import math
 import threading
@@ -63,16 +63,19 @@ class SimulatorNames(Container[str]):
         return iter(simulator_names())
 
 
-def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
+def add_source_argument(parser: argparse.ArgumentParser, what: str,
+                        names: Iterable[str] = ()) -> None:
     """
     Add the option that selects a simulator.
 
     :param parser: parser of a sub-command.
     :param what: help text.
+    :param names: simulators to name in the help; empty for all.
     """
     parser.add_argument('--source', '--protocol', dest='source', choices=SimulatorNames(),
                         default=DEFAULTS.source, metavar='NAME',
-                        help=f'{what}: %(choices)s (default: {DEFAULTS.source})')
+                        help=f'{what}: {", ".join(names) or "%(choices)s"} '
+                        f'(default: {DEFAULTS.source})')
 
 
 def add_live_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
 from state_sensor_ros.commands.format_options import read_options_of
@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('file', metavar='FILE', nargs='?',
                         help='trajectory (- for standard input), bag or other recording, '
                         'but no table (default: synthetic traffic)')
-    add_source_argument(parser, 'simulator to stand in for')
+    stand_ins = {name: simulator for name, simulator in simulators().items()
+                 if simulator.has_stand_in}
+    add_source_argument(parser, 'simulator to stand in for', stand_ins)
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
                         help='port of its frames, 0 picks a free one (default: that of the '
                         'simulator)')
@@ -67,11 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     traffic = StandInOptions(parser, 'synthetic traffic', without_file)
     add_traffic_arguments(traffic.add)
     groups = [traffic]
-    for name, simulator in simulators().items():
-        if simulator.has_stand_in:
-            groups.append(StandInOptions(parser, f'--source {name}', _of_simulator(name)))
-            simulator.add_stand_in_options(groups[-1])
-    parser.set_defaults(complete=lambda args: _complete(args, groups, parser.error))
+    for name, simulator in stand_ins.items():
+        groups.append(StandInOptions(parser, f'--source {name}', _of_simulator(name)))
+        simulator.add_stand_in_options(groups[-1])
+    parser.set_defaults(complete=lambda args: _complete(args, stand_ins, groups, parser.error))
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -98,11 +99,12 @@ def _of_simulator(name: str) -> Objection:
         f'found --source {args.source}; expected {name}'
 
 
-def _complete(args: argparse.Namespace, groups: Sequence[StandInOptions],
-              refuse: Callable[[str], NoReturn]) -> None:
+def _complete(args: argparse.Namespace, stand_ins: Collection[str],
+              groups: Sequence[StandInOptions], refuse: Callable[[str], NoReturn]) -> None:
     """Set the options that are not given; refuse those without effect."""
-    if not find_simulator(args.source).has_stand_in:
-        refuse(f'--source: found {args.source}; expected a simulator that has a stand-in')
+    if find_simulator(args.source).name not in stand_ins:
+        refuse(f'--source: found {args.source}; expected a simulator that has a stand-in: '
+               f'{", ".join(stand_ins)}')
     for group in groups:
         for objection, names in group.complete(args).items():
             refuse(f'{", ".join(names)}: {objection}')

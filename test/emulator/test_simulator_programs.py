@@ -289,6 +289,14 @@ def test_simulate_names_options_that_do_not_go_together(finish, options, named):
     assert errors.count('\n') == 1
 
 
+def test_simulate_names_the_simulators_that_have_a_stand_in(finish):
+    _, output, _ = finish('simulate', '--help')
+    assert 'stand in for: monodrive, carla (default: monodrive)' in ' '.join(output.split())
+    code, output, errors = finish('simulate', '--source', 'osi')
+    assert (code, output) == (2, '')
+    assert 'found osi; expected a simulator that has a stand-in: monodrive, carla (' in errors
+
+
 @pytest.mark.parametrize('words', [('simulate', 'IN'), ('replay', 'IN')])
 def test_a_table_is_no_recording_to_send(finish, tmp_path, words):
     for name in ('drive.parquet', 'drive.csv'):
