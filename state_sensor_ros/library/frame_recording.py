@@ -20,6 +20,7 @@ from typing import overload
 import numpy as np
 
 from state_sensor_ros.errors import (
+    ConfigError,
     counted,
     MissingFileError,
     StateError,
@@ -45,7 +46,7 @@ from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, Record
 from state_sensor_ros.library.lane_changes import LaneChange
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, parse_settings
+from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
@@ -143,8 +144,7 @@ class Recording:
         number = self._n_loops
         self.faults.clear()
         self.n_bytes = 0
-        if self._is_closed:
-            raise StateError(self.name, 'a closed recording', 'an open one')
+        self._check_open()
         for recorded in self._recording.frames():
             self.index, self.place = recorded.index, recorded.place
             self.position, self.payload = recorded.position, recorded.packet.payload
@@ -188,11 +188,16 @@ class Recording:
         """
         Return the frame that is nearest to a time.
 
-        :param game_time: s.
+        :param game_time: s; beyond the recording, its earliest or latest frame is the nearest.
         :raises StateError: if no frame has a time.
+        :raises ConfigError: if it is NaN.
         """
-        distances = np.abs(self._times() - game_time)
-        return self._frame(int(np.nanargmin(distances)))
+        if math.isnan(game_time):
+            raise ConfigError('game_time', 'NaN', 'a time')
+        times = self._times()
+        # Infinity is as far from all of them.
+        nearest = np.clip(game_time, np.nanmin(times), np.nanmax(times))
+        return self._frame(int(np.nanargmin(np.abs(times - nearest))))
 
     @property
     def start(self) -> float:
@@ -242,18 +247,25 @@ class Recording:
         """
         Return a part of the recording, itself a recording, to be closed like this one.
 
-        :param tags: tags, of which a selected actor has at least one; none for all actors.
-        :param names: raw names of the selected actors; none for all actors.
+        :param tags: tags, of which a selected actor has at least one, or a single tag; none for
+            all actors.
+        :param names: raw names of the selected actors, or a single name; none for all actors.
         :param start: begin of the part, s after the first frame.
         :param end: end of the part, s after the first frame.
         :param rate: largest number of frames per second; None for all.
-        :raises StateError: if it is standard input, which can be read once.
+        :raises StateError: if it is closed, or standard input, which can be read once.
+        :raises ConfigError: if a number is out of its range.
         """
-        reopen = self._reopened
-        chosen = RecordingSelection(tuple(tags), (), tuple(names), start, end, rate)
+        for name, value in (('start', start), ('end', end)):
+            if math.isnan(value):
+                raise ConfigError(name, 'NaN', 'a time')
+        if rate is not None and not 0.0 < rate < math.inf:
+            raise ConfigError('rate', str(rate), 'a finite number above 0')
+        chosen = RecordingSelection(_texts(tags), (), _texts(names), start, end, rate)
+        self._check_open()
 
         def reopen_part() -> RecordingReader:
-            return SelectedRecording(reopen(), chosen)
+            return SelectedRecording(self._reopened(), chosen)
 
         return Recording(reopen_part(), is_timed=self._is_timed, reopen=reopen_part)
 
@@ -296,13 +308,15 @@ class Recording:
             f'perception.{name}': value for name, value in given.items()}))
         return (perceiver.perceived(frame) for frame in self)
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StateError(self.name, 'a closed recording', 'an open one')
+
     def _reopened(self) -> RecordingReader:
-        """Open the same recording with the same selection."""
+        """Open the same recording with the same selection; its parts outlive this one."""
         if self._reopen is None:
             raise StateError(self.name, 'a second use of what can be read once',
                              'a file: write the stream to one first')
-        if self._is_closed and self._index is None:
-            raise StateError(self.name, 'a closed recording', 'an open one')
         recording = self._reopen()
         return recording if self._selection.has_all \
             else SelectedRecording(recording, self._selection)
@@ -318,6 +332,7 @@ class Recording:
 
     def _read_apart(self) -> Iterator[tuple[RecordedFrame, int, Frame]]:
         """Yield each payload, the number of the frame in it and the frame, apart from any loop."""
+        self._check_open()
         faults = FaultList()
         with closing(self._reopened()) as recording:
             recording.decoder.needs = INDEX_NEEDS
@@ -336,8 +351,7 @@ class Recording:
 
     def _frame(self, i: int) -> Frame:
         """Return the frame number ``i``, decoded as in a loop; the loop goes on."""
-        if self._is_closed:
-            raise StateError(self.name, 'a closed recording', 'an open one')
+        self._check_open()
         number, part, bookmark, game_time = self._indexed().place(i)
         if self._reader is None:
             self._reader = self._reopened()
@@ -382,6 +396,11 @@ class Recording:
         self.close()
 
 
+def _texts(given: Iterable[str]) -> tuple[str, ...]:
+    """Return texts as a tuple; a single text is not taken as its characters."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                    obb_extents: str = DEFAULTS.obb_extents,
                    road_s_unit: str = DEFAULTS.road_s_unit,
@@ -413,11 +432,14 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :returns: a context manager to iterate over, any number of times.
     :raises MissingFileError: if it does not exist; also a FileNotFoundError.
     :raises TrajectoryFormatError: if it cannot be read, or has no known format.
-    :raises ConfigError: if a parameter is out of its range.
+    :raises ConfigError: if a parameter is out of its range, or is not one of a simulator.
     """
     units = {'obb_extents': obb_extents, 'road_s_unit': road_s_unit}
+    for unused in sorted({*NAMES}.difference(units).intersection(parameters)):
+        raise ConfigError(unused, 'a parameter that reading a recording does not use',
+                          'parameters of its simulator')
     # Most recordings need the default simulator only.
-    settings = checked_settings({**parameters, **units}, with_added=True) if parameters \
+    settings = checked_settings({**units, **parameters}, with_added=True) if parameters \
         else parse_settings(units)
     options = ReadOptions(settings, topic, max_bag_bytes)
     name = os.fspath(path)

@@ -16,6 +16,7 @@ import os
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import (
+    ConfigError,
     importing,
     MissingFileError,
     reason_of,
@@ -55,7 +56,7 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
     42
 
     :param source: path of a recording of any format, or of a table in a Parquet file; or a stream.
-    :param columns: names, in any order; None for all.
+    :param columns: names, in any order, or a single one; None for all.
     :param n_frames: number of frames after which it ends; None for all. Of a stream, this or
         ``seconds`` is needed, unless its connection ends.
     :param seconds: game time after the first frame at which to end, s; None for all.
@@ -65,12 +66,16 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
     :raises MissingFileError: if there is no such recording.
     :raises TrajectoryFormatError: if the recording cannot be read.
     :raises TransportError: if no connection can be made.
-    :raises ConfigError: if there is no such column.
+    :raises ConfigError: if there is no such column, or a limit is out of its range.
     :raises MissingLibraryError: if pyarrow is not installed.
     """
     with importing('read_table'):
         import pyarrow as pa
         from pyarrow import parquet
+    if n_frames is not None and n_frames < 1:
+        raise ConfigError('n_frames', str(n_frames), 'at least 1')
+    if seconds is not None and not seconds >= 0.0:
+        raise ConfigError('seconds', str(seconds), 'a time of 0 or more')
     if isinstance(source, Stream):
         return table_of(_first(source, n_frames, seconds), columns, source=source.name,
                         form='stream')

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """What a user of the library types to look into a recording, and that its numbers are right."""
 
+from importlib.util import find_spec
 import itertools
 import json
 import math
@@ -252,6 +253,67 @@ def test_selection_is_a_recording(drive):
             assert set(vehicles.actors) == {name for name, actor in recording.actors.items()
                                             if actor.kind == sensor.Kind.VEHICLE}
         assert len(recording) == 120
+
+
+def test_single_text_is_not_taken_as_its_characters(drive):
+    """``select(tags='vehicle')`` selected no actor at all, without a word."""
+    with sensor.open_recording(drive) as recording:
+        name = recording[0].names[1]
+        assert recording.select(names=name)[0].names == (name,)
+        assert recording.select(tags='ego')[0].names == recording.select(tags=['ego'])[0].names
+    if find_spec('pyarrow'):
+        assert sensor.read_table(drive, columns='speed').column_names == ['speed']
+
+
+@pytest.mark.parametrize(('numbers', 'name'), [
+    ({'rate': 0.0}, 'rate'), ({'rate': -1.0}, 'rate'), ({'rate': math.nan}, 'rate'),
+    ({'rate': math.inf}, 'rate'), ({'start': math.nan}, 'start'), ({'end': math.nan}, 'end')])
+def test_selection_by_an_impossible_number_is_refused(drive, numbers, name):
+    with sensor.open_recording(drive) as recording, \
+            pytest.raises(sensor.ConfigError, match=f'^{name}: found '):
+        recording.select(**numbers)
+
+
+def test_part_outlives_the_recording(drive):
+    """It did only if the recording had an index when it was closed."""
+    with sensor.open_recording(drive) as recording:
+        part = recording.select(start=0.1)
+    with part:
+        assert len(part) == len(list(part)) > 0
+    with pytest.raises(sensor.StateError, match='a closed recording'):
+        recording.select(start=0.1)
+
+
+def test_nearest_frame_to_infinity_is_the_last(drive):
+    with sensor.open_recording(drive) as recording:
+        assert recording.at(math.inf).game_time == recording.end
+        assert recording.at(-math.inf).game_time == recording.start
+        with pytest.raises(sensor.ConfigError, match='NaN'):
+            recording.at(math.nan)
+
+
+def test_parameters_of_a_recording_have_an_effect_or_are_refused(drive):
+    with sensor.open_recording(drive, obb_extents='half') as recording:
+        expected = recording[0].boxes.size_xyz
+    with sensor.open_recording(drive, parameters={'obb_extents': 'half'}) as recording:
+        np.testing.assert_array_equal(recording[0].boxes.size_xyz, expected)
+    for name, value in (('desired_tags', ['ego']), ('port', 1), ('ego_tag', 'hero')):
+        with pytest.raises(sensor.ConfigError, match=f'^{name}: found a parameter'):
+            sensor.open_recording(drive, parameters={name: value})
+
+
+@pytest.mark.parametrize('limit', [{'n_frames': 0}, {'n_frames': -1}, {'seconds': -1.0},
+                                   {'seconds': math.nan}])
+def test_limit_of_a_table_is_in_its_range(drive, limit):
+    pytest.importorskip('pyarrow')
+    with pytest.raises(sensor.ConfigError, match=f'^{next(iter(limit))}: found '):
+        sensor.read_table(drive, **limit)
+
+
+def test_error_about_columns_names_no_option(drive):
+    pytest.importorskip('pyarrow')
+    with pytest.raises(sensor.ConfigError, match=r"^columns: found 'sped'; expected "):
+        sensor.read_table(drive, columns=['sped'])
 
 
 def test_recording_of_a_dataset_by_number():

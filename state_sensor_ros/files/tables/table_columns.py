@@ -82,20 +82,22 @@ FLOAT_NAMES = tuple(column.name for column in COLUMNS
                     if column.type == FLOAT64 and column.name != 'game_time')
 
 
-def selected(names: Iterable[str] | None) -> tuple[TableColumn, ...]:
+def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[TableColumn, ...]:
     """
     Return columns by name.
 
     :param names: names of columns in any order, None for all.
+    :param where: name of the option or parameter, for the error.
     :returns: columns in the order of the table.
     :raises ConfigError: if there is no such column, or ``names`` is empty.
     """
     if names is None:
         return COLUMNS
-    chosen = set(names)
+    # A text is an iterable, too: of its characters.
+    chosen = {names} if isinstance(names, str) else set(names)
     unknown = sorted(chosen - set(NAMES))
     if unknown or not chosen:
-        raise ConfigError('--columns', ', '.join(map(repr, unknown)) or 'none',
+        raise ConfigError(where, ', '.join(map(repr, unknown)) or 'none',
                           f'some of {", ".join(NAMES)}')
     return tuple(column for column in COLUMNS if column.name in chosen)
 

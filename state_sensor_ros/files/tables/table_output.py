@@ -334,9 +334,10 @@ def new_table(path: str, options: WriteOptions) -> TableOutput:
     :raises SinkError: if the file cannot be written.
     """
     text = options.values.get('columns')
+    columns = None if text is None else [column.name for column in selected(
+        [name.strip() for name in text.split(',')], '--columns')]
     return TableOutput(
-        path, force=options.force, source=options.source, form=options.form,
-        columns=None if text is None else [name.strip() for name in text.split(',')],
+        path, force=options.force, source=options.source, form=options.form, columns=columns,
         settings=options.settings)
 
 
