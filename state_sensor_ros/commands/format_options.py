@@ -59,7 +59,7 @@ _OF_ALL = frozenset(('help', 'force', 'quiet', 'parameter'))
 
 class FormatsHelp(str):
     """
-    A help text with the table's formats in place of ``%(read)s`` and ``%(written)s``.
+    A help text with formats for ``%(read)s`` and ``%(written)s``, their names for ``%(names)s``.
 
     Added simulators, which may add formats, are searched for when the text is shown.
     """
@@ -70,7 +70,8 @@ class FormatsHelp(str):
         """Return the text with ``values``, a mapping, and the formats."""
         return str.__mod__(self, {
             **values, 'read': ', '.join(texts_of(row for row in formats() if row.reader)),
-            'written': ', '.join(texts_of(row for row in formats() if row.is_written))})
+            'written': ', '.join(texts_of(row for row in formats() if row.is_written)),
+            'names': ', '.join(names_of_formats())})
 
 
 def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
@@ -173,20 +174,15 @@ def format_name(text: str) -> str:
                                           else f'; expected one of {", ".join(known)}'))
 
 
-def names_of_formats(*, installed: bool = True) -> list[str]:
-    """
-    Return the names of the formats that ``--to`` takes.
-
-    :param installed: whether to include the formats of simulators in other packages.
-    """
-    known = formats() if installed else (*FORMATS, trajectory_format())
-    return sorted(row.name for row in known if row.is_written and row.suffixes)
+def names_of_formats() -> list[str]:
+    """Return the names of the formats that ``--to`` takes."""
+    return sorted(row.name for row in formats() if row.is_written and row.suffixes)
 
 
 def add_to(parser: argparse.ArgumentParser, help_: str) -> None:
     """Add the option that names the format to write; the names follow ``help_``."""
-    action = parser.add_argument('--to', type=format_name, metavar='FORMAT', help=(
-        f'{help_}: {", ".join(names_of_formats(installed=False))}'))
+    action = parser.add_argument('--to', type=format_name, metavar='FORMAT',
+                                 help=FormatsHelp(f'{help_}: %(names)s'))
     # For the completion of a shell.
     action.completer = lambda **_: names_of_formats()  # type: ignore[attr-defined]
 
