@@ -54,9 +54,10 @@ def frame_number(game_time: float) -> int:
     """
     Return the number by which a frame is known, its game time in ns.
 
-    :param game_time: s; a frame without one has 0.
+    :param game_time: s; a frame without one, or with one of which there are no ns, has 0.
     """
-    return round(game_time * NS_PER_S) % 2 ** 64 if math.isfinite(game_time) else 0
+    time_ns = game_time * NS_PER_S
+    return round(time_ns) % 2 ** 64 if math.isfinite(time_ns) else 0
 
 
 class ActorNoise:

@@ -45,6 +45,13 @@ def test_noise_is_that_of_seed_name_and_time_in_whatever_order_actors_come():
     assert not set(later.values()) & {*expected.values()}
 
 
+@pytest.mark.parametrize('game_time', [1e300, -1e300, math.inf, math.nan])
+def test_noise_of_a_frame_whose_time_has_no_nanoseconds(game_time):
+    """Random as that of a frame at 0 s."""
+    found = Sensor(ghosts=3.0, **NOISE).by_name(scene(PLACES, game_time=game_time))
+    assert found == Sensor(ghosts=3.0, **NOISE).by_name(scene(PLACES, game_time=0.0))
+
+
 def test_noise_is_the_same_whatever_else_is_on():
     frame = scene(PLACES)
     alone = Sensor(seed=4, position_std=0.3).perceived(frame).objects
