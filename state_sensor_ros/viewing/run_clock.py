@@ -16,6 +16,8 @@ from state_sensor_ros.frame import Frame, NS_PER_S
 
 # Time between the last frame of a run and the first frame of the next.
 PAUSE_NS = NS_PER_S
+# Stamps of ROS are below this, s.
+_MAX_TIME_S = 2.0 ** 31
 
 
 class RunClock:
@@ -37,9 +39,11 @@ class RunClock:
         """
         Return the time of a frame, ns.
 
-        :param frame: next frame; without a ``game_time`` it gets the time of the frame before.
+        :param frame: next frame; without a ``game_time`` that a stamp can have it gets the time of
+            the frame before.
         """
-        if math.isnan(frame.game_time):
+        # False for NaN.
+        if not abs(frame.game_time) < _MAX_TIME_S:
             return self._now_ns
         own_ns = round(frame.game_time * NS_PER_S)
         if not self.n_runs or frame.begins_run(*self._last):

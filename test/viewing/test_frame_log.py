@@ -142,6 +142,12 @@ def test_view_goes_on_after_a_restart_of_the_clock(shown):
     assert text == 'the clock went back to 5 s: another run of the simulator, shown from 6.2 s on'
 
 
+def test_view_of_times_that_no_stamp_has(shown):
+    frames = [frame(time_s, Agent('a')) for time_s in (1.0, 1e300, 1e11, -1e300, np.inf, 1.5)]
+    times = shown(frames)['/world/assumed_boxes'].times
+    assert [times[i] for i in range(6)] == [1.0] * 5 + [1.5]
+
+
 def test_view_leaves_out_invalid_numbers(shown):
     far = box(0, (0.0,) * 3, (0.0, 0.0, 0.0, 1.0), (1e300,) * 3)
     frames = [frame(0.0, Agent('a', x=np.nan), Agent('b', x=1e300), Agent('c')),
