@@ -32,7 +32,7 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import clock_shown
-from state_sensor_ros.commands.summary import show_result, size_of
+from state_sensor_ros.commands.summary import is_standard_output, show_result, size_of
 from state_sensor_ros.errors import (
     ConfigError,
     counted,
@@ -43,7 +43,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.whole.standard_output import print_output
-from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
 
@@ -162,7 +162,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
-        print_output('\n'.join(lines_of(result)))
+        if any(out is not None and is_standard_output(out) for out in (args.parquet, args.html)):
+            for line in lines_of(result):
+                print_line(line)
+        else:
+            print_output('\n'.join(lines_of(result)))
     check_bounds(args, stack, result)
 
 
@@ -178,12 +182,14 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
         for name in sorted(given & {'parquet', 'html', 'force'}):
             raise UsageError(f'--{name} is for one STACK')
         return
-    if 'force' in given and not (args.parquet or args.html):
+    if 'force' in given and args.parquet is args.html is None:
         raise UsageError('--force is for --parquet OUT or --html OUT')
     taken = {os.path.realpath(args.truth): 'TRUTH', os.path.realpath(args.stack[0]): 'STACK'}
     for name, out in (('--parquet', args.parquet), ('--html', args.html)):
-        if out and taken.setdefault(os.path.realpath(out), name) != name:
+        if out is not None and taken.setdefault(os.path.realpath(out), name) != name:
             raise UsageError(f'{name} {out} is the file of {taken[os.path.realpath(out)]}')
+        if out == STANDARD_OUTPUT and args.json:
+            raise UsageError(f'{name} - and --json both write to standard output')
     truth = format_of(args.truth)
     for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
         if option in given.union(parameter_names(args)) and name not in truth.reads:
@@ -290,13 +296,13 @@ def _warn(stack: str, verdict: TopicVerdict) -> None:
 def _write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
                    verdicts: list[TopicVerdict], result: dict[str, Any]) -> None:
     is_quiet = args.quiet or args.json
-    if args.parquet:
+    if args.parquet is not None:
         from state_sensor_ros.commands.match_table import write_matches
         with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
             n_matches = write_matches(verdicts, file.handle)
         show_result(args.parquet, [f'{n_matches} matches', *size_of(args.parquet)],
                     is_quiet=is_quiet)
-    if args.html:
+    if args.html is not None:
         from state_sensor_ros.evaluation.evaluation_page import write_page
         with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
             write_page(file.handle, one_line(stack), one_line(args.truth), verdicts, result)

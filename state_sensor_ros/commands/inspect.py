@@ -47,6 +47,7 @@ from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
@@ -131,6 +132,8 @@ def _check_options(args: argparse.Namespace) -> None:
         refuse_unused(args, used | read.reads, f'FILE {args.file[0]} is {read.noun}', uses)
     if 'force' in getattr(args, 'given', ()) and not args.parquet:
         raise UsageError('--force is for --parquet OUT')
+    if args.json and args.parquet == STANDARD_OUTPUT:
+        raise UsageError('--parquet - and --json both write to standard output')
 
 
 def _opened(args: argparse.Namespace, settings: Settings,

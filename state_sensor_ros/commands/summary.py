@@ -85,7 +85,7 @@ def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
         return
     name = 'standard output' if output == STANDARD_OUTPUT else output
     line = f'{name}: {", ".join(facts)}'
-    if _is_standard_output(output):
+    if is_standard_output(output):
         print_line(line)
         return
     try:
@@ -95,7 +95,7 @@ def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
         discard_output()
 
 
-def _is_standard_output(output: str) -> bool:
+def is_standard_output(output: str) -> bool:
     """Return whether the output has just been written to standard output, also by its path."""
     if output == STANDARD_OUTPUT:
         return True

@@ -260,6 +260,13 @@ def test_inspect_refuses_what_is_no_recording(path, expected, tmp_path, capsys):
     assert printed.out == ''
 
 
+def test_inspect_prints_a_table_or_json(capsysbinary):
+    assert main(['inspect', str(SAMPLE), '--parquet', '-', '--json']) == 2
+    captured = capsysbinary.readouterr()
+    assert captured.out == b''
+    assert b'--parquet - and --json both write to standard output' in captured.err
+
+
 def test_inspect_shows_one_screen(tmp_path, capsys):
     frames = traffic(30)
     frames.insert(4, frames[3])

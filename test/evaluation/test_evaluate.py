@@ -115,7 +115,8 @@ def test_wrong_options_are_refused(capsys, drive, stack, words):
 @pytest.mark.parametrize(('words', 'error'), [
     (['--parquet', 'out', '--html', './out', '--force'], '--html ./out is the file of --parquet'),
     (['--parquet', 'drive.json', '--force'], '--parquet drive.json is the file of TRUTH'),
-    (['--html', 'stack', '--force'], '--html stack is the file of STACK')])
+    (['--html', 'stack', '--force'], '--html stack is the file of STACK'),
+    (['--html', '-', '--json'], '--html - and --json both write to standard output')])
 def test_outputs_are_files_of_their_own(capsys, monkeypatch, drive, stack, words, error):
     monkeypatch.chdir(drive.parent)
     assert main(['evaluate', str(drive), str(stack), *words]) == 2
@@ -136,6 +137,18 @@ def test_parquet_has_a_row_for_each_match(tmp_path, drive, stack):
     assert len(set(table['truth_id'].to_pylist())) == N_CARS
     assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out)]) == 1
     assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out), '--force']) == 0
+
+
+def test_output_on_standard_output_is_alone_there(capfd, drive, stack):
+    assert main(['evaluate', str(drive), str(stack), '--html', '-']) == 0
+    captured = capfd.readouterr()
+    assert (captured.out[:15], captured.out[-8:]) == ('<!DOCTYPE html>', '</html>\n')
+    assert 'tracking  HOTA 1.0000  MOTA 1.0000  IDF1 1.0000\n' in captured.err
+
+
+def test_output_without_a_name_is_an_error(capsys, drive, stack):
+    assert main(['evaluate', str(drive), str(stack), '--html', '']) == 1
+    assert capsys.readouterr().err.startswith('error: ')
 
 
 def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
