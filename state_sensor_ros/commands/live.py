@@ -41,6 +41,7 @@ from state_sensor_ros.simulators.simulator_list import (
     find_simulator,
     simulator_names,
     unused_parameters,
+    with_config_file,
 )
 
 # Parameters that are options and select how frames are received.
@@ -105,8 +106,9 @@ def live_settings(args: argparse.Namespace, parameters: Sequence[str] = ()) -> S
     # A simulator may send the selected actors only.
     others = {name: value for name in ('host', 'port', 'desired_tags', 'undesired_tags')
               if (value := getattr(args, name, None)) not in (None, [])}
-    return checked_settings({'source': args.source, **others, **given_parameters(
-        args, (*_PARAMETERS, *parameters), args.source)})
+    return checked_settings(with_config_file({
+        'source': args.source, **others,
+        **given_parameters(args, (*_PARAMETERS, *parameters), args.source)}))
 
 
 def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,

@@ -17,7 +17,11 @@ from state_sensor_ros.errors import counted, FramingError, StateError, Transport
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.faults import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
-from state_sensor_ros.simulators.simulator_list import checked_settings, find_simulator
+from state_sensor_ros.simulators.simulator_list import (
+    checked_settings,
+    find_simulator,
+    with_config_file,
+)
 
 
 class Stream:
@@ -130,8 +134,8 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     :raises ConfigError: if a parameter is out of its range.
     """
     given = {'host': host, 'port': port, 'relay_port': relay_port or None}
-    return Stream(checked_settings({
+    return Stream(checked_settings(with_config_file({
         'source': source, 'control_port': control_port, 'obb_extents': obb_extents,
         'road_s_unit': road_s_unit, **parameters,
-        **{name: value for name, value in given.items() if value is not None}}),
+        **{name: value for name, value in given.items() if value is not None}})),
         reconnect=reconnect)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import cast
 import warnings
@@ -31,10 +31,10 @@ from state_sensor_ros.parameters import nearest, NODE, Value
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
-    find_simulator,
     schema_of,
     SimulatorWarning,
     unused_parameters,
+    with_config_file,
 )
 from state_sensor_ros.topics.topic import Qos
 from state_sensor_ros.topics.topic_list import perception_used
@@ -78,8 +78,7 @@ class NodeParameters:
         given = {name: self._given(name) for name in self._names}
         explicit = {name: value for name, value in given.items() if value is not None}
         # Explicit parameters take precedence over the simulator's own configuration.
-        self.settings = checked_settings({**_from_config_file(explicit), **explicit},
-                                         with_added=True)
+        self.settings = checked_settings(with_config_file(explicit), with_added=True)
         # Names by which parameters were set, at start or since, and by the change under way.
         self._set, self._requested = set(explicit), set[str]()
         self._logged: list[str] = []
@@ -255,15 +254,6 @@ def _plain(value: object) -> object:
     # Before Python 3.11 an array is not registered as a sequence.
     is_array = isinstance(value, (Sequence, array)) and not isinstance(value, str)
     return list(cast(Sequence[object], value)) if is_array else value
-
-
-def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the parameters that the simulator's own configuration file sets."""
-    path = explicit.get('config_file', DEFAULTS.config_file)
-    source = explicit.get('source', DEFAULTS.source)
-    if not isinstance(path, str) or not path or not isinstance(source, str):
-        return {}
-    return find_simulator(source).parameters_of_config(path)
 
 
 def _check_dynamic(now: Settings, new: Settings) -> None:

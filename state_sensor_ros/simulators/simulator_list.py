@@ -204,6 +204,20 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
     return settings
 
 
+def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
+    """
+    Add to the parameters of a live stream what the file in ``config_file`` sets.
+
+    :param explicit: by name, those that are given; they take precedence.
+    :raises ConfigError: if the file cannot be read.
+    """
+    path = explicit.get('config_file', DEFAULTS.config_file)
+    source = explicit.get('source', DEFAULTS.source)
+    if not isinstance(path, str) or not path or not isinstance(source, str):
+        return dict(explicit)
+    return {**find_simulator(source).parameters_of_config(path), **explicit}
+
+
 def unused_parameters(names: Iterable[str], source: str, *,
                       with_added: bool = False) -> list[str]:
     """

@@ -139,6 +139,27 @@ def test_record_ends_in_time(peer, out):
     assert len(json.loads(out.read_text())) == 2
 
 
+@pytest.mark.parametrize('is_explicit', [False, True])
+def test_record_takes_the_port_of_the_configuration_of_the_simulator(peer, out, tmp_path,
+                                                                     is_explicit):
+    path = tmp_path / 'sensors.json'
+    port = free_port() if is_explicit else peer.port
+    path.write_text(f'[{{"type": "State", "listen_port": {port}}}]')
+    words = ['--port', str(peer.port)] if is_explicit else []
+    with sending(peer, ODD):
+        assert main(['record', str(out), '--config-file', str(path), '--frames', '1',
+                     '--seconds', '30', *words]) == 0
+    assert json.loads(out.read_text()) == [json.loads(ODD)]
+
+
+@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live'), ('view',)],
+                         ids=' '.join)
+def test_command_refuses_a_configuration_that_it_cannot_read(words, tmp_path, capsys):
+    path = tmp_path / 'sensors.json'
+    assert main([*words, '--config-file', str(path), '--seconds', '1']) == 1
+    assert capsys.readouterr().err == f'error: {path}: no such file or directory\n'
+
+
 def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
     assert record(peer, out, '--seconds', '0.1') == 1
     assert capsys.readouterr().err \

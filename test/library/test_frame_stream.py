@@ -123,6 +123,16 @@ def test_stream_raises_errors_of_the_package(server):
         sensor.open_stream(port=70000)
 
 
+def test_stream_takes_the_port_of_the_configuration_of_the_simulator(tmp_path):
+    path = tmp_path / 'sensors.json'
+    with MonodriveServer(traffic(), MonodriveOptions(rate='max')) as simulator:
+        path.write_text(json.dumps({'type': 'State', 'listen_port': simulator.port}))
+        with sensor.open_stream(parameters={'config_file': str(path)}) as stream:
+            assert len(list(stream)) == 6
+    with pytest.raises(sensor.ConfigError, match='no such file'):
+        sensor.open_stream(parameters={'config_file': str(tmp_path / 'none.json')})
+
+
 def test_stream_is_closed_by_another_thread():
     with MonodriveServer(traffic(1), MonodriveOptions(rate='max', on_sample=True)) as simulator, \
             sensor.open_stream('127.0.0.1', simulator.port, reconnect=True) as stream:
