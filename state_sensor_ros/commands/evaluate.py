@@ -58,7 +58,7 @@ _PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_
                'default_sizes', 'desired_tags', 'undesired_tags')
 # Options that only topics of objects use.
 _OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
-                         'default_sizes', 'obb_extents'))
+                         'default_sizes', 'obb_extents', 'parquet'))
 
 # Longer than the stamps of any recording reach, s.
 _FOR_EVER_S = 2.0 ** 32

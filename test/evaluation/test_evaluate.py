@@ -254,7 +254,8 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack,
 @pytest.mark.parametrize('words', [
     ['--classes', 'car'], ['--range', '50'], ['--actors', 'a'], ['--desired-tags', 'car'],
     ['--undesired-tags', 'car'], ['-p', 'desired_tags:=[car]'], ['--obb-extents', 'half'],
-    ['--default-sizes', *['1'] * 21]], ids=lambda words: ' '.join(words[:2]))
+    ['--default-sizes', *['1'] * 21], ['--parquet', 'out.parquet']],
+    ids=lambda words: ' '.join(words[:2]))
 def test_options_of_objects_are_refused_beside_odometry_alone(judge, stack, words):
     name = words[0] if words[0] != '-p' else '--desired-tags'
     assert f'{name} is for topics of objects; of {stack} only the odometry of the ego is ' in \
