@@ -15,6 +15,7 @@ import select
 import socket
 import threading
 
+from state_sensor_ros.connections.lookup import addresses_of
 from state_sensor_ros.errors import reason_of, TransportError
 
 # Room for all parts of a message, which a program sends faster than they are read.
@@ -34,8 +35,8 @@ class DatagramPort:
     def __init__(self, host: str, port: int) -> None:
         where = f'UDP {host}:{port}'
         try:
-            [(family, *_, address), *_] = socket.getaddrinfo(
-                host, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE)
+            family, *_, address = addresses_of(
+                host, port, socket.SOCK_DGRAM, socket.AI_PASSIVE)[0]
             self._socket = socket.socket(family, socket.SOCK_DGRAM)
         except OSError as error:
             raise TransportError(where, reason_of(error), 'an address of this machine') from error

@@ -43,8 +43,8 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
         true before the addresses are found.
     """
     try:
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except (socket.gaierror, UnicodeError):
+        return addresses_of(host, port, flags=socket.AI_NUMERICHOST)
+    except OSError:
         pass
     results: SimpleQueue[Addresses | OSError] = SimpleQueue()
     threading.Thread(target=_resolve, args=(host, port, results), daemon=True,
@@ -60,15 +60,30 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
     raise ConnectionAbortedError('ended on request')
 
 
+def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STREAM,
+                 flags: int = 0) -> Addresses:
+    """
+    Return the addresses of a host; the wait for the resolver cannot be cancelled.
+
+    :param host: name or address.
+    :param port: port, part of each address.
+    :param kind: kind of the socket.
+    :param flags: as for ``getaddrinfo``.
+    :raises OSError: if the host has no address, or its name is not valid.
+    """
+    try:
+        return socket.getaddrinfo(host, port, type=kind, flags=flags)
+    except UnicodeError as error:
+        # A label of the name is empty or longer than 63 characters.
+        raise OSError(f'no host can have the name {host} ({error})') from error
+
+
 def _resolve(host: str, port: int, results: SimpleQueue[Addresses | OSError]) -> None:
     try:
-        results.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        results.put(addresses_of(host, port))
     except socket.gaierror as error:
         is_unknown = error.errno in (socket.EAI_NONAME, getattr(socket, 'EAI_NODATA', None))
         results.put(OSError(f'host name {host} is not known' if is_unknown else
                             f'the host name {host} cannot be looked up: {reason_of(error)}'))
     except OSError as error:
         results.put(error)
-    except UnicodeError as error:
-        # A label of the name is empty or longer than 63 characters.
-        results.put(OSError(f'no host can have the name {host} ({error})'))

@@ -29,6 +29,7 @@ import subprocess
 import sys
 import threading
 
+from state_sensor_ros.connections.lookup import addresses_of
 from state_sensor_ros.connections.node_link import FRAME, HEAD, MESSAGE
 from state_sensor_ros.connections.relay_health import RelayHealth
 from state_sensor_ros.errors import reason_of, TransportError
@@ -164,7 +165,7 @@ class Relay:
 
     def _cannot_listen(self, port: int, error: OSError) -> TransportError:
         where = f'{self._bind}:{port}'
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        if isinstance(error, socket.gaierror) or error.errno in (None, errno.EADDRNOTAVAIL):
             return TransportError(where, f'{reason_of(error)}; relay_bind is to be an address of '
                                   'this machine')
         if error.errno == errno.EADDRINUSE:
@@ -231,8 +232,7 @@ class Relay:
 
 
 def _listening(bind: str, port: int) -> socket.socket:
-    family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
-                                                  flags=socket.AI_PASSIVE)[0]
+    family, _, _, _, address = addresses_of(bind, port, flags=socket.AI_PASSIVE)[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -79,8 +79,9 @@ class ClientConnection:
             try:
                 server = self._connect()
             except OSError as failure:
-                error = os.strerror(failure.errno) if failure.errno else str(failure)
-                self._link.put_event(event='refused', port=self._number, error=error)
+                # The number of a failed look-up is not one of the system's.
+                self._link.put_event(event='refused', port=self._number,
+                                     error=failure.strerror or str(failure))
                 return
             if server is None:
                 self._link.put_event(event='left', port=self._number)
@@ -123,7 +124,11 @@ class ClientConnection:
 def _connected(address: tuple[str, int]) -> socket.socket:
     """Connect to the first address that accepts, with a receive buffer set before."""
     failure = OSError('no address')
-    for family, kind, protocol, _, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+    try:
+        places = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        raise OSError(f'no host can have the name {address[0]} ({error})') from error
+    for family, kind, protocol, _, place in places:
         server = socket.socket(family, kind, protocol)
         try:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BUFFER_BYTES)

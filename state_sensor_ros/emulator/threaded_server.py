@@ -242,12 +242,13 @@ def reserve(bind: str, port: int) -> socket.socket:
         except OSError:
             listener.close()
             raise
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _no_port(bind, port, error) from error
     return listener
 
 
-def _no_port(bind: str, port: int, error: OSError | OverflowError) -> TransportError:
+def _no_port(bind: str, port: int,
+             error: OSError | OverflowError | UnicodeError) -> TransportError:
     number = getattr(error, 'errno', None)
     reason = ('the port is in use' if number == errno.EADDRINUSE
               else os.strerror(number).lower() if number and number > 0 else str(error))

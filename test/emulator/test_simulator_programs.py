@@ -257,6 +257,13 @@ def test_simulate_names_a_port_in_use(finish):
     assert errors == f'error: cannot listen on 127.0.0.1:{port}: the port is in use\n'
 
 
+def test_simulate_names_an_address_that_cannot_be(finish):
+    code, output, errors = finish('simulate', '--bind', 'no..name', '--port', '0')
+    assert (code, output) == (1, '')
+    assert errors.startswith('error: cannot listen on no..name:0: ')
+    assert errors.count('\n') == 1
+
+
 def test_simulate_names_a_missing_file(finish):
     code, _, errors = finish('simulate', '/no/such/file')
     assert code == 1

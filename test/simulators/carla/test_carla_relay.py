@@ -237,7 +237,7 @@ def test_relay_names_a_client_that_sends_nothing():
         assert node.reports == []
 
 
-@pytest.mark.parametrize('bind', ['192.0.2.1', 'no-such-host.invalid'])
+@pytest.mark.parametrize('bind', ['192.0.2.1', 'no-such-host.invalid', 'no..name'])
 def test_relay_names_an_address_that_is_not_of_this_machine(bind):
     port = free_ports(3)
     relay = open_relay(schema_of().parse({
@@ -268,6 +268,18 @@ def test_relay_names_a_server_that_refuses(monkeypatch):
                 'server running?')
         until(lambda: node.reports == [text], 'a report')
         assert node.relay.health.last_error == text
+
+
+@pytest.mark.parametrize(('host', 'reason'), [
+    ('no..name', 'no host can have the name no..name'), ('no-such-host.invalid', 'name')])
+def test_relay_names_a_host_that_is_not_known(host, reason):
+    with relayed(free_ports(3), host=host) as (node, port):
+        with socket.create_connection(('127.0.0.1', port), AWAIT_S) as client:
+            assert client.recv(1) == b''
+        until(lambda: node.reports, 'a report')
+        [text] = node.reports
+        assert f': {reason}' in text
+        assert 'unknown error' not in text
 
 
 def test_relay_waits_for_its_ports():

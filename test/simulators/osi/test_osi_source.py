@@ -23,6 +23,7 @@ import pytest
 from stopwatch import Stopwatch
 
 import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.simulators.osi.message_parts import MessageParts
 
 LIMIT = 100_000
@@ -154,6 +155,15 @@ def test_osi_port_that_is_taken_is_one_line():
     assert done.stderr.splitlines()[-1] == (
         f'error: UDP 127.0.0.1:{port}: found address already in use; expected a free port at an '
         'address of this machine')
+
+
+@pytest.mark.parametrize('host', ['no..name', 'x' * 70, '192.0.2.1'])
+def test_osi_address_that_cannot_be_is_one_line(host, capsys):
+    assert main(['record', '-', '--source', 'osi', '--host', host, '--port',
+                 str(osi_traces.free_udp_port()), '--seconds', '1']) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[-1].startswith(f'error: UDP {host}:')
+    assert 'Traceback' not in ''.join(errors)
 
 
 def test_osi_silence_says_what_may_be_wrong():
