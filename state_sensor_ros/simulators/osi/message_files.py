@@ -243,6 +243,8 @@ def is_mcap_trace(path: Path) -> bool:
     """
     Return whether an MCAP file is a trace: not of ROS, and with a channel of ground truth.
 
+    A damaged one is, too, if it is not of ROS: opening it gives the reason.
+
     :param path: an existing file.
     :raises OSError: if it cannot be read.
     """
@@ -251,7 +253,7 @@ def is_mcap_trace(path: Path) -> bool:
     try:
         reader = McapReader(path, str(path), DEFAULT_LIMITS, profile=None)
     except BagError:
-        return False
+        return True
     try:
         return any(is_truth(stored.type_name, stored.serialization)
                    for stored in reader.topics.values())

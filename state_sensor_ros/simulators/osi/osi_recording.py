@@ -50,9 +50,10 @@ class OsiRecording:
         self.total: int | None = file.total
         self.unit = file.unit
         self.cut: TruncatedError | None = None
-        self._first = next((stored.data for stored in file.messages()), b'')
-        if not self._first:
+        first = next(file.messages(), None)
+        if first is None:
             raise TrajectoryFormatError(name, 'no messages', 'at least one')
+        self._first = first.data
         self.decoder: PayloadDecoder = self.new_decoder()
 
     def new_decoder(self) -> PayloadDecoder:

@@ -212,6 +212,24 @@ def test_osi_cut_mcap_is_one_line(tmp_path, capsys, cut):
     assert line.startswith('error: ')
 
 
+@pytest.mark.parametrize('cut', [200, -100, -1])
+def test_osi_cut_mcap_of_any_name_says_how_to_repair_it(tmp_path, capsys, cut):
+    path = osi_traces.write_mcap(tmp_path / 'a.mcap', osi_traces.drive(3))
+    path.write_bytes(path.read_bytes()[:cut])
+    assert main(['inspect', str(path)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {path}')
+    assert 'found a damaged bag (' in line
+    assert line.endswith('`state_sensor repair` recovers its readable messages')
+
+
+def test_osi_first_message_may_be_empty(tmp_path):
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [b'', *osi_traces.drive(3)])
+    frames, faults = frames_and_faults(path)
+    assert [len(frame) for frame in frames] == [0, 4, 4, 4]
+    assert faults == []
+
+
 @pytest.mark.parametrize('name', osi_traces.WRITERS)
 def test_osi_mutated_traces_raise_only_errors_of_the_package(tmp_path, name):
     rng = random.Random(name)
