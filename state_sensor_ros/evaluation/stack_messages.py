@@ -107,8 +107,9 @@ class _Collected:
         self.have_yaws: list[bool] = []
         self._are_own_axes = are_own_axes
 
-    def finish(self, header: Any, *, has_ids: bool) -> MessageObjects:  # noqa: ANN401
-        """Return the objects whose poses are usable."""
+    def finish(self, header: Any, *, has_ids: bool,  # noqa: ANN401
+               elements: Sequence[Any] = ()) -> MessageObjects:
+        """Return the objects whose poses are usable; ``elements`` have headers, too."""
         poses = np.array(self.poses, np.float64).reshape(-1, 7)
         usable = usable_poses(poses[:, :3], poses[:, 3:])
         states = np.full((len(poses), N_COLUMNS), np.nan)
@@ -124,8 +125,14 @@ class _Collected:
         if self._are_own_axes:
             velocities = (global_from_body(orientations) @ velocities[:, :, None])[:, :, 0]
         return MessageObjects(
-            nanoseconds(header.stamp), str(header.frame_id), objects, orientations, velocities,
-            has_ids, int((~usable).sum()))
+            nanoseconds(header.stamp), _frame_of(header, elements), objects, orientations,
+            velocities, has_ids, int((~usable).sum()))
+
+
+def _frame_of(header: Any, elements: Sequence[Any]) -> str:  # noqa: ANN401
+    """Return the frame of a message, the first of its elements' if it names none itself."""
+    return next((str(each.frame_id) for each in (header, *(
+        element.header for element in elements)) if each.frame_id), '')
 
 
 def _tracked(message: Any) -> MessageObjects:  # noqa: ANN401
@@ -197,8 +204,9 @@ def _derived(message: Any) -> MessageObjects:  # noqa: ANN401
         found.sizes.append(_solid_size(each.shape.type, each.shape.dimensions.tolist()))
         found.have_yaws.append(True)
         found.ids.append(str(each.id))
-    return found.finish(message.header, has_ids=bool(message.objects) and all(
-        each.detection_level == _DERIVED_TRACKED for each in message.objects))
+    return found.finish(message.header, elements=message.objects, has_ids=bool(
+        message.objects) and all(each.detection_level == _DERIVED_TRACKED
+                                 for each in message.objects))
 
 
 def _solid_size(type_: int, edges: list[float]) -> Sequence[float]:
@@ -224,7 +232,8 @@ def _vision(message: Any) -> MessageObjects:  # noqa: ANN401
         found.sizes.append(each.bbox.size.values)
         found.have_yaws.append(True)
         found.ids.append(each.id)
-    return found.finish(message.header, has_ids=bool(found.ids) and all(found.ids))
+    return found.finish(message.header, elements=message.detections,
+                        has_ids=bool(found.ids) and all(found.ids))
 
 
 _DECODERS: dict[str, Callable[[Any], MessageObjects]] = {

@@ -33,6 +33,7 @@ from stack_bags import (
     positions_of,
     PREDICTED,
     TRACKING,
+    VISION,
     write_bag,
 )
 
@@ -459,6 +460,16 @@ def test_frames_of_messages(tmp_path, judge, stack, frame_id, expected):
         assert judge(bag)['detection']['map'] == pytest.approx(1.0)
     else:
         assert expected in judge(bag, code=1)
+
+
+@pytest.mark.parametrize(('topic', 'member'), [(DERIVED, 'objects'), (VISION, 'detections')])
+def test_frame_that_only_the_objects_name(tmp_path, judge, stack, topic, member):
+    def framed(message, log_ns):
+        message.header.frame_id = ''
+        for each in getattr(message, member):
+            each.header.frame_id = 'lidar'
+    bag = changed(stack, tmp_path / 'bag', framed, (topic,))
+    assert 'no transform from its frame to map' in judge(bag, code=1)
 
 
 def test_loop_of_transforms_ends(tmp_path, judge, stack):
