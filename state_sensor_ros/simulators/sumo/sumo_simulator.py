@@ -62,6 +62,10 @@ class SumoParameters:
                          'a recording.')
 
 
+_DEFAULTS = SumoParameters()
+_OF_STARTED, _OF_JOINED = ('step', 'seed', 'args'), ('host', 'order', 'step_it')
+
+
 class SumoSimulator(Simulator):
     """Eclipse SUMO, started or joined, and its FCD output."""
 
@@ -83,9 +87,9 @@ class SumoSimulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Check that SUMO is installed, that its files exist, and that there is an ego for commands.
+        Check that SUMO is installed, its files exist, and its parameters have an effect.
 
-        :raises StateSensorError: if one of these is missing.
+        :raises StateSensorError: if one of these is missing, or the ego for commands.
         """
         own = settings.of(SumoParameters)
         with importing('source sumo'):
@@ -95,6 +99,7 @@ class SumoSimulator(Simulator):
                     raise ModuleNotFoundError(f'No module named {library!r}', name=library)
         if own.port and own.config:
             raise ConfigError('sumo.port', str(own.port), '0 with sumo.config, which starts SUMO')
+        _check_effects(own)
         for name, path in (('sumo.config', own.config), ('sumo.net', own.net)):
             if path and not Path(path).is_file():
                 raise ConfigError(name, path, 'an existing file')
@@ -118,3 +123,17 @@ class SumoSimulator(Simulator):
         from state_sensor_ros.simulators.sumo.sumo_source import SumoCommands, SumoSource
         assert isinstance(source, SumoSource)
         return SumoCommands(source)
+
+
+def _check_effects(own: SumoParameters) -> None:
+    """
+    Refuse the parameters of a started SUMO for one to join, and the other way round.
+
+    :raises ConfigError: naming the parameter.
+    """
+    names, remedy = (_OF_STARTED, 'with sumo.port, which joins a running SUMO') if own.port \
+        else (_OF_JOINED, 'without sumo.port: it is for a running SUMO')
+    for name in names:
+        value, default = getattr(own, name), getattr(_DEFAULTS, name)
+        if value != default:
+            raise ConfigError(f'sumo.{name}', str(value), f'its default {remedy}')

@@ -221,3 +221,21 @@ def test_sumo_ego_of_the_shipped_scenario_never_leaves():
     assert {'B1B2', 'C4D4', 'E2E1', 'C1B1'} <= names
     text = GRID.with_name('grid.rou.xml').read_text()
     assert 'repeat="3000"' in text
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (['sumo.port:=99', 'sumo.seed:=4'], 'sumo.seed: found 4; expected its default with sumo.port'),
+    (['sumo.port:=99', 'sumo.step:=0.1'], 'sumo.step: found 0.1; expected'),
+    (['sumo.port:=99', 'sumo.args:=[--no-warnings]'], 'sumo.args: found'),
+    (['sumo.order:=2'], 'sumo.order: found 2; expected its default without sumo.port'),
+    (['sumo.host:=there'], 'sumo.host: found there; expected'),
+    (['sumo.step_it:=true'], 'sumo.step_it: found True; expected')])
+@pytest.mark.parametrize('command', [['record', 'x.json'], ['inspect', '--live']])
+def test_sumo_parameters_without_effect_are_refused(
+        command, words, text, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    given = [word for each in words for word in ('-p', each)]
+    assert main([*command, '--source', 'sumo', '--seconds', '1', *given]) != 0
+    [line] = capsys.readouterr().err.splitlines()
+    assert text in line
+    assert list(tmp_path.iterdir()) == []
