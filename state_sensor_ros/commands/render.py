@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
 # Tolerance for a duration copied from printed text, which is rounded.
 _AT_TOLERANCE_S = 0.05
 _MAX_INCHES, _DPI, _MAX_PIXELS = 200.0, (10.0, 1200.0), 1e8
+# Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
+_MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
 _FILM_SIZE = f'{FILM_SIZE.width:g}x{FILM_SIZE.height:g}'
 _EPILOG = """examples:
   state_sensor render drive.json drive.png
@@ -183,11 +186,19 @@ def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
         size = replace(size, width=args.size[0], height=args.size[1])
     if args.dpi is not None:
         size = replace(size, dpi=args.dpi)
-    n_pixels = size.width * (size.height or size.width) * size.dpi ** 2
-    if n_pixels > _MAX_PIXELS:
-        raise ConfigError('--size, --dpi', f'{n_pixels / 1e6:.0f} million pixels',
-                          f'at most {_MAX_PIXELS / 1e6:.0f} million')
+    _check_pixels(size, Path(args.output).suffix.lower())
     return PictureStyle(_title(args), args.color, args.names, size)
+
+
+def _check_pixels(size: PageSize, suffix: str) -> None:
+    """Refuse a page with too many pixels; .svg and .pdf have none."""
+    width, height = (each * size.dpi for each in (size.width, size.height or size.width))
+    if suffix in _MAX_ROW and width * height > _MAX_PIXELS:
+        raise ConfigError('--size, --dpi', f'{width * height / 1e6:.0f} million pixels',
+                          f'at most {_MAX_PIXELS / 1e6:.0f} million')
+    if max(width, height) > _MAX_ROW.get(suffix, math.inf):
+        raise ConfigError('--size, --dpi', f'{width:.0f}x{height:.0f} pixels',
+                          f'at most {_MAX_ROW[suffix]} in a row or a column of {suffix}')
 
 
 # Each function imports its own plotting library only.

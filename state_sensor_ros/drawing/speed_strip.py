@@ -36,8 +36,9 @@ from state_sensor_ros.frame import Floats
 LINE_NAME_GID = 'name of a line'
 # With more actors than this, lines are more transparent.
 _MANY = 40
-# Numbers on an axis per inch.
-_TICKS_PER_INCH = 1.7
+# Numbers on an axis per inch; matplotlib warns of an axis with a thousand marks, four of them
+# between two numbers.
+_TICKS_PER_INCH, _MAX_TICKS = 1.7, 150
 # Numbers on the axes are multiples of these times a power of ten.
 _STEPS = (1, 2, 5, 10)
 _NAME_PT = 6.5
@@ -66,7 +67,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
     for axis, n_ticks in ((axes.xaxis, _TICKS_PER_INCH * box.width),
                           (axes.yaxis, 2.5 * _TICKS_PER_INCH * box.height)):
-        axis.set_major_locator(MaxNLocator(max(int(n_ticks), 3), steps=_STEPS))
+        axis.set_major_locator(MaxNLocator(min(max(int(n_ticks), 3), _MAX_TICKS), steps=_STEPS))
         axis.set_minor_locator(AutoMinorLocator())
     axes.grid(color='white', linewidth=1.0)
     axes.set_axisbelow(True)

@@ -95,6 +95,27 @@ def test_render_refuses_pages_that_are_too_large_or_too_low(tmp_path, capsys, si
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(('name', 'words', 'error'), [
+    ('out.gif', ['--size', '3x200', '--dpi', '328'],
+     'found 984x65600 pixels; expected at most 65535 in a row or a column of .gif'),
+    ('out.MP4', ['--size', '200x8', '--dpi', '82'],
+     'found 16400x656 pixels; expected at most 16384 in a row or a column of .mp4')])
+def test_render_refuses_films_that_their_format_cannot_hold(tmp_path, capsys, name, words, error):
+    assert main(['render', str(SAMPLE), str(tmp_path / name), *words]) == 1
+    assert capsys.readouterr().err == f'error: --size, --dpi: {error}\n'
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('suffix', ['svg', 'pdf'])
+def test_render_writes_a_large_page_without_pixels(tmp_path, capsys, suffix):
+    drive = tmp_path / 'drive.json'
+    assert main(['synth', str(drive), '--vehicles', '1', '--frames', '2', '-q']) == 0
+    out = tmp_path / f'out.{suffix}'
+    assert main(['render', str(drive), str(out), '--size', '200x30', '-q']) == 0
+    assert capsys.readouterr().err == ''
+    assert out.stat().st_size > 10_000
+
+
 def test_render_animates_the_sample(tmp_path):
     out = tmp_path / 'out.HTML'
     assert main(['render', str(SAMPLE), str(out), '--title', 'My & drive']) == 0
