@@ -58,7 +58,7 @@ def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: s
 
 def _by_name(path: str, command: str) -> Format | None:
     """Return the format that a name decides, None for a folder."""
-    if path == STANDARD_INPUT or _is_special(path):
+    if command == CONVERT and (path == STANDARD_INPUT or _is_special(path)):
         return trajectory_format()
     if path.endswith('/'):
         return None
@@ -76,7 +76,7 @@ def _by_name(path: str, command: str) -> Format | None:
              for suffix in each.suffixes]
     if not suffix:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
-    [nearest] = get_close_matches(suffix, known, 1, 0.0)
+    [nearest] = get_close_matches(suffix.lower(), known, 1, 0.0)
     raise UsageError(f'OUT {path}: {suffix} is the suffix of no format; the nearest is {nearest}')
 
 

@@ -88,6 +88,25 @@ def test_render_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize('name', ['-', '/dev/full'])
+@pytest.mark.parametrize('words', [['render', str(SAMPLE)], ['view', str(SAMPLE), '--save']],
+                         ids=lambda words: words[0])
+def test_picture_has_a_suffix(capsys, words, name):
+    """Standard output and devices were taken for trajectories, with a traceback at the end."""
+    assert main([*words, name]) == 2
+    assert f'OUT {name}: no suffix; expected one of .' in capsys.readouterr().err
+
+
+def test_picture_is_written_to_a_pipe(tmp_path):
+    pipe = tmp_path / 'pipe.png'
+    os.mkfifo(pipe)
+    with subprocess.Popen(['cat', pipe], stdout=subprocess.PIPE) as reader:
+        assert main(['render', str(SAMPLE), str(pipe), '--end', '0', '-q']) == 0
+        data, _ = reader.communicate(timeout=AWAIT_S)
+    assert data.startswith(b'\x89PNG')
+    assert pipe.is_fifo()
+
+
 @pytest.mark.parametrize('size', ['150x150', '200x200', '9x2'])
 def test_render_refuses_pages_that_are_too_large_or_too_low(tmp_path, capsys, size):
     assert main(['render', str(SAMPLE), str(tmp_path / 'out.png'), '--size', size]) == 1
