@@ -288,7 +288,9 @@ def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
     (('--protocol', 'carla', '--control-port', '0'), '--control-port'),
     (('--protocol', 'carla', '--on-sample', '--reply-magic', 'new', '--no-success', '--cycle', '0',
       '--generation', 'v2'), '--on-sample, --reply-magic, --no-success, --generation, --cycle'),
-    (('--synchronous', '--episode', '5'), '--synchronous, --episode')])
+    (('--synchronous', '--episode', '5'), '--synchronous, --episode'),
+    (('drive.json', '--on-sample', '--control-port', '8999', '--rate', '5'), '--on-sample'),
+    (('--on-sample', '--control-port', '8999', '--rate', 'max'), '--on-sample')])
 def test_simulate_names_options_that_do_not_go_together(finish, options, named):
     code, output, errors = finish('simulate', *options)
     assert (code, output) == (2, '')

@@ -109,7 +109,7 @@ class MonodriveSimulator(Simulator):
         )
         options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
                     help='control port, 8999 on the real one; 0 = none (default: 0)')
-        options.add('--on-sample', _with_control_port, action='store_true',
+        options.add('--on-sample', _with_commands_alone, action='store_true',
                     help='send a frame per sample or step command, not by itself')
         options.add('--header', type=int, choices=(16, 12), default=16,
                     help='bytes of the packet header (default: 16)')
@@ -140,6 +140,14 @@ def _with_control_port(args: argparse.Namespace) -> str:
     """Return the objection to an option of the control port in ``args``, if it has none."""
     return '' if args.control_port else \
         'found no --control-port; expected one: they are for its commands'
+
+
+def _with_commands_alone(args: argparse.Namespace) -> str:
+    """Return the objection to frames on request in ``args``: to a missing port, or to a pace."""
+    # A number is the step of synthetic traffic, too.
+    if 'rate' in args.given and (args.file is not None or isinstance(args.rate, str)):
+        return f'found --rate {args.rate}; expected none: a command sends each frame'
+    return _with_control_port(args)
 
 
 def _without_trajectory(args: argparse.Namespace) -> str:
