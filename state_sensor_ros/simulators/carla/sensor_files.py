@@ -20,7 +20,7 @@ import math
 from pathlib import Path
 from typing import Final
 
-from state_sensor_ros.simulators import ConfigError
+from state_sensor_ros.simulators import ConfigError, reason_of
 from state_sensor_ros.simulators.carla.sensors import (
     camera_name,
     DEPTH,
@@ -61,9 +61,11 @@ def read_ini(path: str) -> str:
     :raises ConfigError: if it cannot be read.
     """
     try:
-        return Path(path).read_text('utf-8')
+        # Editors of Windows write a BOM, which the server does not read.
+        return Path(path).read_text('utf-8-sig')
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError('config_file', f'{path} ({error})', 'a readable CarlaSettings.ini'
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError('config_file', f'{path} ({reason})', 'a readable CarlaSettings.ini'
                           ) from error
 
 

@@ -35,7 +35,7 @@ from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
 from state_sensor_ros.simulators.carla.dataset import sensor_file_parts
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.metadata_file import metadata_of
-from state_sensor_ros.simulators.carla.sensor_files import sensors_of_ini
+from state_sensor_ros.simulators.carla.sensor_files import read_ini, sensors_of_ini
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.simulators.carla.sensors import mounts, Sensor, with_parameters
 from state_sensor_ros.topics.encoder import Encoder
@@ -122,6 +122,19 @@ def test_carla_settings_file_that_describes_no_sensors_is_refused(text, found):
     with pytest.raises(ConfigError, match=r'^config_file: found a\.ini.+; expected ') as refusal:
         sensors_of_ini(text, 'a.ini')
     assert found in str(refusal.value)
+
+
+def test_carla_settings_file_may_begin_with_a_bom(tmp_path):
+    path = tmp_path / 'a.ini'
+    path.write_bytes(b'\xef\xbb\xbf' + INI.encode())
+    assert read_ini(str(path)) == INI
+
+
+def test_carla_settings_file_that_is_a_folder_is_refused(tmp_path):
+    with pytest.raises(ConfigError) as refusal:
+        read_ini(str(tmp_path))
+    assert str(refusal.value) == (f'config_file: found {tmp_path} (is a folder); expected a '
+                                  'readable CarlaSettings.ini')
 
 
 def test_carla_metadata_gives_yaw_and_field_of_view():
