@@ -17,9 +17,11 @@ import time
 from typing import Any
 
 import rclpy
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
+from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from state_sensor_ros.errors import ConfigError, counted, importing, TransportError
 from state_sensor_ros.ros.topic_sink import message_class
@@ -119,8 +121,14 @@ class Graph:
 
         :param topic: full name.
         :param seconds: longest wait for a publisher, s.
+        :raises ConfigError: if no topic can have that name.
         :raises TransportError: if nothing publishes it.
         """
+        try:
+            validate_full_topic_name(topic)
+        except InvalidTopicNameException as error:
+            reason = str(error).splitlines()[0].removeprefix('Invalid topic name: ').rstrip(':')
+            raise ConfigError('TOPIC', repr(topic), f'a name of ROS: {reason}') from error
         if not self.spin(seconds, lambda: bool(self._node.get_publishers_info_by_topic(topic))):
             raise TransportError(topic, f'no publisher in ROS domain {self.domain}',
                                  'a topic that `state_sensor topics` lists')

@@ -60,6 +60,14 @@ def test_look_without_a_node_is_one_line(look, domain, words):
     assert f'ROS domain {domain}' in line
 
 
+@pytest.mark.parametrize('topic', ['/', '/a b', '/a//b', '/1'])
+def test_echo_of_a_name_that_no_topic_can_have_is_one_line(look, topic):
+    code, output, errors = ended(look('echo', topic))
+    assert (code, output) == (1, '')
+    assert re.fullmatch(f"error: TOPIC: found '{topic}'; expected a name of ROS: topic name must "
+                        'not .*\n', errors)
+
+
 def test_look_lists_what_the_node_publishes(look, bench):
     at = bench()
     at.connect()
