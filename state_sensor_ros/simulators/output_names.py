@@ -15,6 +15,7 @@ that of a bag's folder.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 import re
@@ -45,7 +46,10 @@ def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: s
     named = _by_name(path, command)
     if to:
         wanted = next(each for each in formats() if each.name == to)
-        wanted = BAG if wanted.storage and named is None and path != STANDARD_INPUT else wanted
+        if storage and wanted.storage and wanted.storage != storage:
+            raise UsageError(f'--storage {storage}: --to {to} writes a bag of {wanted.storage}')
+        if wanted.storage and named is None and path != STANDARD_INPUT:
+            wanted = replace(BAG, storage=wanted.storage)
         if named is not None and named is not wanted:
             raise UsageError(f'--to {to}: {path} is the name of {named.noun}')
         named = wanted

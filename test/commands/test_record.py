@@ -464,3 +464,17 @@ def test_record_refuses_wrong_usage(out, words, capsys):
         main(['record', str(out), *words])
     assert caught.value.code == 2
     assert capsys.readouterr().err.startswith(f'error: state_sensor record: argument {words[0]}: ')
+
+
+@pytest.mark.parametrize(('words', 'suffix'), [
+    (['--to', 'sqlite3'], '.db3'), (['--to', 'mcap'], '.mcap'), (['--storage', 'sqlite3'], '.db3'),
+    (['--to', 'sqlite3', '--storage', 'sqlite3'], '.db3')], ids=lambda words: str(words))
+def test_storage_of_a_bag_is_that_of_the_options(tmp_path, words, suffix):
+    """``--to sqlite3`` wrote MCAP."""
+    pytest.importorskip('mcap')
+    frames = [json.loads(frame(i / 10)) for i in range(3)]
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+        assert main(['record', str(tmp_path / 'bag'), '--port', str(simulator.port), '--frames',
+                     '2', '-q', *words]) == 0
+    assert [path.suffix for path in sorted((tmp_path / 'bag').iterdir())] == sorted(
+        [suffix, '.yaml'])

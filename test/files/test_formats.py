@@ -290,6 +290,7 @@ def test_name_without_suffix_is_that_of_a_bag(tmp_path, row, name):
 @pytest.mark.parametrize('row', [WRITTEN[0]])
 @pytest.mark.parametrize('words', [
     ['convert', 'in.json', 'out.mcap', '--storage', 'sqlite3'],
+    ['record', 'out', '--to', 'mcap', '--storage', 'sqlite3'],
     ['record', 'out.parquet', '--to', 'json'], ['record', 'out.db3', '--to', 'mcap']])
 def test_contradiction_is_refused(tmp_path, monkeypatch, row, words):
     monkeypatch.chdir(tmp_path)
