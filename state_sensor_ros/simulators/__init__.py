@@ -56,7 +56,14 @@ from state_sensor_ros.frame import (
     TrafficLights,
     Wheels,
 )
-from state_sensor_ros.parameters import LIVE, MESSAGES, parameter, RECORDED, STREAM
+from state_sensor_ros.parameters import (
+    LIVE,
+    MESSAGES,
+    parameter,
+    RECORDED,
+    refuse_unused,
+    STREAM,
+)
 from state_sensor_ros.payloads import (
     decode_packet,
     Decoded,
@@ -108,4 +115,5 @@ __all__ = [
     'Wheels', 'WriteOptions', 'bad_length', 'build_frame', 'cannot_connect', 'counted',
     'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore', 'importing', 'lane_states',
     'no_frames', 'one_line', 'parameter', 'parse_settings', 'reason_of',
+    'refuse_unused',
 ]

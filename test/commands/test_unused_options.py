@@ -122,6 +122,19 @@ def test_parameters_are_refused_where_they_are_not_used(folder, capsys, words, t
     assert sorted(path.name for path in folder.iterdir()) == ['bag']
 
 
+@pytest.mark.parametrize(('parameter', 'text'), [
+    ('carla.start_spot:=2',
+     'carla.start_spot: found 2; expected its default without control_port'),
+    ('carla.relay_bind:=0.0.0.0',
+     'carla.relay_bind: found 0.0.0.0; expected its default without carla.relay_port')])
+@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')])
+def test_parameters_of_ports_that_are_not_given_are_refused(
+        folder, capsys, words, parameter, text):
+    assert main([*words, '--source', 'carla', '-p', parameter]) == 1
+    assert text in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ['bag']
+
+
 @pytest.mark.parametrize('words', [
     ['convert', str(SAMPLE), 'out.json'], ['convert', str(SAMPLE), 'out.csv'],
     ['convert', str(SAMPLE), 'out.mcap'], ['convert', str(SAMPLE), 'out', '--to', 'json'],

@@ -23,6 +23,7 @@ from state_sensor_ros.simulators import (
     Frame,
     PayloadDecoder,
     RecordingReader,
+    refuse_unused,
     Report,
     SensorReader,
     Settings,
@@ -75,11 +76,17 @@ class CarlaSimulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Reject ports that exclude each other.
+        Reject ports that exclude each other, and what has no effect without them.
 
         :raises ConfigError: for a relay beside an episode of the node, or on the server's ports.
         """
-        if settings.of(CarlaParameters).relay_port:
+        own = settings.of(CarlaParameters)
+        if not own.relay_port:
+            refuse_unused(own, 'carla.', ['relay_bind'], 'without carla.relay_port')
+        if not settings.control_port:
+            refuse_unused(own, 'carla.', ['start_spot'],
+                          'without control_port: it is for an episode that the driver requests')
+        if own.relay_port:
             _check_relay(settings)
         elif settings.control_input and not settings.control_port:
             raise ConfigError('control_port', '0', "the server's world port, such as 2000, if "

@@ -25,6 +25,7 @@ from state_sensor_ros.simulators import (
     importing,
     LIVE,
     parameter,
+    refuse_unused,
     Report,
     Settings,
     Simulator,
@@ -62,7 +63,6 @@ class SumoParameters:
                          'a recording.')
 
 
-_DEFAULTS = SumoParameters()
 _OF_STARTED, _OF_JOINED = ('step', 'seed', 'args'), ('host', 'order', 'step_it')
 
 
@@ -99,7 +99,12 @@ class SumoSimulator(Simulator):
                     raise ModuleNotFoundError(f'No module named {library!r}', name=library)
         if own.port and own.config:
             raise ConfigError('sumo.port', str(own.port), '0 with sumo.config, which starts SUMO')
-        _check_effects(own)
+        if own.port:
+            refuse_unused(own, 'sumo.', _OF_STARTED,
+                          'with sumo.port, which joins a running SUMO')
+        else:
+            refuse_unused(own, 'sumo.', _OF_JOINED,
+                          'without sumo.port: it is for a running SUMO')
         for name, path in (('sumo.config', own.config), ('sumo.net', own.net)):
             if path and not Path(path).is_file():
                 raise ConfigError(name, path, 'an existing file')
@@ -123,17 +128,3 @@ class SumoSimulator(Simulator):
         from state_sensor_ros.simulators.sumo.sumo_source import SumoCommands, SumoSource
         assert isinstance(source, SumoSource)
         return SumoCommands(source)
-
-
-def _check_effects(own: SumoParameters) -> None:
-    """
-    Refuse the parameters of a started SUMO for one to join, and the other way round.
-
-    :raises ConfigError: naming the parameter.
-    """
-    names, remedy = (_OF_STARTED, 'with sumo.port, which joins a running SUMO') if own.port \
-        else (_OF_JOINED, 'without sumo.port: it is for a running SUMO')
-    for name in names:
-        value, default = getattr(own, name), getattr(_DEFAULTS, name)
-        if value != default:
-            raise ConfigError(f'sumo.{name}', str(value), f'its default {remedy}')
