@@ -142,8 +142,11 @@ def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[st
             found[name] = int(text) if is_number else text == 'true' if type_ is bool else text
     parse_settings({name: value for name, value in found.items() if name != 'use_sim_time'})
     if given['autoware'] == 'true':
-        others = [output for output in in_file.get('outputs', ()) if output != 'autoware']
-        found |= {**AUTOWARE, 'outputs': ['autoware', *filter(None, others)]}
+        others = in_file.get('outputs') or []
+        if not isinstance(others, list):
+            raise ConfigError('params_file', f'outputs: {others!r}', 'a list of names')
+        found |= {**AUTOWARE, 'outputs': ['autoware', *(
+            output for output in others if output not in ('', 'autoware'))]}
     if given['rviz'] == 'true':
         found['debug_drawing'] = True
         # The view follows the ego, whose frame must exist and have a known name.

@@ -137,6 +137,8 @@ def test_launch_for_autoware_sets_what_it_reads(started, tmp_path):
     file = tmp_path / 'params.yaml'
     file.write_text('/**: {ros__parameters: {outputs: [vision], tf: none, ego_frame: car}}')
     assert found(params_file=str(file)) == {**expected, 'outputs': ['autoware', 'vision']}
+    file.write_text('/**: {ros__parameters: {outputs: }}')
+    assert found(params_file=str(file)) == expected
 
 
 def test_launch_records_the_topics_of_autoware(started):
@@ -216,6 +218,14 @@ def test_launch_names_a_wrong_argument(started, name, value, words):
     from state_sensor_ros.errors import ConfigError
     with pytest.raises(ConfigError, match=re.escape(words)):
         started(**{name: value})
+
+
+def test_launch_names_outputs_of_a_file_that_are_no_list(started, tmp_path):
+    from state_sensor_ros.errors import ConfigError
+    file = tmp_path / 'params.yaml'
+    file.write_text('/**: {ros__parameters: {outputs: vision}}')
+    with pytest.raises(ConfigError, match="params_file: found outputs: 'vision'; expected a list"):
+        started(autoware='true', params_file=str(file))
 
 
 @pytest.mark.parametrize('name', ['state_sensor', 'demo'])
