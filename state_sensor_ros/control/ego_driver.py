@@ -188,10 +188,7 @@ class EgoDriver:
             self._send(*due)
         if self._wanted is not None or self.counters.n_sent:
             self._send(self._full_brake(), 0)
-        try:
-            self._commands.close()
-        except Exception as error:  # noqa: BLE001
-            self._on_defect(error)
+        self._guard(self._commands.close)
 
     def _next(self) -> tuple[EgoCommand, int] | None:
         """Wait until a command is due; return it and its receipt, ns, 0 for a repeated one."""
@@ -250,8 +247,15 @@ class EgoDriver:
             self.counters.n_sent += 1
             if received_ns:
                 self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
-            self._on_sent(command)
+            self._guard(lambda: self._on_sent(command))
             self._repeat(_BRAKE_PERIOD_S if self._state is not DriverState.DRIVING else math.inf)
+
+    def _guard(self, call: Callable[[], None]) -> None:
+        """Report a defect in another room: it must not end the thread that brakes."""
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001
+            self._on_defect(error)
 
     def _note_unsent(self) -> None:
         self.counters.n_unsent += 1

@@ -176,8 +176,12 @@ def test_end_waits_for_the_simulator_only_for_a_while(rig):
     assert has_ended.wait(AWAIT_S)
 
 
-def test_defect_at_the_end_is_reported(rig):
-    rig = rig()
+def test_defects_are_reported_and_the_last_command_is_the_brake(rig):
+    rig = rig(timeout=60.0)
+    rig.driver._on_sent = lambda command: 1 / 0
     rig.peer.close = lambda: 1 / 0
+    rig.driver.accept(pedal(1.0), 1)
+    rig.until(lambda: rig.defects)
     rig.driver.close()
-    assert [type(each) for each in rig.defects] == [ZeroDivisionError]
+    assert is_full_brake(rig.peer.sent[-1])
+    assert [type(each) for each in rig.defects] == 3 * [ZeroDivisionError]
