@@ -23,6 +23,7 @@ import carla_wire as wire
 import numpy as np
 from programs import start
 import pytest
+from source_errors import error_of
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
@@ -321,14 +322,8 @@ def test_carla_source_reports_invalid_replies_of_a_world_port(answers, error):
         settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],
                             desired_tags=('x',), reconnect_min=0.01, reconnect_max=0.01)
         with source_of(settings) as (source, packets):
-            reader = threading.Thread(target=lambda: list(packets), daemon=True)
-            reader.start()
-            while not source.health.last_error:
-                reader.join(0.01)
-            source.close()
-            reader.join(AWAIT_S)
-            assert not reader.is_alive()
-        assert re.search(f'127.0.0.1:{settings.control_port}: {error}', source.health.last_error)
+            found = error_of(source, packets)
+        assert re.search(f'127.0.0.1:{settings.control_port}: {error}', found)
         listener.shutdown(socket.SHUT_RDWR)
 
 
@@ -351,7 +346,8 @@ def test_carla_source_names_a_silent_world_port(answers, request_name):
             reader = threading.Thread(target=lambda: list(packets), daemon=True)
             reader.start()
             watch = Stopwatch()
-            while not source.health.last_error:
+            # A reply that is late on a busy machine is named, too.
+            while request_name not in source.health.last_error:
                 assert watch.seconds < 3.0
                 reader.join(0.01)
             assert source.health.state == 'connecting'

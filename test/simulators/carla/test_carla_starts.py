@@ -9,12 +9,11 @@
 """Episodes that the package requests of a server whose ports open late."""
 
 from contextlib import contextmanager
-import threading
 
-from budgets import AWAIT_S
 from carla_late_server import LateServer
 from ports import free_ports
 import pytest
+from source_errors import error_of
 
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.carla_source import CarlaSource
@@ -33,18 +32,6 @@ def packets_of(server, **changes):
         yield source, source.packets()
     finally:
         source.close()
-
-
-def error_of(source, packets):
-    """Receive until the source notes an error; return it."""
-    reader = threading.Thread(target=lambda: list(packets), daemon=True)
-    reader.start()
-    while not source.health.last_error:
-        reader.join(0.01)
-    source.close()
-    reader.join(AWAIT_S)
-    assert not reader.is_alive()
-    return source.health.last_error
 
 
 def position(packet):

@@ -395,7 +395,7 @@ def test_configured_source_keeps_the_reason_of_a_failure(peer, run):
     peer.answer = lambda request: reply(request, 'Failed to open port', success=False)
     source, _ = run(settings_for(peer))
     peer.wait_for_requests(3)
-    assert 'Failed to open port' in source.health.last_error
+    peer.wait_for(lambda p: 'Failed to open port' in source.health.last_error)
     assert source.health.state != 'connected'
     peer.answer = complete
     peer.wait_for(lambda p: 'sensor opened' in p.events)
