@@ -15,8 +15,6 @@ import pytest
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
-pytest.importorskip('sumolib')
-
 SHAPE = 'shape="0.00,-1.60 100.00,-1.60"'
 NET = ('<?xml version="1.0" encoding="UTF-8"?>\n<net version="1.20">\n'
        '<location netOffset="0.00,0.00" convBoundary="0.00,0.00,100.00,0.00" '
