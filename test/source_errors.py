@@ -9,6 +9,7 @@
 """The error of a source that receives nothing, for tests."""
 
 import threading
+import time
 
 from budgets import AWAIT_S
 
@@ -22,7 +23,10 @@ def error_of(source, packets):
     """
     reader = threading.Thread(target=lambda: list(packets), daemon=True)
     reader.start()
+    deadline = time.monotonic() + AWAIT_S
     while not (error := source.health.last_error) or 'waiting up to' in error:
+        assert reader.is_alive()
+        assert time.monotonic() < deadline
         reader.join(0.01)
     source.close()
     reader.join(AWAIT_S)

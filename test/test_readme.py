@@ -121,6 +121,14 @@ def connected_to(port, process):
                for line in lines)
 
 
+def wait_until_connected(port, process, output):
+    until = time.monotonic() + 60
+    while not connected_to(port, process):
+        assert process.poll() is None, output.read_text()
+        assert time.monotonic() < until, output.read_text()
+        time.sleep(0.05)
+
+
 def test_readme_names_the_end_of_each_block():
     assert {UNTIL_CTRL_C, RUN_ALONE} <= {mark for mark, _ in BLOCKS}
     for mark, _ in BLOCKS:
@@ -161,11 +169,7 @@ def test_block_of_programs_connects(page, heading, port, start, monkeypatch):
     lines = [line.removesuffix('&') for line in block_of(page, heading, 'sh').splitlines()]
     # Ends with the first of the programs that ends.
     process, output = start(''.join(f'{line} &\n' for line in lines) + 'wait -n', ROOT)
-    until = time.monotonic() + AWAIT_S
-    while not connected_to(port, process):
-        assert process.poll() is None, output.read_text()
-        assert time.monotonic() < until, output.read_text()
-        time.sleep(0.05)
+    wait_until_connected(port, process, output)
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(AWAIT_S)
     assert 'error' not in output.read_text().lower()
@@ -192,11 +196,7 @@ def test_readme_block_connects_and_ends_with_ctrl_c(script, start):
     if not list(ROOT.glob('install/*/package.stamp')):
         pytest.skip('built in a workspace, not by `make setup`')
     process, output = start(script, ROOT)
-    until = time.monotonic() + 60
-    while not connected_to(SENSOR_PORT, process):
-        assert process.poll() is None, output.read_text()
-        assert time.monotonic() < until, output.read_text()
-        time.sleep(0.05)
+    wait_until_connected(SENSOR_PORT, process, output)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=AWAIT_S) == 0, output.read_text()
     assert 'error' not in output.read_text().lower()

@@ -13,13 +13,13 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 from budgets import AWAIT_S
 from paths import SAMPLE
 from programs import ENVIRONMENT, PIPES, STATE_SENSOR
 import pytest
 from slow_names import HOST, SlowNames
+from source_errors import error_of
 from stopwatch import Stopwatch
 
 from state_sensor_ros.connections import lookup
@@ -69,17 +69,7 @@ def test_lookup_of_an_invalid_name_is_an_error(host):
                                       reconnect_min=0.01))])
 def test_lookup_of_an_invalid_name_fails_the_connect(host, make):
     source = make(host)
-    thread = threading.Thread(target=lambda: list(source.packets()), daemon=True)
-    thread.start()
-    deadline = time.monotonic() + AWAIT_S
-    while not source.health.last_error:
-        assert thread.is_alive()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert ': no host can have the name ' in source.health.last_error
-    source.close()
-    thread.join(AWAIT_S)
-    assert not thread.is_alive()
+    assert ': no host can have the name ' in error_of(source, source.packets())
 
 
 @pytest.mark.parametrize('connect', [
