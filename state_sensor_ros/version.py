@@ -8,4 +8,4 @@
 # language governing permissions and limitations under the License.
 """Version of the package; scripts/release_check.py copies it to the files that need a literal."""
 
-__version__ = '0.3.0'
+__version__ = '0.4.0'
