@@ -165,9 +165,10 @@ def _precisions(scores: Floats, are_matches: Bools, n_truths: int) -> Floats:
 
 
 def _average_precisions(precisions: Floats) -> Floats:
-    above: Floats = np.maximum(precisions[:, _I_FIRST:] - _MIN_PRECISION, 0.0)
-    found: Floats = above.mean(axis=1) / (1.0 - _MIN_PRECISION)
-    return found
+    # Each precision is scaled before the mean: none exceeds 1, so neither does a rounded sum.
+    scaled = np.maximum(precisions[:, _I_FIRST:] - _MIN_PRECISION, 0.0) / (1.0 - _MIN_PRECISION)
+    means: Floats = scaled.mean(axis=1)
+    return means
 
 
 def _mean_of_known(errors: Floats) -> Floats:

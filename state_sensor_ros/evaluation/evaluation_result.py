@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import math
 from typing import Any, Final
 
+from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.evaluation.detection_metrics import ClassScores
 from state_sensor_ros.evaluation.judge import TopicVerdict
@@ -21,6 +22,8 @@ from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
 
 ERROR_NAMES: Final = ('ate', 'ase', 'aoe', 'ave')
 _DISTANCES = tuple(str(each) for each in MATCH_DISTANCES_M)
+# Cones, signs and whatever else has no class: reported, but not a class that a stack detects.
+_NOT_IN_MEAN: Final = CLASS_NAMES[UNKNOWN]
 
 
 def result_of(verdicts: Sequence[TopicVerdict], n_truth_frames: int) -> dict[str, Any]:
@@ -53,7 +56,7 @@ def result_of(verdicts: Sequence[TopicVerdict], n_truth_frames: int) -> dict[str
 
 def _detection(classes: Sequence[ClassScores]) -> dict[str, Any]:
     precisions = [float(each.average_precisions.mean()) for each in classes
-                  if each.average_precisions is not None]
+                  if each.average_precisions is not None and each.name != _NOT_IN_MEAN]
     return {'map': sum(precisions) / len(precisions) if precisions else None,
             'classes': {each.name: _class(each) for each in classes}}
 
@@ -131,7 +134,8 @@ def _detection_lines(detection: Mapping[str, Any]) -> Iterator[str]:
         yield f'{name:{width}}' + ''.join(
             f'  {_text(number):>{max(8, len(heading))}}'
             for number, heading in zip(numbers, headings, strict=True))
-    yield f'{"mAP":{width}}  {_text(detection["map"]):>8}'
+    note = f'  (without class {_NOT_IN_MEAN})' if _NOT_IN_MEAN in detection['classes'] else ''
+    yield f'{"mAP":{width}}  {_text(detection["map"]):>8}{note}'
 
 
 def _group(title: str, names: Mapping[str, str], scores: Mapping[str, Any]) -> Iterator[str]:

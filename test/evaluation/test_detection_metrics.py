@@ -16,6 +16,7 @@ from paths import DATA
 import pytest
 
 from state_sensor_ros.evaluation.detection_metrics import collect_matches, score_classes
+from state_sensor_ros.evaluation.evaluation_result import _detection, lines_of
 from state_sensor_ros.evaluation.matching import match, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.object_set import JUDGED_CLASSES, JudgedFrame, ObjectSet
 
@@ -125,6 +126,24 @@ def test_scores_of_a_class_without_truths_or_detections():
     assert (scores['car'].n_truths, scores['car'].n_detections) == (0, 1)
     assert scores['bus'].average_precisions.tolist() == [0.0] * 4
     assert np.isnan(scores['bus'].errors).all()
+
+
+def test_perfect_detections_score_one_at_most():
+    """The mean of 90 equal precisions is exact, whatever is left out of it."""
+    frames = [([car(), car(x=20.0)], [car(), car(x=20.0)])] * 7
+    assert scored(frames)['car'].average_precisions.tolist() == [1.0] * 4
+
+
+def test_class_unknown_is_reported_and_not_part_of_the_mean():
+    cone = {'class': 'unknown', 'x': 30.0}
+    detection = _detection(list(scored([([car()], [car(), car(**cone)])]).values()))
+    assert detection['classes']['unknown']['truths'] == 1
+    assert detection['classes']['unknown']['ap'] == dict.fromkeys(('0.5', '1.0', '2.0', '4.0'), 0)
+    assert detection['map'] == 1.0
+    result = {'frames': 1, 'frames_without_truth': 0, 'truth_frames': 1, 'detection': detection}
+    assert list(lines_of(result))[-1].split() == ['mAP', '1.0000', '(without', 'class', 'unknown)']
+    only_unknown = _detection(list(scored([([], [car(**cone)])]).values()))
+    assert (only_unknown['map'], only_unknown['classes'].keys()) == (None, {'unknown'})
 
 
 def test_scores_of_no_frames():
