@@ -38,7 +38,7 @@ _DISTRIBUTIONS = {
 _EXTRAS = {
     'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
     'google': 'carla', 'pyarrow': 'tables', 'osi3': 'osi', 'distributed': 'dask',
-    'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
+    'carla': 'carla9', 'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
     'trackeval': 'evaluate', 'rerun': 'view', 'rerun_cli': 'view'}
 # Modules that come with ROS 2, besides message packages; pip cannot install them.
 _OF_ROS = frozenset({

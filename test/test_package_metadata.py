@@ -168,8 +168,8 @@ endforeach()
 
 
 # Files of optional libraries, and the extras that are not in `all` for their size.
-OPTIONAL = ('datasets', 'video', 'evaluate', 'sumo', 'view')
-APART = ('video', 'evaluate', 'sumo', 'view')
+OPTIONAL = ('datasets', 'video', 'evaluate', 'sumo', 'carla9', 'view')
+APART = ('video', 'evaluate', 'sumo', 'carla9', 'view')
 
 
 def test_pip_name_licence_and_libraries_match_package_xml():
