@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Measure the judgement of a minute of 50 objects, with the start of the command.
+Measure the evaluation of a minute of 50 objects, with the start of the command.
 
 CPU time, the minimum over the rounds: other programs can only add to it.
 """
@@ -38,7 +38,7 @@ def cpu_s(*words):
 
 
 def evaluation_rows(rounds):
-    """Judge the outputs of a recording by it."""
+    """Evaluate the outputs of a recording by it."""
     with tempfile.TemporaryDirectory() as folder:
         recording, bag = Path(folder) / 'drive.json', Path(folder) / 'bag'
         write_recording(recording, lambda i, size: i < DURATION_S * RATE_HZ)

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor evaluate`: the output of an autonomy stack, judged by the truth."""
+"""`state_sensor evaluate`: the output of an autonomy stack, compared with ground truth."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
 
 if TYPE_CHECKING:
-    from state_sensor_ros.evaluation.judge import TopicVerdict
-    from state_sensor_ros.evaluation.judged_selection import Selection
-    from state_sensor_ros.evaluation.truth import Truth
+    from state_sensor_ros.evaluation.evaluator import TopicResult
+    from state_sensor_ros.evaluation.ground_truth import GroundTruth
+    from state_sensor_ros.evaluation.matching import Selection
     from state_sensor_ros.files.bags.open_bag import OpenBag
 
 # The parameters of the node that change the truth.
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the stack's topics; "
                         'also several, folders and globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
-                        help='topic to judge; repeatable (default: the first of tracking, '
+                        help='topic to evaluate; repeatable (default: the first of tracking, '
                         'detection, predicted, derived, vision, ground_truth, and the odometry '
                         'of the ego)')
     parser.add_argument('--truth-topic', default='', metavar='NAME',
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('what is judged')
+    group = parser.add_argument_group('what is evaluated')
     group.add_argument('--range', type=above_zero, metavar='M', default=0.0,
                        help="greatest distance of an object from the ego's origin, m")
     group.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
@@ -139,7 +139,7 @@ def _bound(text: str) -> str:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Judge one bag, or many.
+    Evaluate one bag, or many.
 
     :param args: the parsed options.
     :param interruption: signal handling of the program.
@@ -153,12 +153,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         return
     [stack] = args.stack
     with clock_shown('evaluate', is_quiet=args.quiet):
-        truth, verdicts = judged(args, stack)
+        truth, topic_results = evaluated(args, stack)
     from state_sensor_ros.evaluation.evaluation_result import lines_of, result_of
-    result = result_of(verdicts, len(truth.stamps_ns))
-    for verdict in verdicts:
-        _warn(stack, verdict)
-    _write_outputs(args, interruption, stack, verdicts, result)
+    result = result_of(topic_results, len(truth.stamps_ns))
+    for found in topic_results:
+        _warn(stack, found)
+    _write_outputs(args, interruption, stack, topic_results, result)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
@@ -197,18 +197,18 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
                              f'{args.truth} is {truth.noun}')
 
 
-def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdict]]:
+def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[TopicResult]]:
     """
-    Judge the topics of a bag.
+    Evaluate the topics of a bag.
 
     :param args: the parsed options.
     :param stack: path of the bag.
-    :returns: the truth, and a verdict for each topic.
+    :returns: the truth, and a result for each topic.
     """
     from state_sensor_ros.commands.truth_reading import read_truth
+    from state_sensor_ros.evaluation.evaluator import Evaluator
     from state_sensor_ros.evaluation.frame_transforms import FrameTransforms
-    from state_sensor_ros.evaluation.judge import Judge
-    from state_sensor_ros.evaluation.judged_topics import chosen_topics, ODOMETRY
+    from state_sensor_ros.evaluation.stack_topics import chosen_topics, ODOMETRY
     settings = settings_of(args, _PARAMETERS)
     with _opened(args, stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic)
@@ -217,26 +217,27 @@ def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdi
         types = {type_name for _, type_name in keys}
         if types == {ODOMETRY}:
             refuse_given(args, _OF_OBJECTS, f'is for topics of objects; of {stack} only the '
-                         'odometry of the ego is judged')
+                         'odometry of the ego is evaluated')
         if ODOMETRY not in types:
             refuse_given(args, ('base_link_xyz',), f'is for the odometry of the ego; of {stack} '
-                         'only objects are judged')
+                         'only objects are evaluated')
         truth = read_truth(args, settings)
         selection = _selection(args, truth)
-        judge = Judge(truth, selection, at=args.at, global_frame=settings.global_frame,
+        evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
                       transforms=lambda: FrameTransforms(_transforms(args, stack)))
-        verdicts = []
+        topic_results = []
         for key in keys:
             if key[1] == ODOMETRY and truth.ego is None and len(keys) > 1 and not args.topic:
                 continue
-            judge_topic = judge.judge_ego if key[1] == ODOMETRY else judge.judge_objects
+            evaluate_topic = evaluator.evaluate_ego if key[1] == ODOMETRY \
+                else evaluator.evaluate_objects
             try:
-                verdicts.append(judge_topic(stack, key, (
+                topic_results.append(evaluate_topic(stack, key, (
                     (log_ns, data) for _, log_ns, data in bag.messages({key}))))
             except DecodeError as error:
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
-    return truth, verdicts
+    return truth, topic_results
 
 
 def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:
@@ -260,8 +261,8 @@ def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, b
             yield data, name == STATIC_TF_TOPIC
 
 
-def _selection(args: argparse.Namespace, truth: Truth) -> Selection:
-    from state_sensor_ros.evaluation.judged_selection import Selection
+def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
+    from state_sensor_ros.evaluation.matching import Selection
     if args.range and truth.ego is None:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
                           'have', 'a truth with an ego')
@@ -276,36 +277,36 @@ def _nanoseconds(time_s: float) -> int:
     return round(min(time_s, _FOR_EVER_S) * 1e9)
 
 
-def _warn(stack: str, verdict: TopicVerdict) -> None:
+def _warn(stack: str, found: TopicResult) -> None:
     from state_sensor_ros.evaluation.tracking_metrics import MAX_IDS
-    where = f'warning: {stack}: {verdict.topic}'
-    if verdict.n_without_transform:
-        print_line(f'{where}: {counted(verdict.n_without_transform, "message")} without a '
+    where = f'warning: {stack}: {found.topic}'
+    if found.n_without_transform:
+        print_line(f'{where}: {counted(found.n_without_transform, "message")} without a '
                    'transform to the global frame, left out')
-    if verdict.unplaced_child:
-        print_line(f'{where}: no transform from base_link to {one_line(verdict.unplaced_child)}, '
-                   'which is judged as if it were base_link')
-    if verdict.n_unusable:
-        print_line(f'{where}: {counted(verdict.n_unusable, "pose")} that are not finite or no '
+    if found.unplaced_child:
+        print_line(f'{where}: no transform from base_link to {one_line(found.unplaced_child)}, '
+                   'which is evaluated as if it were base_link')
+    if found.n_unusable:
+        print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or no '
                    'rotation, left out')
-    if verdict.tracking is not None and verdict.tracking.n_ids > MAX_IDS:
-        print_line(f'{where}: {verdict.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
-                   'tracking is not judged')
+    if found.tracking is not None and found.tracking.n_ids > MAX_IDS:
+        print_line(f'{where}: {found.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
+                   'tracking is not evaluated')
 
 
 def _write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
-                   verdicts: list[TopicVerdict], result: dict[str, Any]) -> None:
+                   topic_results: list[TopicResult], result: dict[str, Any]) -> None:
     is_quiet = args.quiet or args.json
     if args.parquet is not None:
-        from state_sensor_ros.commands.match_table import write_matches
+        from state_sensor_ros.commands.evaluate_tables import write_matches
         with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
-            n_matches = write_matches(verdicts, file.handle)
+            n_matches = write_matches(topic_results, file.handle)
         show_result(args.parquet, [f'{n_matches} matches', *size_of(args.parquet)],
                     is_quiet=is_quiet)
     if args.html is not None:
         from state_sensor_ros.evaluation.evaluation_page import write_page
         with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
-            write_page(file.handle, one_line(stack), one_line(args.truth), verdicts, result)
+            write_page(file.handle, one_line(stack), one_line(args.truth), topic_results, result)
         show_result(args.html, size_of(args.html), is_quiet=is_quiet)
 
 

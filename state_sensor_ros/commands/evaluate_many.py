@@ -42,11 +42,11 @@ def is_many(args: argparse.Namespace) -> bool:
 
 def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Judge each bag by one truth, or by the truth at its place in a folder of truths.
+    Compare each bag with one ground truth, or with that at its place in a folder.
 
     :param args: the parsed options.
     :param interruption: signal handling of the program.
-    :raises TrajectoryFormatError: if one cannot be judged, or a number is beyond its bound.
+    :raises TrajectoryFormatError: if one cannot be evaluated, or a number is beyond its bound.
     :raises ConfigError: if there is no bag, or no truth for one.
     """
     stacks = find_recordings(args.stack)

@@ -29,10 +29,10 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
 )
 from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
-from state_sensor_ros.evaluation.judged_topics import EGO_TOPIC, ODOMETRY, truth_topic
+from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth, GroundTruthBuilder
+from state_sensor_ros.evaluation.ground_truth_frames import FrameGroundTruth
 from state_sensor_ros.evaluation.stack_messages import objects_in, TRACKED
-from state_sensor_ros.evaluation.truth import EgoTrack, Truth, TruthBuilder
-from state_sensor_ros.evaluation.truth_frames import FrameTruth
+from state_sensor_ros.evaluation.stack_topics import EGO_TOPIC, ODOMETRY, truth_topic
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.bags.state_frames import STATE_FRAME
@@ -48,7 +48,7 @@ from state_sensor_ros.simulators.opening import format_of
 _OF_FRAMES = ('stamp_source', 'ego_tag', 'base_link_xyz', 'default_sizes')
 
 
-def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
+def read_truth(args: argparse.Namespace, settings: Settings) -> GroundTruth:
     """
     Read the truth.
 
@@ -90,7 +90,7 @@ def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
 
 
 def _of_frames(args: argparse.Namespace, settings: Settings,
-               stamps_ns: list[int] | None) -> Truth:
+               stamps_ns: list[int] | None) -> GroundTruth:
     """Read a recording of frames; ``stamps_ns`` are the stamps of a bag, None for others."""
     rule = TagRule(settings.desired_tags, settings.undesired_tags)
     actors = frozenset(args.actors)
@@ -105,7 +105,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
                         max_bag_bytes=args.max_bag_bytes,
                         parameters=_of_simulator(args)) as recording:
         refuse_of_others(args, recording.simulator)
-        truth = FrameTruth(args.truth, settings, selects, warnings.add)
+        truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
         for frame in read_frames(recording, 'truth', is_quiet=args.quiet):
             warnings.place = recording.place
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
@@ -114,14 +114,14 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
     return _checked(truth.finish())
 
 
-def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> Truth:
+def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> GroundTruth:
     """Read another program's bag of TrackedObjects, with the ego's odometry if the bag has it."""
     key = truth_topic(args.truth, bag.with_messages(), args.truth_topic)
     if settings.desired_tags or settings.undesired_tags:
         raise ConfigError('--desired-tags, --undesired-tags', 'given',
                           'none: the objects of a bag have no tags')
     actors = frozenset(args.actors)
-    builder = TruthBuilder(args.truth)
+    builder = GroundTruthBuilder(args.truth)
     seen: set[str] = set()
 
     def add(data: bytes) -> None:
@@ -176,7 +176,7 @@ def _check_actors(actors: frozenset[str], seen: set[str]) -> None:
         print_line(f'warning: --actors {name}: the truth has no such object')
 
 
-def _checked(truth: Truth) -> Truth:
+def _checked(truth: GroundTruth) -> GroundTruth:
     if not len(truth.stamps_ns):
         raise no_frames(truth.name)
     return truth

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Judgement of an autonomy stack: its objects, tracks, paths and ego pose against the truth.
+Evaluation of an autonomy stack: its objects, tracks, paths and ego pose against ground truth.
 
 It may import files/, objects/, pipeline/, topics/ and the modules directly in the package; no
 simulator, no command and no rclpy.

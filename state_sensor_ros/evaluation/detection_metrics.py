@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.object_set import (
-    JUDGED_CLASSES,
-    JudgedFrame,
+    EVALUATED_CLASSES,
+    EvaluatedFrame,
     SIZE,
     VELOCITY,
     XY,
@@ -98,7 +98,7 @@ def error_rows(stack: Floats, truth: Floats) -> Floats:
                             np.linalg.norm(stack[:, VELOCITY] - truth[:, VELOCITY], axis=1)))
 
 
-def collect_matches(frames: Sequence[JudgedFrame]) -> Matches:
+def collect_matches(frames: Sequence[EvaluatedFrame]) -> Matches:
     """
     Collect the matches at 2 m.
 
@@ -127,7 +127,7 @@ def _stacked(parts: Sequence[npt.NDArray[np.generic]], shape: tuple[int, int] | 
     return stacked
 
 
-def score_classes(frames: Sequence[JudgedFrame], matches: Matches) -> list[ClassScores]:
+def score_classes(frames: Sequence[EvaluatedFrame], matches: Matches) -> list[ClassScores]:
     """
     Score each class that has a truth or a detection.
 
@@ -140,7 +140,7 @@ def score_classes(frames: Sequence[JudgedFrame], matches: Matches) -> list[Class
     are_matches = np.concatenate([frame.matches >= 0 for frame in frames], axis=1) \
         if frames else np.zeros((len(MATCH_DISTANCES_M), 0), np.bool_)
     found = []
-    for i, name in enumerate(JUDGED_CLASSES):
+    for i, name in enumerate(EVALUATED_CLASSES):
         are_of_class, n_truths = classes == i, int((truths == i).sum())
         if not n_truths and not are_of_class.any():
             continue

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The page of a judgement: numbers, curves, and the worst moments; one file without scripts."""
+"""The page of an evaluation: numbers, curves, and the worst moments; one file without scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from state_sensor_ros.evaluation import evaluation_plots as plots
 from state_sensor_ros.evaluation.evaluation_result import lines_of
-from state_sensor_ros.evaluation.judge import TopicVerdict
+from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.worst_moments import Moment, moment_of, worst_moments
 
 _STYLE = """
@@ -34,7 +34,7 @@ img { max-width: 100%; height: auto; }
 """
 
 
-def write_page(file: BinaryIO, stack: str, truth: str, verdicts: Sequence[TopicVerdict],
+def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[TopicResult],
                result: Mapping[str, Any]) -> None:
     """
     Write the page.
@@ -42,38 +42,38 @@ def write_page(file: BinaryIO, stack: str, truth: str, verdicts: Sequence[TopicV
     :param file: file open for writing.
     :param stack: name of the bag.
     :param truth: name of the truth.
-    :param verdicts: verdicts on the topics.
+    :param topic_results: topic_results on the topics.
     :param result: their result, as ``result_of`` returns it.
     """
-    title = escape(f'{stack} judged by {truth}')
+    title = escape(f'{stack} compared with {truth}')
     numbers = escape('\n'.join(lines_of(result)))
     parts = ['<!DOCTYPE html>', '<html lang="en"><head><meta charset="utf-8">',
              '<meta name="viewport" content="width=device-width">', f'<title>{title}</title>',
              f'<style>{_STYLE}</style></head><body><h1>{title}</h1>', f'<pre>{numbers}</pre>']
-    for verdict in verdicts:
-        parts += _sections(verdict)
+    for found in topic_results:
+        parts += _sections(found)
     parts.append('</body></html>\n')
     file.write('\n'.join(parts).encode('utf-8', 'replace'))
 
 
-def _sections(verdict: TopicVerdict) -> Iterator[str]:
-    topic = f'<code>{escape(verdict.topic)}</code>'
-    if verdict.ego_distances is not None:
+def _sections(found: TopicResult) -> Iterator[str]:
+    topic = f'<code>{escape(found.topic)}</code>'
+    if found.ego_distances is not None:
         yield f'<h2>Ego over time, {topic}</h2>'
-        yield _image(plots.ego_over_time(verdict.ego_distances), 'error of the ego over time')
-    if verdict.classes is None or verdict.matches is None:
+        yield _image(plots.ego_over_time(found.ego_distances), 'error of the ego over time')
+    if found.classes is None or found.matches is None:
         return
-    if any(each.precisions is not None for each in verdict.classes):
+    if any(each.precisions is not None for each in found.classes):
         yield f'<h2>Precision and recall, {topic}</h2>'
-        yield _image(plots.precision_recall(verdict.classes), 'precision over recall')
-    matches = verdict.matches
-    begin_ns = verdict.frames[0].stamp_ns
+        yield _image(plots.precision_recall(found.classes), 'precision over recall')
+    matches = found.matches
+    begin_ns = found.frames[0].stamp_ns
     if np.isfinite(matches.distances).any():
         yield '<h2>Errors over the distance from the ego</h2>'
         yield _image(plots.errors_over(
             matches.distances, matches, 'distance from the ego (m)', width=10.0),
             'errors over distance')
-    moments = [moment_of(frame) for frame in verdict.frames]
+    moments = [moment_of(frame) for frame in found.frames]
     yield '<h2>Errors over time</h2>'
     if len(matches.frames):
         times_s = (matches.stamps_ns - begin_ns).astype(np.float64) * 1e-9

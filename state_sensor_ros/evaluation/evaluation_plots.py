@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The curves and pictures of a judgement, drawn by matplotlib (extra ``[plot]``)."""
+"""The curves and pictures of an evaluation, drawn by matplotlib (extra ``[plot]``)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The result of a judgement as JSON, as lines for a terminal, and by the path of a number."""
+"""The result of an evaluation as JSON, as lines for a terminal, and by the path of a number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.evaluation.detection_metrics import ClassScores
-from state_sensor_ros.evaluation.judge import TopicVerdict
+from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
 
 ERROR_NAMES: Final = ('ate', 'ase', 'aoe', 'ave')
@@ -26,31 +26,32 @@ _DISTANCES = tuple(str(each) for each in MATCH_DISTANCES_M)
 _NOT_IN_MEAN: Final = CLASS_NAMES[UNKNOWN]
 
 
-def result_of(verdicts: Sequence[TopicVerdict], n_truth_frames: int) -> dict[str, Any]:
+def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int) -> dict[str, Any]:
     """
     Return the result with the keys of doc/interface.md; undefined numbers are None.
 
-    :param verdicts: verdicts; each part of the result is that of the first one that has it.
+    :param topic_results: results of topics; each part is that of the first one that has it.
     :param n_truth_frames: number of frames of the truth.
     """
     result: dict[str, Any] = {
-        'frames': verdicts[0].n_frames, 'frames_without_truth': verdicts[0].n_without_truth,
+        'frames': topic_results[0].n_frames,
+        'frames_without_truth': topic_results[0].n_without_truth,
         'truth_frames': n_truth_frames}
-    for verdict in verdicts:
-        if verdict.classes is not None:
-            result.setdefault('detection', _detection(verdict.classes))
-        if verdict.tracking is not None:
-            tracking = verdict.tracking
+    for found in topic_results:
+        if found.classes is not None:
+            result.setdefault('detection', _detection(found.classes))
+        if found.tracking is not None:
+            tracking = found.tracking
             result.setdefault('tracking', {'hota': tracking.hota, 'mota': tracking.mota,
                                            'idf1': tracking.idf1})
-        if verdict.prediction is not None:
+        if found.prediction is not None:
             result.setdefault('prediction', {str(horizon_s): {
                 'min_ade': _known(scores.min_ade), 'min_fde': _known(scores.min_fde),
                 'miss_rate': _known(scores.miss_rate)}
-                for horizon_s, scores in verdict.prediction.items()})
-        if verdict.ego is not None:
-            result.setdefault('ego', {'ate_rmse': _known(verdict.ego[0]),
-                                      'rpe_rmse': _known(verdict.ego[1])})
+                for horizon_s, scores in found.prediction.items()})
+        if found.ego is not None:
+            result.setdefault('ego', {'ate_rmse': _known(found.ego[0]),
+                                      'rpe_rmse': _known(found.ego[1])})
     return result
 
 
@@ -108,7 +109,7 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
 
     :param result: result of :func:`result_of`.
     """
-    yield (f'{result["frames"]} frames judged, {result["frames_without_truth"]} without truth; '
+    yield (f'{result["frames"]} frames evaluated, {result["frames_without_truth"]} without truth; '
            f'{result["truth_frames"]} frames of truth')
     if 'detection' in result:
         yield from _detection_lines(result['detection'])

@@ -21,7 +21,7 @@ from state_sensor_ros.frame import Bools, Floats, Rows
 
 # derived_object_msgs has one class number for both.
 BUS_OR_TRAILER: Final = len(CLASS_NAMES)
-JUDGED_CLASSES: Final = (*CLASS_NAMES, 'bus+trailer')
+EVALUATED_CLASSES: Final = (*CLASS_NAMES, 'bus+trailer')
 # Columns of :attr:`ObjectSet.states`.
 XY: Final = slice(0, 2)
 XYZ: Final = slice(0, 3)
@@ -44,7 +44,7 @@ class ObjectSet:
     """
     K objects at one instant, in the global frame.
 
-    ``ids`` K strings, '' for none; ``classes`` (K,) int64, index in JUDGED_CLASSES; ``states``
+    ``ids`` K strings, '' for none; ``classes`` (K,) int64, index in EVALUATED_CLASSES; ``states``
     (K, 9) float64: centre xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
     if unknown; ``scores`` (K,) float64, confidences 0..1; ``paths`` of each object, or an empty
     tuple if the message has no paths.
@@ -71,7 +71,7 @@ class ObjectSet:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedFrame:
+class EvaluatedFrame:
     """
     One message of the stack beside the truth at its time.
 

@@ -21,9 +21,9 @@ from typing import Final
 
 import numpy as np
 
+from state_sensor_ros.evaluation.ground_truth import GroundTruth
 from state_sensor_ros.evaluation.matching import I_ERRORS
-from state_sensor_ros.evaluation.object_set import JudgedFrame, PathOfObject
-from state_sensor_ros.evaluation.truth import Truth
+from state_sensor_ros.evaluation.object_set import EvaluatedFrame, PathOfObject
 from state_sensor_ros.frame import Floats
 
 HORIZONS_S: Final = (3.0, 5.0)
@@ -40,7 +40,7 @@ class HorizonScores:
     n_objects: int
 
 
-def score_paths(frames: Sequence[JudgedFrame], truth: Truth, *,
+def score_paths(frames: Sequence[EvaluatedFrame], truth: GroundTruth, *,
                 shift_ns: Sequence[int]) -> dict[float, HorizonScores]:
     """
     Score the paths of a stack by horizon, s.
@@ -82,7 +82,7 @@ def _alike(paths_of_objects: Sequence[Sequence[PathOfObject]]) -> _Alike:
     return found
 
 
-def _least_errors(alike: _Alike, names: Sequence[str], truth: Truth, now_ns: int,
+def _least_errors(alike: _Alike, names: Sequence[str], truth: GroundTruth, now_ns: int,
                   horizon_ns: int) -> Floats:
     """
     Return the least mean and final displacement of the objects that are scored.

@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.evaluation.matching import distances_between
-from state_sensor_ros.evaluation.object_set import JudgedFrame
+from state_sensor_ros.evaluation.object_set import EvaluatedFrame
 from state_sensor_ros.frame import Floats, Rows
 
 ZERO_SIMILARITY_M: Final = 4.0
@@ -45,7 +45,7 @@ class TrackingScores:
 class _Similarities(Sequence[Floats]):
     """The similarities of each frame, computed at each use: all would fill the memory."""
 
-    def __init__(self, frames: Sequence[JudgedFrame]) -> None:
+    def __init__(self, frames: Sequence[EvaluatedFrame]) -> None:
         self._frames = frames
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ def load_trackeval() -> None:
         from trackeval import metrics  # noqa: F401
 
 
-def score_tracks(frames: Sequence[JudgedFrame]) -> TrackingScores:
+def score_tracks(frames: Sequence[EvaluatedFrame]) -> TrackingScores:
     """
     Score the tracks of a stack; :func:`load_trackeval` has been called.
 

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.object_set import JudgedFrame, XY
+from state_sensor_ros.evaluation.object_set import EvaluatedFrame, XY
 from state_sensor_ros.frame import Floats
 
 N_MOMENTS: Final = 10
@@ -30,24 +30,24 @@ _LEAST_COST = 1e-6
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
     """
-    A judged frame and its errors.
+    A evaluated frame and its errors.
 
     ``n_missed`` truths without a match at 2 m; ``n_false`` detections without one; ``errors`` (R,)
     translation errors of the matches, m; ``cost`` the two numbers plus the sum of errors by 2 m.
     """
 
-    frame: JudgedFrame
+    frame: EvaluatedFrame
     n_missed: int
     n_false: int
     errors: Floats
     cost: float
 
 
-def moment_of(frame: JudgedFrame) -> Moment:
+def moment_of(frame: EvaluatedFrame) -> Moment:
     """
     Return the errors of a frame.
 
-    :param frame: judged frame.
+    :param frame: evaluated frame.
     """
     matches = frame.matches[I_ERRORS]
     rows = np.flatnonzero(matches >= 0)

@@ -101,7 +101,7 @@ def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch
     assert main(['inspect', 'drives', '--json', '--dask', scheduler.address]) == 0
 
 
-def test_bags_are_judged_on_the_cluster_as_here(scheduler, tmp_path, monkeypatch, capsys):
+def test_bags_are_evaluated_on_the_cluster_as_here(scheduler, tmp_path, monkeypatch, capsys):
     synth(tmp_path / 'drive.json')
     (tmp_path / 'runs').mkdir()
     monkeypatch.chdir(tmp_path)

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A drive with its outputs, and its judge."""
+"""A drive with its outputs, and its evaluation."""
 
 import json
 
@@ -41,12 +41,12 @@ def stack(drive):
 
 
 @pytest.fixture
-def judge(drive, capsys):
-    """Return a function that judges a bag and returns the result."""
-    def judged(bag, *options, truth=drive, code=0):
+def evaluate(drive, capsys):
+    """Return a function that evaluates a bag and returns the result."""
+    def evaluated_bag(bag, *options, truth=drive, code=0):
         capsys.readouterr()
         assert main(['evaluate', str(truth), str(bag), '--json', *map(str, options)]) == code, \
             capsys.readouterr().err
         captured = capsys.readouterr()
         return json.loads(captured.out) if code == 0 else captured.err
-    return judged
+    return evaluated_bag

@@ -18,7 +18,7 @@ import pytest
 from state_sensor_ros.evaluation.detection_metrics import collect_matches, score_classes
 from state_sensor_ros.evaluation.evaluation_result import _detection, lines_of
 from state_sensor_ros.evaluation.matching import match, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.object_set import JUDGED_CLASSES, JudgedFrame, ObjectSet
+from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame, ObjectSet
 
 # Made by make_golden.py beside it.
 GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())
@@ -29,22 +29,22 @@ def object_set(rows):
     """Return objects of rows of class, score and nine numbers."""
     return ObjectSet(
         tuple(str(i) for i in range(len(rows))),
-        np.array([JUDGED_CLASSES.index(row[0]) for row in rows], np.int64),
+        np.array([EVALUATED_CLASSES.index(row[0]) for row in rows], np.int64),
         np.array([row[2:] for row in rows], np.float64).reshape(-1, 9),
         np.array([row[1] for row in rows], np.float64))
 
 
-def judged(frames):
-    """Return frames of rows of the stack and of the truth, judged."""
+def evaluated(frames):
+    """Return frames of rows of the stack and of the truth, evaluated."""
     found = []
     for i, (stack, truth) in enumerate(frames):
         stack, truth = object_set(stack), object_set(truth)
-        found.append(JudgedFrame(i, stack, truth, match(stack, truth), NOWHERE))
+        found.append(EvaluatedFrame(i, stack, truth, match(stack, truth), NOWHERE))
     return found
 
 
 def scored(frames):
-    found = judged(frames)
+    found = evaluated(frames)
     return {each.name: each for each in score_classes(found, collect_matches(found))}
 
 

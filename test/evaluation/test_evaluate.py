@@ -44,8 +44,8 @@ KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking
 CLASS_KEYS = {'ap', 'ate', 'ase', 'aoe', 'ave', 'recall', 'precision', 'truths', 'detections'}
 
 
-def test_json_has_the_keys_of_the_interface(judge, stack):
-    result = judge(stack)
+def test_json_has_the_keys_of_the_interface(evaluate, stack):
+    result = evaluate(stack)
     assert result.keys() == KEYS
     assert result['detection'].keys() == {'map', 'classes'}
     assert result['detection']['classes'].keys() == {'car'}
@@ -58,7 +58,7 @@ def test_json_has_the_keys_of_the_interface(judge, stack):
 def test_table_for_people(capsys, drive, stack):
     assert main(['evaluate', str(drive), str(stack)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == '80 frames judged, 0 without truth; 80 frames of truth'
+    assert lines[0] == '80 frames evaluated, 0 without truth; 80 frames of truth'
     [heading], [car] = ([line for line in lines if line.startswith(name)]
                         for name in ('detection', 'car'))
     # Numbers end below the ends of their headings.
@@ -193,10 +193,10 @@ def test_page_of_a_perfect_stack_has_no_worst_moment(tmp_path, drive, stack):
     assert 'No moment has an error.' in page.read_text()
 
 
-def test_no_common_time_names_both_spans(tmp_path, judge, stack):
+def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
     def later(message, log_ns):
         message.header.stamp.sec += 1000
-    error = judge(changed(stack, tmp_path / 'bag', later), code=1)
+    error = evaluate(changed(stack, tmp_path / 'bag', later), code=1)
     spans = re.search(r'found stamps ([\d.]+) s to ([\d.]+) s; expected some within those of '
                       r'\S+, ([\d.]+) s to ([\d.]+) s', error)
     begin, end, true_begin, true_end = map(float, spans.groups())
@@ -205,36 +205,36 @@ def test_no_common_time_names_both_spans(tmp_path, judge, stack):
     assert error.count('\n') == 1
 
 
-def test_selection_by_range(judge, stack):
-    near = judge(stack, '--topic', TRACKING, '--range', 30)['detection']['classes']['car']
-    far = judge(stack, '--topic', TRACKING)['detection']['classes']['car']
+def test_selection_by_range(evaluate, stack):
+    near = evaluate(stack, '--topic', TRACKING, '--range', 30)['detection']['classes']['car']
+    far = evaluate(stack, '--topic', TRACKING)['detection']['classes']['car']
     assert 0 < near['truths'] < far['truths']
     assert near['truths'] == near['detections']
 
 
-def test_selection_by_class(judge, stack):
-    assert judge(stack, '--topic', TRACKING, '--classes', 'truck')['detection'] == {
+def test_selection_by_class(evaluate, stack):
+    assert evaluate(stack, '--topic', TRACKING, '--classes', 'truck')['detection'] == {
         'map': None, 'classes': {}}
 
 
-def test_selection_by_time_and_rate(judge, stack):
-    assert judge(stack, '--start', 2.0, '--end', 3.0)['frames'] == 11
-    assert judge(stack, '--rate', 2.0)['frames'] == 16
-    assert 'found stamps' in judge(stack, '--start', 100.0, code=1)
+def test_selection_by_time_and_rate(evaluate, stack):
+    assert evaluate(stack, '--start', 2.0, '--end', 3.0)['frames'] == 11
+    assert evaluate(stack, '--rate', 2.0)['frames'] == 16
+    assert 'found stamps' in evaluate(stack, '--start', 100.0, code=1)
 
 
 @pytest.mark.parametrize(('words', 'n_frames'), [
     (['--end', '1e300'], 80), (['--rate', '1e-305'], 1), (['--rate', '5e-324'], 1),
     (['--rate', '1e308'], 80), (['--start', '1e300'], None)])
-def test_selection_by_huge_times(judge, stack, words, n_frames):
+def test_selection_by_huge_times(evaluate, stack, words, n_frames):
     """Seconds of which there are no nanoseconds in float64."""
     if n_frames is None:
-        assert 'of the selection' in judge(stack, *words, code=1)
+        assert 'of the selection' in evaluate(stack, *words, code=1)
     else:
-        assert judge(stack, *words)['frames'] == n_frames
+        assert evaluate(stack, *words)['frames'] == n_frames
 
 
-def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack, drive):
+def test_selection_by_actor_ignores_detections_of_others(tmp_path, evaluate, stack, drive):
     """Only false objects that are near no other truth count against the stack."""
     with sensor.open_recording(drive) as recording:
         first = next(iter(recording))
@@ -247,7 +247,7 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack,
         other.object_id.uuid = np.full(16, 7, np.uint8)
         message.objects.append(other)
     bag = changed(stack, tmp_path / 'bag', ghost)
-    car = judge(bag, '--actors', name)['detection']['classes']['car']
+    car = evaluate(bag, '--actors', name)['detection']['classes']['car']
     assert (car['truths'], car['detections'], car['recall'], car['precision']) == (
         80, 160, 1.0, 0.5)
 
@@ -257,31 +257,31 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack,
     ['--undesired-tags', 'car'], ['-p', 'desired_tags:=[car]'], ['--obb-extents', 'half'],
     ['--default-sizes', *['1'] * 21], ['--parquet', 'out.parquet']],
     ids=lambda words: ' '.join(words[:2]))
-def test_options_of_objects_are_refused_beside_odometry_alone(judge, stack, words):
+def test_options_of_objects_are_refused_beside_odometry_alone(evaluate, stack, words):
     name = words[0] if words[0] != '-p' else '--desired-tags'
     assert f'{name} is for topics of objects; of {stack} only the odometry of the ego is ' in \
-        judge(stack, '--topic', EGO, *words, code=2)
+        evaluate(stack, '--topic', EGO, *words, code=2)
 
 
 @pytest.mark.parametrize('words', [
     ['--stamp-source', 'utc'], ['--ego-tag', 'car'], ['--base-link-xyz', '1', '0', '0'],
     ['--default-sizes', *['1'] * 21], ['-p', 'ego_tag:=car']], ids=lambda words: words[-1])
-def test_options_of_frames_are_refused_beside_a_truth_of_objects(judge, stack, words):
+def test_options_of_frames_are_refused_beside_a_truth_of_objects(evaluate, stack, words):
     name = words[0] if words[0] != '-p' else '--ego-tag'
     assert f'{name} is for a TRUTH of frames; {stack} is a bag of objects' in \
-        judge(stack, *words, truth=stack, code=2)
+        evaluate(stack, *words, truth=stack, code=2)
 
 
-def test_clock_is_refused_beside_a_bag(tmp_path, judge, drive, stack):
+def test_clock_is_refused_beside_a_bag(tmp_path, evaluate, drive, stack):
     bag = tmp_path / 'bag'
     assert main(['convert', str(drive), str(bag), '-q']) == 0
     assert f'--stamp-source is for a TRUTH without stamps; {bag} is a bag' in \
-        judge(stack, '--stamp-source', 'utc', truth=bag, code=2)
-    assert judge(stack, '--ego-tag', 'car', truth=bag)['frames'] == 80
+        evaluate(stack, '--stamp-source', 'utc', truth=bag, code=2)
+    assert evaluate(stack, '--ego-tag', 'car', truth=bag)['frames'] == 80
 
 
-def test_base_link_is_refused_beside_objects_alone(judge, stack):
-    assert '--base-link-xyz is for the odometry of the ego' in judge(
+def test_base_link_is_refused_beside_objects_alone(evaluate, stack):
+    assert '--base-link-xyz is for the odometry of the ego' in evaluate(
         stack, '--topic', TRACKING, '--base-link-xyz', '1', '0', '0', code=2)
 
 
@@ -305,27 +305,27 @@ def test_options_with_several_values_leave_truth_and_stack(capsys, drive, stack,
     assert result['detection']['classes']['car']['truths'] == 2 * 80
 
 
-def test_selection_by_tags(judge, stack):
-    assert judge(stack, '--topic', TRACKING, '--undesired-tags', 'vehicle')['detection'] == {
+def test_selection_by_tags(evaluate, stack):
+    assert evaluate(stack, '--topic', TRACKING, '--undesired-tags', 'vehicle')['detection'] == {
         'map': None, 'classes': {}}
 
 
 # Hostile bags: what a broken or malicious stack may write.
-def test_unusable_poses_are_left_out(tmp_path, capsys, judge, stack, drive):
+def test_unusable_poses_are_left_out(tmp_path, capsys, evaluate, stack, drive):
     def spoilt(message, log_ns):
         pose = message.objects[0].kinematics.pose_with_covariance.pose
         pose.position.x = math.nan
         pose = message.objects[1].kinematics.pose_with_covariance.pose
         pose.orientation.x = pose.orientation.y = pose.orientation.z = pose.orientation.w = 0.0
     bag = changed(stack, tmp_path / 'bag', spoilt)
-    car = judge(bag)['detection']['classes']['car']
+    car = evaluate(bag)['detection']['classes']['car']
     assert car['recall'] == pytest.approx((N_CARS - 2) / N_CARS)
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     assert '160 poses that are not finite or no rotation, left out' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('length', [0.0, 1e-200, 0.5, 1e200, math.nan])
-def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, judge, drive, stack, length):
+def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, evaluate, drive, stack, length):
     """As those of objects: a quaternion far from unit length is not a rotation."""
     def spoilt(message, log_ns):
         if next(count) % 2 == 0:
@@ -333,18 +333,18 @@ def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, judge, drive, 
             turn.x, turn.y, turn.z, turn.w = 0.0, 0.0, 0.0, length
     count = iter(range(80))
     bag = changed(stack, tmp_path / 'bag', spoilt, (EGO,))
-    result = judge(bag)
+    result = evaluate(bag)
     assert (result['frames'], result['frames_without_truth']) == (40, 40)
     assert result['ego']['rpe_rmse'] < 1e-9
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     assert capsys.readouterr().err == (f'warning: {bag}: {EGO}: 40 poses that are not finite or '
                                        'no rotation, left out\n')
     count = iter([0] * 80)
-    assert 'found 80 poses that are not finite or no rotation; expected' in judge(
+    assert 'found 80 poses that are not finite or no rotation; expected' in evaluate(
         changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)
     # The same poses as the truth of another program.
     truth = write_bag(tmp_path / 'truth', [*messages_of(bag), *messages_of(stack, (TRACKING,))])
-    assert judge(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.02
+    assert evaluate(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.02
 
 
 def test_huge_positions_are_no_warning(tmp_path, capsys, drive, stack):
@@ -362,22 +362,22 @@ def test_huge_positions_are_no_warning(tmp_path, capsys, drive, stack):
 
 
 @pytest.mark.parametrize('number', [math.nan, math.inf, -1.0, 1e308])
-def test_absurd_numbers_are_no_crash(tmp_path, judge, stack, number):
+def test_absurd_numbers_are_no_crash(tmp_path, evaluate, stack, number):
     def absurd(message, log_ns):
         for each in message.objects:
             each.existence_probability = number if number < 1e38 else math.inf
             each.shape.dimensions.x = number
             each.kinematics.twist_with_covariance.twist.linear.x = number
             each.classification = []
-    result = judge(changed(stack, tmp_path / 'bag', absurd))
+    result = evaluate(changed(stack, tmp_path / 'bag', absurd))
     assert result['detection']['classes']['unknown']['detections'] == N_CARS * 80
 
 
-def test_equal_ids_in_a_message(tmp_path, judge, stack):
+def test_equal_ids_in_a_message(tmp_path, evaluate, stack):
     def equal(message, log_ns):
         for each in message.objects:
             each.object_id = message.objects[0].object_id
-    tracking = judge(changed(stack, tmp_path / 'bag', equal))['tracking']
+    tracking = evaluate(changed(stack, tmp_path / 'bag', equal))['tracking']
     assert all(0.0 <= score <= 1.0 + 1e-9 for score in tracking.values())
 
 
@@ -402,10 +402,10 @@ def test_ids_without_end(tmp_path, capsys, drive, stack):
     assert f'{N_CARS * 80 * 8 + N_CARS} ids of objects, more than 5000' in captured.err
 
 
-def test_no_objects_at_all(tmp_path, judge, stack):
+def test_no_objects_at_all(tmp_path, evaluate, stack):
     def empty(message, log_ns):
         message.objects = []
-    result = judge(changed(stack, tmp_path / 'bag', empty))
+    result = evaluate(changed(stack, tmp_path / 'bag', empty))
     car = result['detection']['classes']['car']
     assert (car['recall'], car['precision'], car['ate']) == (0.0, None, None)
     assert result['detection']['map'] == 0.0
@@ -413,18 +413,18 @@ def test_no_objects_at_all(tmp_path, judge, stack):
 
 
 @pytest.mark.parametrize('size', [0, 3, 40, 400])
-def test_cut_message_is_an_error_in_one_line(tmp_path, judge, stack, size):
+def test_cut_message_is_an_error_in_one_line(tmp_path, evaluate, stack, size):
     def bags():
         for topic, type_name, log_ns, message in messages_of(stack, (TRACKING,)):
             from message_store import typestore
             yield topic, type_name, log_ns, bytes(
                 typestore().serialize_cdr(message, type_name))[:size]
-    error = judge(write_bag(tmp_path / 'bag', bags()), code=1)
+    error = evaluate(write_bag(tmp_path / 'bag', bags()), code=1)
     assert error.count('\n') == 1
     assert f'{TRACKING}: found {size} bytes' in error
 
 
-def test_count_beyond_the_message_is_an_error(tmp_path, judge, stack):
+def test_count_beyond_the_message_is_an_error(tmp_path, evaluate, stack):
     def bags():
         from message_store import typestore
         for topic, type_name, log_ns, message in messages_of(stack, (TRACKING,)):
@@ -433,11 +433,11 @@ def test_count_beyond_the_message_is_an_error(tmp_path, judge, stack):
             # After the stamp, the length of 'map' and its four bytes.
             data[20:24] = b'\xff\xff\xff\xff'
             yield topic, type_name, log_ns, bytes(data)
-    error = judge(write_bag(tmp_path / 'bag', bags()), code=1)
+    error = evaluate(write_bag(tmp_path / 'bag', bags()), code=1)
     assert error.count('\n') == 1
 
 
-def test_another_definition_is_refused(tmp_path, judge):
+def test_another_definition_is_refused(tmp_path, evaluate):
     from rosbags.typesys import get_types_from_msg, get_typestore, Stores
     store = get_typestore(Stores.ROS2_JAZZY)
     name = 'autoware_perception_msgs/msg/TrackedObjects'
@@ -445,34 +445,34 @@ def test_another_definition_is_refused(tmp_path, judge):
     with Writer(tmp_path / 'bag', version=9) as writer:
         connection = writer.add_connection(TRACKING, name, typestore=store)
         writer.write(connection, 1, bytes(64))
-    error = judge(tmp_path / 'bag', code=1)
+    error = evaluate(tmp_path / 'bag', code=1)
     assert 'the definition of this version' in error
     assert error.count('\n') == 1
 
 
 @pytest.mark.parametrize(('frame_id', 'expected'), [
     ('', None), ('/map', None), ('base_link', 'no transform from its frame to map')])
-def test_frames_of_messages(tmp_path, judge, stack, frame_id, expected):
+def test_frames_of_messages(tmp_path, evaluate, stack, frame_id, expected):
     def framed(message, log_ns):
         message.header.frame_id = frame_id
     bag = changed(stack, tmp_path / 'bag', framed)
     if expected is None:
-        assert judge(bag)['detection']['map'] == pytest.approx(1.0)
+        assert evaluate(bag)['detection']['map'] == pytest.approx(1.0)
     else:
-        assert expected in judge(bag, code=1)
+        assert expected in evaluate(bag, code=1)
 
 
 @pytest.mark.parametrize(('topic', 'member'), [(DERIVED, 'objects'), (VISION, 'detections')])
-def test_frame_that_only_the_objects_name(tmp_path, judge, stack, topic, member):
+def test_frame_that_only_the_objects_name(tmp_path, evaluate, stack, topic, member):
     def framed(message, log_ns):
         message.header.frame_id = ''
         for each in getattr(message, member):
             each.header.frame_id = 'lidar'
     bag = changed(stack, tmp_path / 'bag', framed, (topic,))
-    assert 'no transform from its frame to map' in judge(bag, code=1)
+    assert 'no transform from its frame to map' in evaluate(bag, code=1)
 
 
-def test_loop_of_transforms_ends(tmp_path, judge, stack):
+def test_loop_of_transforms_ends(tmp_path, evaluate, stack):
     def looped():
         for topic, type_name, log_ns, message in messages_of(stack, ('/tf', TRACKING)):
             if topic == TRACKING:
@@ -483,7 +483,7 @@ def test_loop_of_transforms_ends(tmp_path, judge, stack):
                 second.header.frame_id, second.child_frame_id = 'b', 'a'
                 message.transforms = [first, second]
             yield topic, type_name, log_ns, message
-    assert 'no transform' in judge(write_bag(tmp_path / 'bag', looped()), code=1)
+    assert 'no transform' in evaluate(write_bag(tmp_path / 'bag', looped()), code=1)
 
 
 @pytest.mark.parametrize(('truth', 'bag', 'error'), [
@@ -498,34 +498,35 @@ def test_files_that_are_not_there(tmp_path, capsys, drive, stack, truth, bag, er
     assert (captured.out, captured.err.count('\n')) == ('', 1)
 
 
-def test_topics_that_cannot_be_judged(tmp_path, judge, drive, stack):
-    assert 'of which' in judge(stack, '--topic', '/tf', code=1)
+def test_topics_that_cannot_be_evaluated(tmp_path, evaluate, drive, stack):
+    assert 'of which' in evaluate(stack, '--topic', '/tf', code=1)
     only_tf = write_bag(tmp_path / 'tf', messages_of(stack, ('/tf',)))
-    assert 'no topic to be judged' in judge(only_tf, code=1)
-    assert 'a recording with truth' in judge(stack, truth=only_tf, code=1)
-    assert judge(stack, '--topic', '/nothing', code=1).count('\n') == 1
+    assert 'no topic to evaluate' in evaluate(only_tf, code=1)
+    assert 'a recording with truth' in evaluate(stack, truth=only_tf, code=1)
+    assert evaluate(stack, '--topic', '/nothing', code=1).count('\n') == 1
 
 
-def test_topic_that_is_not_clear(tmp_path, judge, stack):
+def test_topic_that_is_not_clear(tmp_path, evaluate, stack):
     """Two trackers under other names: one is to be named."""
     bag = write_bag(tmp_path / 'bag', ((f'/{name}', type_name, log_ns, message) for name in 'ab'
                                        for _, type_name, log_ns, message in messages_of(
                                            stack, (TRACKING,))))
-    assert 'the topics /a, /b; expected one of them to be named by --topic' in judge(bag, code=1)
-    assert judge(bag, '--topic', '/b')['detection']['map'] == pytest.approx(1.0)
-    assert '--truth-topic' in judge(stack, truth=bag, code=1)
-    assert judge(stack, '--truth-topic', '/a', '--topic', TRACKING, truth=bag)['frames'] == 80
+    assert 'the topics /a, /b; expected one of them to be named by --topic' in evaluate(
+        bag, code=1)
+    assert evaluate(bag, '--topic', '/b')['detection']['map'] == pytest.approx(1.0)
+    assert '--truth-topic' in evaluate(stack, truth=bag, code=1)
+    assert evaluate(stack, '--truth-topic', '/a', '--topic', TRACKING, truth=bag)['frames'] == 80
 
 
-def test_range_and_ego_need_an_ego(tmp_path, judge, stack):
+def test_range_and_ego_need_an_ego(tmp_path, evaluate, stack):
     truth = write_bag(tmp_path / 'bag', messages_of(stack, (TRACKING,)))
-    assert 'from an ego' in judge(stack, '--range', 30, truth=truth, code=1)
-    assert 'found no ego' in judge(stack, '--topic', EGO, truth=truth, code=1)
-    assert 'ego' not in judge(stack, truth=truth)
+    assert 'from an ego' in evaluate(stack, '--range', 30, truth=truth, code=1)
+    assert 'found no ego' in evaluate(stack, '--topic', EGO, truth=truth, code=1)
+    assert 'ego' not in evaluate(stack, truth=truth)
 
 
-def test_buses_and_trailers_of_derived_objects(tmp_path, judge, drive):
-    """The message has one number for both, so they are judged as one class."""
+def test_buses_and_trailers_of_derived_objects(tmp_path, evaluate, drive):
+    """The message has one number for both, so they are evaluated as one class."""
     frames = json.loads(drive.read_text())
     for frame in frames:
         others = [each for each in frame['frame']['vehicles']
@@ -536,13 +537,13 @@ def test_buses_and_trailers_of_derived_objects(tmp_path, judge, drive):
     path = tmp_path / 'drive.json'
     path.write_text(json.dumps(frames))
     assert main(['convert', str(path), str(tmp_path / 'bag'), *OUTPUTS, '-q']) == 0
-    classes = judge(tmp_path / 'bag', '--topic', DERIVED, truth=path)['detection']['classes']
+    classes = evaluate(tmp_path / 'bag', '--topic', DERIVED, truth=path)['detection']['classes']
     assert {name: each['truths'] for name, each in classes.items()} == {
         'truck': 80, 'car': (N_CARS - 3) * 80, 'bus+trailer': 160}
     assert all(each['recall'] == each['precision'] == 1.0 for each in classes.values())
-    only = judge(tmp_path / 'bag', '--topic', DERIVED, '--classes', 'bus', truth=path)
+    only = evaluate(tmp_path / 'bag', '--topic', DERIVED, '--classes', 'bus', truth=path)
     assert only['detection']['classes'].keys() == {'bus+trailer'}
-    tracked = judge(tmp_path / 'bag', '--topic', TRACKING, truth=path)['detection']['classes']
+    tracked = evaluate(tmp_path / 'bag', '--topic', TRACKING, truth=path)['detection']['classes']
     assert tracked.keys() == {'bus', 'truck', 'trailer', 'car'}
 
 
@@ -603,10 +604,10 @@ def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):
     assert 'detection/map: found 1; expected at least 1.1' in capsys.readouterr().out
 
 
-def test_parameters_of_the_truth(capsys, judge, drive, stack):
+def test_parameters_of_the_truth(capsys, evaluate, drive, stack):
     """With -p as with their options; those that do not change the truth are refused."""
-    by_option = judge(stack, '--ego-tag', 'vehicle')
-    assert judge(stack, '-p', 'ego_tag:=vehicle') == by_option
+    by_option = evaluate(stack, '--ego-tag', 'vehicle')
+    assert evaluate(stack, '-p', 'ego_tag:=vehicle') == by_option
     for name, words in (
             ('perception.missing:=0.5', '-p perception.missing does not change the truth'),
             ('tf:=none', '-p tf does not change the truth'),

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
 """
-Perception and judge check each other: each parameter moves the numbers that it should.
+Perception and evaluator check each other: each parameter moves the numbers that it should.
 
 By as much as mathematics says, within four standard deviations; the others stay perfect.
 """
@@ -42,15 +42,15 @@ def bag(tmp_path, drive):
 
 
 @pytest.fixture
-def numbers(judge, bag):
-    """Return a function that judges the drive as perceived and returns its numbers in a row."""
-    def judged(*options, **perception):
-        result = judge(bag(**perception), *options)
+def numbers(evaluate, bag):
+    """Return a function that evaluates the drive as perceived and returns its numbers in a row."""
+    def evaluated(*options, **perception):
+        result = evaluate(bag(**perception), *options)
         car = result['detection']['classes']['car']
         return {**{name: car[name] for name in PERFECT if name in car}, 'ap': car['ap']['2.0'],
                 **result['tracking'], 'truths': car['truths'],
                 'detections': car['detections'], 'result': result}
-    return judged
+    return evaluated
 
 
 @pytest.mark.parametrize('std', [0.05, 0.2, 0.4])
@@ -138,7 +138,7 @@ def test_range_and_field_of_view(numbers, drive, name, value, is_seen):
     others_are_perfect(found, 'recall', 'ap', 'mota', 'idf1', 'hota')
 
 
-def test_range_of_the_judge_is_that_of_the_sensor(numbers):
+def test_range_of_the_evaluator_is_that_of_the_sensor(numbers):
     found = numbers('--range', 60.0, range=60.0)
     assert 0 < found['truths'] < N_TRUTHS
     others_are_perfect(found)
@@ -176,18 +176,18 @@ def test_all_at_once(numbers):
 
 
 @pytest.mark.parametrize(('output', 'topic'), [('derived_objects', DERIVED), ('vision', VISION)])
-def test_other_outputs_have_the_same_errors(judge, bag, numbers, output, topic):
+def test_other_outputs_have_the_same_errors(evaluate, bag, numbers, output, topic):
     tracked = numbers(position_std=0.3, missing=0.2)
-    result = judge(bag('--outputs', output, '-q', position_std=0.3, missing=0.2),
+    result = evaluate(bag('--outputs', output, '-q', position_std=0.3, missing=0.2),
                    '--topic', topic)
     car = result['detection']['classes']['car']
     for name in ('ate', 'recall', 'precision', 'truths', 'detections'):
         assert car[name] == pytest.approx(tracked[name], abs=1e-9), name
 
 
-def test_predictions_are_off_by_the_noise_of_the_position(judge, bag):
+def test_predictions_are_off_by_the_noise_of_the_position(evaluate, bag):
     """A path is off as its object is: the mean and the final error are that of the object."""
-    result = judge(bag('--outputs', 'autoware', '--autoware-objects', 'predicted', '-q',
+    result = evaluate(bag('--outputs', 'autoware', '--autoware-objects', 'predicted', '-q',
                        position_std=0.3))
     expected = 0.3 * math.sqrt(math.pi / 2.0)
     for scores in result['prediction'].values():

@@ -34,11 +34,11 @@ PERFECT = {'ap': 1.0, 'ate': 0.0, 'ase': 0.0, 'aoe': 0.0, 'ave': 0.0, 'recall': 
 
 
 @pytest.fixture
-def judged(tmp_path, judge, stack):
+def evaluated(tmp_path, evaluate, stack):
     """Return a function that changes the stack's messages and returns the numbers in a row."""
     def numbers_of(change, *options, topic=TRACKING):
         bag = changed(stack, tmp_path / 'changed', change, (topic,))
-        result = judge(bag, *options)
+        result = evaluate(bag, *options)
         car = result['detection']['classes']['car']
         return {**{name: car[name] for name in PERFECT if name in car}, 'ap': car['ap']['2.0'],
                 **result.get('tracking', {}), 'result': result}
@@ -52,7 +52,7 @@ def others_are_perfect(numbers, *moved):
 
 
 @pytest.mark.parametrize('std_m', [0.05, 0.2, 0.4])
-def test_noise_of_position(judged, std_m):
+def test_noise_of_position(evaluated, std_m):
     """The distance of two normal errors is Rayleigh's: mean s sqrt(pi / 2)."""
     random = np.random.default_rng(1)
 
@@ -60,7 +60,7 @@ def test_noise_of_position(judged, std_m):
         for position in positions_of(message.objects):
             position.x, position.y = np.array((position.x, position.y)) + random.normal(
                 0.0, std_m, 2)
-    numbers = judged(noisy)
+    numbers = evaluated(noisy)
     n_matches = N_CARS * 80
     deviation = std_m * math.sqrt((2.0 - math.pi / 2.0) / n_matches)
     assert numbers['ate'] == pytest.approx(std_m * math.sqrt(math.pi / 2.0), abs=4.0 * deviation)
@@ -68,12 +68,12 @@ def test_noise_of_position(judged, std_m):
 
 
 @pytest.mark.parametrize('share', [0.1, 0.4])
-def test_missed_objects(judged, share):
+def test_missed_objects(evaluated, share):
     random = np.random.default_rng(2)
 
     def missing(message, log_ns):
         message.objects = [each for each in message.objects if random.uniform() >= share]
-    numbers = judged(missing)
+    numbers = evaluated(missing)
     deviation = math.sqrt(share * (1.0 - share) / (N_CARS * 80))
     assert numbers['recall'] == pytest.approx(1.0 - share, abs=4.0 * deviation)
     # Without false objects and switches of ids both are the share that is found.
@@ -83,7 +83,7 @@ def test_missed_objects(judged, share):
     others_are_perfect(numbers, 'ap', 'recall', 'mota', 'idf1', 'hota')
 
 
-def test_false_objects(judged):
+def test_false_objects(evaluated):
     """Two ghosts beside N cars, far away and less likely than these: precision N / (N + 2)."""
     def haunted(message, log_ns):
         for i in range(2):
@@ -92,7 +92,7 @@ def test_false_objects(judged):
             ghost.object_id.uuid = np.full(16, 200 + i, np.uint8)
             ghost.kinematics.pose_with_covariance.pose.position.x += 1e5 * (i + 1)
             message.objects.append(ghost)
-    numbers = judged(haunted)
+    numbers = evaluated(haunted)
     assert numbers['precision'] == pytest.approx(N_CARS / (N_CARS + 2.0), abs=1e-12)
     assert numbers['mota'] == pytest.approx(1.0 - 2.0 / N_CARS, abs=1e-9)
     assert numbers['idf1'] == pytest.approx(N_CARS / (N_CARS + 1.0), abs=1e-9)
@@ -101,7 +101,7 @@ def test_false_objects(judged):
     others_are_perfect(numbers, 'precision', 'mota', 'idf1', 'hota', 'ap')
 
 
-def test_switch_of_two_ids(judged):
+def test_switch_of_two_ids(evaluated):
     """Two tracks change their ids in the middle: two switches; a half of each is another track."""
     count = iter(range(80))
 
@@ -109,14 +109,14 @@ def test_switch_of_two_ids(judged):
         if next(count) >= 40:
             one, other = message.objects[0].object_id, message.objects[1].object_id
             message.objects[0].object_id, message.objects[1].object_id = other, one
-    numbers = judged(switched)
+    numbers = evaluated(switched)
     assert numbers['mota'] == pytest.approx(1.0 - 2.0 / (N_CARS * 80), abs=1e-9)
     assert numbers['idf1'] == pytest.approx(1.0 - 1.0 / N_CARS, abs=1e-9)
     others_are_perfect(numbers, 'mota', 'idf1', 'hota')
     assert numbers['hota'] < 1.0
 
 
-def test_turned_boxes(judged):
+def test_turned_boxes(evaluated):
     """The twist is in the axes of the object: turned back, the velocity stays."""
     turn = 0.3
 
@@ -131,37 +131,37 @@ def test_turned_boxes(judged):
             # The rotation about the global z, seen from nearly level objects.
             linear.x, linear.y = (linear.x * math.cos(turn) + linear.y * math.sin(turn),
                                   linear.y * math.cos(turn) - linear.x * math.sin(turn))
-    numbers = judged(turned)
+    numbers = evaluated(turned)
     assert numbers['aoe'] == pytest.approx(turn, abs=1e-6)
     others_are_perfect(numbers, 'aoe', 'ave')
     assert numbers['ave'] < 0.05
 
 
-def test_wrong_sizes(judged):
+def test_wrong_sizes(evaluated):
     def shrunk(message, log_ns):
         for each in message.objects:
             each.shape.dimensions.x *= 0.8
-    numbers = judged(shrunk)
+    numbers = evaluated(shrunk)
     assert numbers['ase'] == pytest.approx(0.2, abs=1e-9)
     others_are_perfect(numbers, 'ase')
 
 
-def test_wrong_velocities(judged):
+def test_wrong_velocities(evaluated):
     def slower(message, log_ns):
         for each in message.objects:
             each.kinematics.twist_with_covariance.twist.linear.x += 3.0
             each.kinematics.twist_with_covariance.twist.linear.y -= 4.0
-    numbers = judged(slower)
+    numbers = evaluated(slower)
     assert numbers['ave'] == pytest.approx(5.0, rel=1e-3)
     others_are_perfect(numbers, 'ave')
 
 
-def test_wrong_class(judged):
+def test_wrong_class(evaluated):
     """A quarter of the cars is called a truck: cars are missed, and trucks have no truth."""
     def wrong(message, log_ns):
         for each in message.objects[:N_CARS // 4]:
             each.classification[0].label = 2
-    numbers = judged(wrong)
+    numbers = evaluated(wrong)
     assert numbers['recall'] == 0.75
     others_are_perfect(numbers, 'recall', 'ap')
     truck = numbers['result']['detection']['classes']['truck']
@@ -171,18 +171,18 @@ def test_wrong_class(judged):
     assert numbers['result']['detection']['map'] == pytest.approx(numbers['ap'])
 
 
-def test_most_likely_class_counts(judged):
+def test_most_likely_class_counts(evaluated):
     def unsure(message, log_ns):
         for each in message.objects:
             each.classification[0].probability = 0.6
             other = copy.deepcopy(each.classification[0])
             other.label, other.probability = 2, 0.4
             each.classification.insert(0, other)
-    others_are_perfect(judged(unsure))
+    others_are_perfect(evaluated(unsure))
 
 
-def test_late_publication_is_no_error_at_the_stamps(judged):
-    numbers = judged(lambda message, log_ns: log_ns + 100_000_000)
+def test_late_publication_is_no_error_at_the_stamps(evaluated):
+    numbers = evaluated(lambda message, log_ns: log_ns + 100_000_000)
     others_are_perfect(numbers)
 
 
@@ -195,16 +195,16 @@ def mean_speed(stack, topic=TRACKING):
     return float(np.mean(speeds))
 
 
-def test_late_publication_is_an_error_at_receipt(judged, stack):
+def test_late_publication_is_an_error_at_receipt(evaluated, stack):
     """What is received d later is v d away."""
     delay_s = 0.05
-    numbers = judged(lambda message, log_ns: log_ns + round(delay_s * 1e9), '--at', 'received')
+    numbers = evaluated(lambda message, log_ns: log_ns + round(delay_s * 1e9), '--at', 'received')
     assert numbers['ate'] == pytest.approx(mean_speed(stack) * delay_s, rel=0.02)
     others_are_perfect(numbers, 'ate', 'aoe', 'ave', 'hota')
     assert numbers['aoe'] < 0.05
 
 
-def test_prediction_that_is_off_to_a_side(tmp_path, judge, stack):
+def test_prediction_that_is_off_to_a_side(tmp_path, evaluate, stack):
     """A constant offset of a path: both errors are the offset, and above 2 m a miss."""
     for offset_m, miss_rate in ((0.7, 0.0), (2.5, 1.0)):
         def off(message, log_ns, offset_m=offset_m):
@@ -212,7 +212,7 @@ def test_prediction_that_is_off_to_a_side(tmp_path, judge, stack):
                 for pose in each.kinematics.predicted_paths[0].path:
                     pose.position.y += offset_m
         bag = changed(stack, tmp_path / f'bag{offset_m}', off, (PREDICTED,))
-        result = judge(bag)
+        result = evaluate(bag)
         assert result['detection']['map'] == pytest.approx(1.0, abs=1e-9)
         for scores in result['prediction'].values():
             assert scores['min_ade'] == pytest.approx(offset_m, abs=1e-6)
@@ -220,7 +220,7 @@ def test_prediction_that_is_off_to_a_side(tmp_path, judge, stack):
             assert scores['miss_rate'] == miss_rate
 
 
-def test_prediction_by_the_best_path(tmp_path, judge, stack):
+def test_prediction_by_the_best_path(tmp_path, evaluate, stack):
     """A second path, far away, changes nothing; paths that end before 5 s have no score there."""
     def second(message, log_ns):
         for each in message.objects:
@@ -230,33 +230,33 @@ def test_prediction_by_the_best_path(tmp_path, judge, stack):
             each.kinematics.predicted_paths.insert(0, other)
             for path in each.kinematics.predicted_paths:
                 path.path = path.path[:8]
-    result = judge(changed(stack, tmp_path / 'bag', second, (PREDICTED,)))
+    result = evaluate(changed(stack, tmp_path / 'bag', second, (PREDICTED,)))
     assert result['prediction']['3.0']['min_fde'] < 1e-6
     assert result['prediction']['5.0'] == {'min_ade': None, 'min_fde': None, 'miss_rate': None}
 
 
-def test_prediction_that_drifts(tmp_path, judge, stack):
+def test_prediction_that_drifts(tmp_path, evaluate, stack):
     """An error of 0.1 m a second of the path: final 0.3 m, and the mean of 0.05 m .. 0.3 m."""
     def drifting(message, log_ns):
         for each in message.objects:
             for k, pose in enumerate(each.kinematics.predicted_paths[0].path):
                 pose.position.x += 0.05 * k
-    scores = judge(changed(stack, tmp_path / 'bag', drifting, (PREDICTED,)))['prediction']
+    scores = evaluate(changed(stack, tmp_path / 'bag', drifting, (PREDICTED,)))['prediction']
     assert scores['3.0']['min_fde'] == pytest.approx(0.3, abs=1e-6)
     assert scores['3.0']['min_ade'] == pytest.approx(0.05 * 3.5, abs=1e-6)
     assert scores['5.0']['min_ade'] == pytest.approx(0.05 * 5.5, abs=1e-6)
 
 
-def test_ego_that_is_off(tmp_path, judge, stack):
+def test_ego_that_is_off(tmp_path, evaluate, stack):
     def off(message, log_ns):
         message.pose.pose.position.x += 0.3
         message.pose.pose.position.y -= 0.4
-    ego = judge(changed(stack, tmp_path / 'bag', off, (EGO,)))['ego']
+    ego = evaluate(changed(stack, tmp_path / 'bag', off, (EGO,)))['ego']
     assert ego['ate_rmse'] == pytest.approx(0.5, abs=1e-9)
     assert ego['rpe_rmse'] < 1e-9
 
 
-def test_ego_in_another_child_frame(tmp_path, judge, drive, stack):
+def test_ego_in_another_child_frame(tmp_path, evaluate, drive, stack):
     """Odometry at a sensor of the ego, whose place is on /tf_static."""
     def transforms():
         for _, type_name, log_ns, message in messages_of(stack, ('/tf',)):
@@ -282,10 +282,10 @@ def test_ego_in_another_child_frame(tmp_path, judge, drive, stack):
             yield topic, type_name, log_ns, message
     bag = write_bag(tmp_path / 'bag', [*transforms(), *odometries()])
     # The ego is nearly level.
-    assert judge(bag)['ego']['ate_rmse'] < 0.05
+    assert evaluate(bag)['ego']['ate_rmse'] < 0.05
 
 
-def test_ego_in_a_turned_child_frame(tmp_path, judge, stack):
+def test_ego_in_a_turned_child_frame(tmp_path, evaluate, stack):
     """Odometry of a sensor that looks to the left: base_link is turned back to the right."""
     half = math.sqrt(0.5)
 
@@ -306,7 +306,7 @@ def test_ego_in_a_turned_child_frame(tmp_path, judge, stack):
             q.x, q.y, q.z, q.w = (half * (q.x + q.y), half * (q.y - q.x), half * (q.z + q.w),
                                   half * (q.w - q.z))
             yield topic, type_name, log_ns, message
-    ego = judge(write_bag(tmp_path / 'bag', turned()))['ego']
+    ego = evaluate(write_bag(tmp_path / 'bag', turned()))['ego']
     assert ego['ate_rmse'] < 1e-9
     assert ego['rpe_rmse'] < 1e-9
 
@@ -318,12 +318,12 @@ def test_ego_in_an_unknown_child_frame(tmp_path, capsys, drive, stack, child, is
     bag = changed(stack, tmp_path / 'bag', renamed, (EGO,))
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     assert capsys.readouterr().err == is_named * (
-        f'warning: {bag}: {EGO}: no transform from base_link to {child}, which is judged as if it '
-        'were base_link\n')
+        f'warning: {bag}: {EGO}: no transform from base_link to {child}, which is evaluated as if '
+        'it were base_link\n')
 
 
 @pytest.mark.parametrize('topic', [DETECTION, DERIVED, VISION])
-def test_objects_in_base_link(tmp_path, judge, stack, topic):
+def test_objects_in_base_link(tmp_path, evaluate, stack, topic):
     """Objects in the ego's frame are brought back by the bag's own TF."""
     egos = {log_ns: message.pose.pose for _, _, log_ns, message in messages_of(stack, (EGO,))}
 
@@ -344,7 +344,7 @@ def test_objects_in_base_link(tmp_path, judge, stack, topic):
             message.transforms = [first]
             yield name, type_name, log_ns, message
     bag = write_bag(tmp_path / 'bag', sorted(moved(), key=lambda each: each[2]))
-    result = judge(bag, '--topic', topic)
+    result = evaluate(bag, '--topic', topic)
     assert result['detection']['map'] == pytest.approx(1.0, abs=1e-9)
     car = result['detection']['classes']['car']
     assert car['ate'] < 1e-6

@@ -55,64 +55,64 @@ def check_perfect(result, topic=TRACKING):
 
 
 @pytest.mark.parametrize('topic', OBJECTS)
-def test_drive_against_itself(judge, stack, topic):
-    result = judge(stack, '--topic', topic)
+def test_drive_against_itself(evaluate, stack, topic):
+    result = evaluate(stack, '--topic', topic)
     check_perfect(result, topic)
     assert 'ego' not in result
     assert (result['frames'], result['truth_frames']) == (80, 80)
     assert result['detection']['classes']['car']['truths'] == N_CARS * 80
 
 
-def test_prediction_of_the_drive_itself(judge, stack):
+def test_prediction_of_the_drive_itself(evaluate, stack):
     """The last 3 and 5 s have no truth for a whole path."""
-    for horizon, scores in judge(stack, '--topic', PREDICTED)['prediction'].items():
+    for horizon, scores in evaluate(stack, '--topic', PREDICTED)['prediction'].items():
         assert scores['min_ade'] < 1e-6, horizon
         assert scores['min_fde'] < 1e-6
         assert scores['miss_rate'] == 0.0
 
 
-def test_ego_of_the_drive_itself(judge, stack):
-    result = judge(stack, '--topic', EGO)
+def test_ego_of_the_drive_itself(evaluate, stack):
+    result = evaluate(stack, '--topic', EGO)
     assert result['ego']['ate_rmse'] < 1e-6
     assert result['ego']['rpe_rmse'] < 1e-6
     assert 'detection' not in result
 
 
-def test_usual_topics_are_tracking_and_the_ego(judge, stack):
-    result = judge(stack)
+def test_usual_topics_are_tracking_and_the_ego(evaluate, stack):
+    result = evaluate(stack)
     check_perfect(result)
     assert result['ego']['ate_rmse'] < 1e-6
 
 
-def test_several_topics_give_several_parts(judge, stack):
-    result = judge(stack, '--topic', EGO, '--topic', PREDICTED, '--topic', DETECTION)
+def test_several_topics_give_several_parts(evaluate, stack):
+    result = evaluate(stack, '--topic', EGO, '--topic', PREDICTED, '--topic', DETECTION)
     assert result.keys() == {'frames', 'frames_without_truth', 'truth_frames', 'detection',
                              'tracking', 'prediction', 'ego'}
 
 
 @pytest.mark.parametrize('file', [None, *FILES], ids=lambda file: file or 'sample')
-def test_recordings_against_themselves(tmp_path, judge, file):
+def test_recordings_against_themselves(tmp_path, evaluate, file):
     """Public recordings: persons, boxes with permuted axes, signs, velocities with null."""
     path = SAMPLE if file is None else path_of(file)
     assert main(['convert', str(path), str(tmp_path / 'bag'), *OUTPUTS, '-q']) == 0
     for topic in OBJECTS:
-        result = judge(tmp_path / 'bag', '--topic', topic, truth=path)
+        result = evaluate(tmp_path / 'bag', '--topic', topic, truth=path)
         check_perfect(result, topic)
         for scores in result.get('prediction', {}).values():
             assert scores['min_ade'] is None or scores['min_ade'] < 1e-6
-    ego = judge(tmp_path / 'bag', '--topic', EGO, truth=path)['ego']
+    ego = evaluate(tmp_path / 'bag', '--topic', EGO, truth=path)['ego']
     assert ego['ate_rmse'] < 1e-6
     assert ego['rpe_rmse'] is None or ego['rpe_rmse'] < 1e-6
 
 
 @pytest.mark.parametrize('form', ['bag', 'sqlite3', 'table.parquet', 'trace.osi.mcap',
                                   'trace.osi'])
-def test_truth_of_any_form(tmp_path, judge, drive, stack, form):
+def test_truth_of_any_form(tmp_path, evaluate, drive, stack, form):
     if 'osi' in form:
         pytest.importorskip('osi3')
     options = ['--storage', form] if form == 'sqlite3' else []
     assert main(['convert', str(drive), str(tmp_path / form), '-q', *options]) == 0
-    result = judge(stack, '--topic', TRACKING, truth=tmp_path / form)
+    result = evaluate(stack, '--topic', TRACKING, truth=tmp_path / form)
     if 'osi' in form:
         # Its velocity is that of the middle of the box; as an actor's it is that of the footprint.
         car = result['detection']['classes']['car']
@@ -121,70 +121,70 @@ def test_truth_of_any_form(tmp_path, judge, drive, stack, form):
     check_perfect(result)
 
 
-def test_truth_of_another_program(judge, stack):
+def test_truth_of_another_program(evaluate, stack):
     """A bag of TrackedObjects without frames, and the ego by its odometry."""
-    result = judge(stack, truth=stack)
+    result = evaluate(stack, truth=stack)
     check_perfect(result)
     assert result['ego']['ate_rmse'] < 1e-6
-    assert judge(stack, '--range', 40, truth=stack)['detection']['classes']['car'][
+    assert evaluate(stack, '--range', 40, truth=stack)['detection']['classes']['car'][
         'truths'] < N_CARS * 80
 
 
-def test_utc_stamps(tmp_path, judge, drive):
+def test_utc_stamps(tmp_path, evaluate, drive):
     """Both sides use the same clock, whose stamps are too great for exact float64 seconds."""
     options = ('--stamp-source', 'utc')
     assert main(['convert', str(drive), str(tmp_path / 'bag'), *OUTPUTS, '--frame', *options,
                  '-q']) == 0
-    check_perfect(judge(tmp_path / 'bag', *options, '--topic', TRACKING))
-    check_perfect(judge(tmp_path / 'bag', '--topic', TRACKING, truth=tmp_path / 'bag'))
+    check_perfect(evaluate(tmp_path / 'bag', *options, '--topic', TRACKING))
+    check_perfect(evaluate(tmp_path / 'bag', '--topic', TRACKING, truth=tmp_path / 'bag'))
 
 
 @pytest.mark.parametrize('storage', StoragePlugin)
-def test_bag_written_by_rosbags(tmp_path, judge, stack, storage):
+def test_bag_written_by_rosbags(tmp_path, evaluate, stack, storage):
     bag = write_bag(tmp_path / 'bag', messages_of(stack), storage)
-    check_perfect(judge(bag))
+    check_perfect(evaluate(bag))
 
 
-def test_stamps_between_those_of_the_truth(tmp_path, judge, stack):
+def test_stamps_between_those_of_the_truth(tmp_path, evaluate, stack):
     """Truth at half the rate: interpolated positions are off by the curvature of tracks only."""
     count = iter(range(1000))
     half = changed(stack, tmp_path / 'truth', lambda message, log_ns: None)
     kept = [each for each in messages_of(half) if next(count) % 2 == 0]
     truth = write_bag(tmp_path / 'half', kept)
-    result = judge(stack, '--topic', TRACKING, truth=truth)
+    result = evaluate(stack, '--topic', TRACKING, truth=truth)
     assert (result['frames'], result['truth_frames']) == (80, 40)
     assert result['detection']['classes']['car']['ate'] < 0.02
     assert result['tracking']['hota'] == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize('has_ends', [False, True])
-def test_ego_beside_the_truth_moves_on(tmp_path, judge, drive, stack, has_ends):
+def test_ego_beside_the_truth_moves_on(tmp_path, evaluate, drive, stack, has_ends):
     """Up to 0.1 s beside its frames, before a gap of more than 1 s and after it too."""
     frames = json.loads(drive.read_text())
     kept = [*frames[:20], *frames[40:]] if has_ends else frames[1:-1]
     truth = tmp_path / 'drive.json'
     truth.write_text(json.dumps(kept))
-    result = judge(stack, '--topic', EGO, truth=truth)
+    result = evaluate(stack, '--topic', EGO, truth=truth)
     assert (result['frames'], result['truth_frames']) == ((62, 60) if has_ends else (80, 78))
     # 0.1 s is 2 m; what remains is due to acceleration.
     assert result['ego']['ate_rmse'] < 0.01
     assert result['ego']['rpe_rmse'] < 0.01
 
 
-def test_ego_of_a_truth_of_one_frame(tmp_path, judge, drive, stack):
+def test_ego_of_a_truth_of_one_frame(tmp_path, evaluate, drive, stack):
     """Its velocity is not known."""
     truth = tmp_path / 'drive.json'
     truth.write_text(json.dumps(json.loads(drive.read_text())[40:41]))
-    assert judge(stack, '--topic', EGO, truth=truth)['frames'] == 3
+    assert evaluate(stack, '--topic', EGO, truth=truth)['frames'] == 3
 
 
-def test_frames_without_truth_are_counted(tmp_path, judge, drive, stack):
+def test_frames_without_truth_are_counted(tmp_path, evaluate, drive, stack):
     """Of 8 s of the stack, the truth has those from 2 s to 5 s."""
     frames = json.loads(drive.read_text())
     first_s = frames[0]['game_time']
     part = [frame for frame in frames if 1.99 < frame['game_time'] - first_s < 5.01]
     (tmp_path / 'part.json').write_text(json.dumps(part))
-    result = judge(stack, '--topic', TRACKING, truth=tmp_path / 'part.json')
+    result = evaluate(stack, '--topic', TRACKING, truth=tmp_path / 'part.json')
     # One more on either side is nearer than 0.1 s, or as near: rounding decides.
     assert abs(result['frames'] - len(part)) <= 2
     assert result['frames'] + result['frames_without_truth'] == 80

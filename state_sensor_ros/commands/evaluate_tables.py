@@ -14,32 +14,32 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from state_sensor_ros.evaluation.evaluation_result import ERROR_NAMES
-from state_sensor_ros.evaluation.judge import TopicVerdict
-from state_sensor_ros.evaluation.object_set import JUDGED_CLASSES
+from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES
 
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
 
 
-def write_matches(verdicts: Sequence[TopicVerdict], file: BinaryIO) -> int:
+def write_matches(topic_results: Sequence[TopicResult], file: BinaryIO) -> int:
     """
     Write a row for each match at 2 m: the truth, the detection and the errors.
 
-    :param verdicts: verdicts of the topics.
+    :param topic_results: topic_results of the topics.
     :param file: file to write to.
     :returns: number of matches.
     """
     import pyarrow as pa
     from pyarrow import parquet
     tables = []
-    for verdict in verdicts:
-        matches = verdict.matches
+    for topic_result in topic_results:
+        matches = topic_result.matches
         if matches is None:
             continue
         n_matches = len(matches.frames)
         columns = {
-            'topic': pa.array([verdict.topic] * n_matches, pa.string()),
+            'topic': pa.array([topic_result.topic] * n_matches, pa.string()),
             'stamp_ns': pa.array(matches.stamps_ns), 'frame': pa.array(matches.frames),
-            'class': pa.array([JUDGED_CLASSES[number] for number in matches.classes.tolist()],
+            'class': pa.array([EVALUATED_CLASSES[number] for number in matches.classes.tolist()],
                               pa.string()),
             'truth_id': pa.array(matches.truth_ids, pa.string()),
             'stack_id': pa.array(matches.stack_ids, pa.string()),

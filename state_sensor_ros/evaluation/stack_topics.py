@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The choice of the topics of a stack's bag that are judged, and of a topic with the truth."""
+"""The choice of the topics of a stack's bag that are evaluated, and of a topic with the truth."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ _USUAL = ((f'{_PERCEPTION}/tracking/objects', TRACKED),
 def chosen_topics(name: str, topics: Collection[TopicKey],
                   named: Sequence[str]) -> list[TopicKey]:
     """
-    Choose the topics to judge.
+    Choose the topics to evaluate.
 
     :param name: name of the bag.
     :param topics: topics of the bag that have messages.
     :param named: names given by ``--topic``, in the order in which parts of the result are taken
         from them; empty for the first topic of objects and that of the ego.
-    :raises ConfigError: if a named topic is missing or its type cannot be judged.
+    :raises ConfigError: if a named topic is missing or its type cannot be evaluated.
     :raises TrajectoryFormatError: if there is none, or several are equally likely.
     """
-    judged = [key for key in sorted(topics) if key[1] in (*OBJECT_TYPES, ODOMETRY)]
+    evaluable = [key for key in sorted(topics) if key[1] in (*OBJECT_TYPES, ODOMETRY)]
     if named:
-        by_name = {key[0]: key for key in judged}
+        by_name = {key[0]: key for key in evaluable}
         for topic in named:
             if topic not in by_name:
-                raise ConfigError('--topic', f'{topic}, of which {name} has none to be judged',
+                raise ConfigError('--topic', f'{topic}, of which {name} has none to evaluate',
                                   f'one of {", ".join(by_name) or "none"}')
         return [by_name[topic] for topic in named]
-    found = [key for key in (_objects(name, judged), _ego(judged)) if key is not None]
+    found = [key for key in (_objects(name, evaluable), _ego(evaluable)) if key is not None]
     if not found:
         raise TrajectoryFormatError(
-            name, 'no topic to be judged', f'one of the types {", ".join(OBJECT_TYPES)}, or '
+            name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
             f'{EGO_TOPIC} of the type {ODOMETRY}')
     return found
 
 
-def _objects(name: str, judged: Sequence[TopicKey]) -> TopicKey | None:
+def _objects(name: str, evaluable: Sequence[TopicKey]) -> TopicKey | None:
     for topic, type_name in _USUAL:
-        if (topic, type_name) in judged:
+        if (topic, type_name) in evaluable:
             return topic, type_name
-        others = [key for key in judged if key[1] == type_name and key[0] != GROUND_TRUTH]
+        others = [key for key in evaluable if key[1] == type_name and key[0] != GROUND_TRUTH]
         if others and topic != GROUND_TRUTH:
             return _only(name, others)
     return None
@@ -82,9 +82,9 @@ def _only(name: str, keys: Sequence[TopicKey]) -> TopicKey:
     return keys[0]
 
 
-def _ego(judged: Sequence[TopicKey]) -> TopicKey | None:
+def _ego(evaluable: Sequence[TopicKey]) -> TopicKey | None:
     """Return the ego's odometry: the topic of the usual name, else the only one."""
-    odometries = [key for key in judged if key[1] == ODOMETRY]
+    odometries = [key for key in evaluable if key[1] == ODOMETRY]
     if (EGO_TOPIC, ODOMETRY) in odometries:
         return EGO_TOPIC, ODOMETRY
     return odometries[0] if len(odometries) == 1 else None

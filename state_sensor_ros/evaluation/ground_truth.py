@@ -120,13 +120,13 @@ def _last_steps(stamps_ns: Rows, nearest: Rows, wanted_ns: Rows) -> tuple[Rows, 
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class GroundTruth:
     """
     The objects of T frames.
 
     ``name`` of the recording; ``stamps_ns`` (T,) int64 ascending; ``offsets`` (T + 1,) first row
     of each frame; ``actors`` (R,) int64, index in ``names``, ascending within a frame;
-    ``classes`` (R,) int64, index in JUDGED_CLASSES; ``states`` (R, 9) float64; ``are_selected``
+    ``classes`` (R,) int64, index in EVALUATED_CLASSES; ``states`` (R, 9) float64; ``are_selected``
     (A,) bool of each name; ``ego`` None if the recording has none.
     """
 
@@ -220,7 +220,7 @@ class Truth:
                         self.states[begin + places, XY], np.nan)
 
 
-class TruthBuilder:
+class GroundTruthBuilder:
     """
     Collects the objects frame by frame.
 
@@ -261,13 +261,13 @@ class TruthBuilder:
         self._classes.append(objects.classes[rows])
         self._states.append(objects.states[rows])
 
-    def finish(self, ego: EgoTrack | None) -> Truth:
+    def finish(self, ego: EgoTrack | None) -> GroundTruth:
         """
         Return the truth.
 
         :param ego: track of the ego, None without an ego.
         """
-        return Truth(
+        return GroundTruth(
             self._name, np.array(self._stamps_ns, np.int64), np.cumsum(self._counts),
             np.concatenate([np.zeros(0, np.int64), *self._actors]),
             np.concatenate([np.zeros(0, np.int64), *self._classes]),

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The judge: compares messages of a stack with the truth at their times, and scores them."""
+"""The evaluator: scores messages of a stack by the ground truth at their times."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from state_sensor_ros.evaluation.detection_metrics import (
 from state_sensor_ros.evaluation.ego_errors import ate_rmse, rpe_rmse
 from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
-from state_sensor_ros.evaluation.judged_selection import Selection
-from state_sensor_ros.evaluation.judged_topics import TopicKey
-from state_sensor_ros.evaluation.object_set import JudgedFrame
+from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
+from state_sensor_ros.evaluation.matching import Selection
+from state_sensor_ros.evaluation.object_set import EvaluatedFrame
 from state_sensor_ros.evaluation.prediction_metrics import HorizonScores, score_paths
 from state_sensor_ros.evaluation.stack_messages import DERIVED, objects_in, PREDICTED, TRACKED
+from state_sensor_ros.evaluation.stack_topics import TopicKey
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
     score_tracks,
     TrackingScores,
 )
-from state_sensor_ros.evaluation.truth import EgoTrack, Truth
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.rotations import IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.topics.base_link import BASE_LINK
@@ -50,11 +50,11 @@ _UNKNOWN_XYZ: Floats = np.full(3, np.nan)
 
 
 @dataclass(slots=True)
-class TopicVerdict:
+class TopicResult:
     """
-    The verdict on one topic.
+    The result on one topic.
 
-    ``topic`` its name; ``n_frames`` messages judged; ``n_without_truth`` the others;
+    ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` the others;
     ``n_without_transform`` those of them in a frame without a transform to the global frame;
     ``n_unusable`` objects, or messages of the ego, without a usable pose; ``classes``,
     ``tracking``, ``prediction`` and ``ego`` (``ate_rmse``, ``rpe_rmse``, m) None if the topic has
@@ -67,7 +67,7 @@ class TopicVerdict:
     n_without_truth: int = 0
     n_without_transform: int = 0
     n_unusable: int = 0
-    frames: list[JudgedFrame] = field(default_factory=list)
+    frames: list[EvaluatedFrame] = field(default_factory=list)
     matches: Matches | None = None
     classes: list[ClassScores] | None = None
     tracking: TrackingScores | None = None
@@ -77,19 +77,19 @@ class TopicVerdict:
     unplaced_child: str = ''
 
 
-class Judge:
+class Evaluator:
     """
-    Judge topics against one truth.
+    Evaluate topics against one truth.
 
     :param truth: truth, by the same clock as the stamps.
-    :param selection: selection of messages and objects to judge.
+    :param selection: selection of messages and objects to evaluate.
     :param at: AT_STAMP or AT_RECEIVED, the time at which truth is taken.
     :param global_frame: frame of the truth.
     :param transforms: returns the transforms of the bag; called once, and only if a message is in
         another frame.
     """
 
-    def __init__(self, truth: Truth, selection: Selection, *, at: str, global_frame: str,
+    def __init__(self, truth: GroundTruth, selection: Selection, *, at: str, global_frame: str,
                  transforms: Callable[[], FrameTransforms]) -> None:
         self._truth, self._selection = truth, selection
         self._at, self._global_frame = at, global_frame
@@ -98,9 +98,9 @@ class Judge:
 
     # Numbers of a stack may be so large that their squares are infinite.
     @np.errstate(all='ignore')
-    def judge_objects(self, name: str, key: TopicKey, messages: Messages) -> TopicVerdict:
+    def evaluate_objects(self, name: str, key: TopicKey, messages: Messages) -> TopicResult:
         """
-        Judge a topic of objects.
+        Evaluate a topic of objects.
 
         :param name: name of the bag.
         :param key: name and type of the topic.
@@ -111,7 +111,7 @@ class Judge:
         topic, type_name = key
         if type_name in (TRACKED, PREDICTED):
             load_trackeval()
-        verdict, shifts, span, last_ns = TopicVerdict(topic), [], _Span(), None
+        result, shifts, span, last_ns = TopicResult(topic), [], _Span(), None
         has_ids = has_objects = False
         for log_ns, data in messages:
             found = objects_in(data, type_name)
@@ -122,33 +122,33 @@ class Judge:
             truth = self._truth.at(at_ns)
             placed = None if truth is None else self._placed(found.frame_id, found.stamp_ns)
             if truth is None or placed is None:
-                verdict.n_without_truth += 1
-                verdict.n_without_transform += truth is not None
+                result.n_without_truth += 1
+                result.n_without_transform += truth is not None
                 continue
             last_ns = at_ns
-            verdict.n_unusable += found.n_unusable
+            result.n_unusable += found.n_unusable
             if found.objects.ids or found.has_ids:
                 has_ids = found.has_ids and (has_ids or not has_objects)
                 has_objects = True
-            verdict.frames.append(self._selection.judge(
+            result.frames.append(self._selection.match(
                 found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
                 merges=type_name == DERIVED))
             shifts.append(at_ns - found.stamp_ns)
-        verdict.n_frames = len(verdict.frames)
-        self._check(name, verdict, span)
-        verdict.matches = collect_matches(verdict.frames)
-        verdict.classes = score_classes(verdict.frames, verdict.matches)
+        result.n_frames = len(result.frames)
+        self._check(name, result, span)
+        result.matches = collect_matches(result.frames)
+        result.classes = score_classes(result.frames, result.matches)
         if has_ids:
             load_trackeval()
-            verdict.tracking = score_tracks(verdict.frames)
+            result.tracking = score_tracks(result.frames)
         if type_name == PREDICTED:
-            verdict.prediction = score_paths(verdict.frames, self._truth, shift_ns=shifts)
-        return verdict
+            result.prediction = score_paths(result.frames, self._truth, shift_ns=shifts)
+        return result
 
     @np.errstate(all='ignore')
-    def judge_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicVerdict:
+    def evaluate_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicResult:
         """
-        Judge the odometry of the ego.
+        Evaluate the odometry of the ego.
 
         :param name: name of the bag.
         :param key: name and type of the topic.
@@ -159,8 +159,8 @@ class Judge:
         topic, type_name = key
         ego = self._truth.ego
         if ego is None:
-            raise TrajectoryFormatError(self._truth.name, 'no ego', f'one to judge {topic} by')
-        verdict, span, last_ns = TopicVerdict(topic), _Span(), None
+            raise TrajectoryFormatError(self._truth.name, 'no ego', f'one to compare {topic} with')
+        result, span, last_ns = TopicResult(topic), _Span(), None
         poses: list[Floats] = []
         times_ns: list[int] = []
         for log_ns, data in messages:
@@ -173,31 +173,31 @@ class Judge:
             placed = self._placed(message.header.frame_id, stamp_ns)
             pose = unit_pose(message.pose.pose.values)
             if pose is None:
-                verdict.n_unusable += 1
+                result.n_unusable += 1
             elif placed is None:
-                verdict.n_without_transform += 1
+                result.n_without_transform += 1
             else:
                 last_ns = at_ns
                 times_ns.append(at_ns)
                 poses.append(self._base_link_pose(pose, placed, message.child_frame_id, stamp_ns,
-                                                  ego, verdict))
+                                                  ego, result))
                 continue
-            verdict.n_without_truth += 1
+            result.n_without_truth += 1
         stack: Floats = np.array(poses).reshape(-1, 7)
         truth = ego.at(np.array(times_ns, np.int64))[1]
         have_truth = np.isfinite(truth).all(axis=1)
-        verdict.n_frames = int(have_truth.sum())
-        verdict.n_without_truth += int((~have_truth).sum())
-        self._check(name, verdict, span)
+        result.n_frames = int(have_truth.sum())
+        result.n_without_truth += int((~have_truth).sum())
+        self._check(name, result, span)
         stack, truth = stack[have_truth], truth[have_truth]
-        verdict.ego = ate_rmse(stack[:, :3], truth[:, :3]), rpe_rmse(stack, truth)
-        verdict.ego_distances = np.column_stack((
+        result.ego = ate_rmse(stack[:, :3], truth[:, :3]), rpe_rmse(stack, truth)
+        result.ego_distances = np.column_stack((
             np.array(times_ns)[have_truth] * 1e-9,
             np.linalg.norm(stack[:, :3] - truth[:, :3], axis=1)))
-        return verdict
+        return result
 
     def _base_link_pose(self, pose: Floats, placed: tuple[Floats, Floats], child: str,
-                        stamp_ns: int, ego: EgoTrack, verdict: TopicVerdict) -> Floats:
+                        stamp_ns: int, ego: EgoTrack, result: TopicResult) -> Floats:
         """Return the pose of base_link in the global frame from that of the child frame."""
         turn, origin = placed
         own_turn: Floats = np.array(IDENTITY_XYZW)
@@ -207,7 +207,7 @@ class Judge:
         elif child not in ('', BASE_LINK):
             there = self._transformed(child, BASE_LINK, stamp_ns)
             if there is None:
-                verdict.unplaced_child = child
+                result.unplaced_child = child
             else:
                 own_turn, offset = there
         return np.concatenate((
@@ -232,16 +232,16 @@ class Judge:
             self._transforms = self._open_transforms()
         return self._transforms.between(target, source, stamp_ns)
 
-    def _check(self, name: str, verdict: TopicVerdict, span: _Span) -> None:
-        """Check that at least one message has been judged."""
-        if verdict.n_frames:
+    def _check(self, name: str, result: TopicResult, span: _Span) -> None:
+        """Check that at least one message has been evaluated."""
+        if result.n_frames:
             return
-        where = f'{name}: {verdict.topic}'
-        if verdict.n_unusable and verdict.n_unusable == verdict.n_without_truth:
+        where = f'{name}: {result.topic}'
+        if result.n_unusable and result.n_unusable == result.n_without_truth:
             raise TrajectoryFormatError(
-                where, f'{counted(verdict.n_unusable, "pose")} that are not finite or no rotation',
+                where, f'{counted(result.n_unusable, "pose")} that are not finite or no rotation',
                 'at least one other pose')
-        if verdict.n_without_transform:
+        if result.n_without_transform:
             raise TrajectoryFormatError(
                 where, f'no transform from its frame to {self._global_frame}',
                 'one in /tf or /tf_static, or --global-frame')

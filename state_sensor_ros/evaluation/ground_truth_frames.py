@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth, GroundTruthBuilder
 from state_sensor_ros.evaluation.object_set import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XYZ, YAW
-from state_sensor_ros.evaluation.truth import EgoTrack, Truth, TruthBuilder
 from state_sensor_ros.frame import Bools, Floats, Frame
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.objects.object_maker import ObjectMaker
@@ -26,7 +26,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink
 
 
-class FrameTruth:
+class FrameGroundTruth:
     """
     Makes the truth of frames.
 
@@ -41,7 +41,7 @@ class FrameTruth:
                  selects: Callable[[str, tuple[str, ...]], bool],
                  report: Callable[[str, str], None]) -> None:
         self._name = name
-        self._builder = TruthBuilder(name)
+        self._builder = GroundTruthBuilder(name)
         self._objects = ObjectMaker(settings)
         self._base_link = BaseLink(settings, report)
         self._registry = Registry(
@@ -97,7 +97,7 @@ class FrameTruth:
         self._poses.append(np.concatenate((base, orientation[0])))
         self._ego_frames.add(ego.frame_id)
 
-    def finish(self) -> Truth:
+    def finish(self) -> GroundTruth:
         """Return the truth."""
         ego = None
         if self._stamps_ns:
