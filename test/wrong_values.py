@@ -19,7 +19,8 @@ _INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'ma
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
            'stale_after', 'sumo.step', 'control.kp', 'control.ki', 'control.full_throttle',
            'control.full_brake', 'control.wheelbase', 'control.max_steering_angle',
-           'control.max_speed', 'control.timeout')
+           'control.max_speed', 'control.max_acceleration', 'control.max_deceleration',
+           'control.timeout')
 _TEXTS = ('host', 'carla.relay_bind', 'config_file', 'map_file', 'trajectory_file', 'global_frame',
           'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame', 'sumo.config', 'sumo.host',
           'sumo.ego', 'sumo.net', 'osi.bind', 'osi.ego')

@@ -43,6 +43,12 @@ class ControlParameters:
     max_speed: float = _parameter(
         30.0, 'Largest speed, forward or backward, m/s; a larger one is clamped.',
         0.0, 150.0)
+    max_acceleration: float = _parameter(
+        4.0, 'Largest acceleration towards a wanted speed, m/s2; a larger one is clamped. Pedals '
+        'are not limited.', 0.1, 100.0)
+    max_deceleration: float = _parameter(
+        8.0, 'Largest deceleration towards a wanted speed, m/s2; a larger one is clamped. Full '
+        'brake without commands is not limited.', 0.1, 100.0)
     timeout: float = _parameter(
         0.5, 'Time without a command after which the ego brakes, s, of the steady clock.',
         0.01, 60.0)

@@ -15,8 +15,10 @@ Accelerations are along the engaged gear, speeds in it positive::
     throttle = a / full_throttle if a > 0,   brake = -a / full_brake if a < 0
 
 ``v_ref`` is the wanted speed, or a ramp towards it; at ``v_ref = 0`` the brake has a least value.
-The integral is held while a pedal is at its limit (anti-windup), and is 0 at standstill, when the
-brake holds the ego. The gear changes at standstill only.
+The wanted speed is the bound: ``a_wanted`` counts only towards it, and fades out before it is
+reached. ``a`` is clamped to -max_deceleration..max_acceleration. The integral is held while ``a``
+or a pedal is at its limit (anti-windup), and is 0 at standstill, when the brake holds the ego. The
+gear changes at standstill only.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ STANDSTILL_SPEED = 0.1
 HOLDING_BRAKE = 0.5
 # Least deceleration of an ego that is to stop, m/s2; with the error alone it creeps for seconds.
 _STOPPING = 1.0
+# A wanted acceleration must not reach the wanted speed earlier than after this time, s: it fades
+# out over some frames, of which the last ones are measured late.
+_FADING_S = 0.5
 # Longest time between two calls that is integrated, s.
 _LONGEST_STEP_S = 0.5
 # Larger accelerations and speeds are errors of the source, and are clamped to stay finite.
@@ -106,13 +111,20 @@ class SpeedController:
             if reference != target:
                 forward += math.copysign(min(limit, _MOST_ACCELERATION), target - reference)
         self._reference = reference
+        # In the direction of the wanted speed, never beyond it.
+        needed = (target - speed) / _FADING_S
+        forward = min(max(forward, min(needed, 0.0)), max(needed, 0.0))
         error = reference - speed
         integral = self._integral + parameters.ki * error * elapsed_s
         asked = forward + parameters.kp * error + integral
-        if -parameters.full_brake < asked < parameters.full_throttle:
+        least = -min(parameters.max_deceleration, parameters.full_brake)
+        most = min(parameters.max_acceleration, parameters.full_throttle)
+        if least < asked < most:
             self._integral = clamped(integral, parameters.full_throttle)
         asked = forward + parameters.kp * error + self._integral
-        return asked if reference else min(asked, -min(_STOPPING, limit))
+        if not reference:
+            asked = min(asked, -min(_STOPPING, limit))
+        return min(max(asked, least), most)
 
     def _pedals(self, acceleration: float, steering_angle: float, *,
                 hand_brake: bool = False) -> EgoCommand:

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """The controller on the vehicle of the stand-ins, and its properties for any input."""
 
+from itertools import pairwise
 import math
 
 from budgets import tries
@@ -17,7 +18,7 @@ import pytest
 from state_sensor_ros.control.control_parameters import ControlParameters
 from state_sensor_ros.control.setpoint import limited, pedals, Setpoint
 from state_sensor_ros.control.speed_controller import SpeedController
-from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
+from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals
 from state_sensor_ros.errors import StateError
 
 OWN = ControlParameters()
@@ -145,13 +146,48 @@ def test_standing_clock_does_not_integrate():
     assert len(commands) == 1
 
 
-def test_acceleration_is_fed_forward():
-    without = SpeedController(OWN).command(Setpoint(speed=5.0), 5.0, 0.05)
-    command = SpeedController(OWN).command(Setpoint(speed=5.0, acceleration=2.0), 5.0, 0.05)
-    assert without.throttle == 0.0
-    assert command.throttle == 2.0 / OWN.full_throttle
-    command = SpeedController(OWN).command(Setpoint(speed=5.0, acceleration=-2.0), 5.0, 0.05)
-    assert command.brake == 2.0 / OWN.full_brake
+def test_acceleration_is_fed_forward_towards_the_wanted_speed():
+    def asked(speed, acceleration, own=OWN):
+        """Return the acceleration of the pedals for 5 m/s, m/s2."""
+        command = SpeedController(own).command(
+            Setpoint(speed=5.0, acceleration=acceleration), speed, 0.0)
+        return command.throttle * own.full_throttle - command.brake * own.full_brake
+
+    assert asked(4.0, 0.0) == OWN.kp
+    assert asked(4.0, 1.0) == OWN.kp + 1.0
+    assert asked(6.0, -1.0) == -OWN.kp - 1.0
+    # Not beyond it, nor away from it.
+    assert asked(5.0, 50.0) == asked(5.0, -50.0) == 0.0
+    assert asked(4.0, -50.0) == OWN.kp
+    assert asked(6.0, 50.0) == -OWN.kp
+    bounded = ControlParameters(max_acceleration=1.0, max_deceleration=2.0)
+    assert asked(0.0, 50.0, bounded) == pytest.approx(1.0)
+    assert asked(20.0, -50.0, bounded) == pytest.approx(-2.0)
+
+
+# Measured two frames of 0.1 s late, it is 0.5 m/s too fast at most; one frame late, 0.2 m/s.
+@pytest.mark.parametrize(('timing', 'most'), [
+    ((0.05, 1), 0.2), ((0.1, 1), 0.2), ((0.1, 2), 0.5)])
+@settings(max_examples=tries(30), deadline=None)
+@given(strategies.floats(1.0, 29.0), strategies.sampled_from([-1.0, 1.0]),
+       strategies.floats(-1e3, 1e3))
+def test_no_acceleration_takes_the_ego_beyond_the_wanted_speed(timing, most, speed, sign, wanted):
+    for limits in ({'acceleration': wanted}, {'max_acceleration': abs(wanted) + 0.1}):
+        speeds = Drive(0.0, *timing).speeds(Setpoint(speed=sign * speed, **limits), 20.0)
+        assert overshoot(speeds, 0.0, sign * speed) < most
+
+
+@settings(max_examples=tries(30), deadline=None)
+@given(strategies.floats(-1e3, 1e3), strategies.floats(0.5, 15.0), strategies.floats(-10.0, 10.0))
+def test_accelerations_stay_within_their_bounds(wanted, speed, start):
+    own = ControlParameters(max_acceleration=1.5, max_deceleration=2.0)
+    drive = Drive(start)
+    drive.controller = SpeedController(own)
+    speeds = [start, *drive.speeds(Setpoint(speed=speed, acceleration=wanted), 20.0)]
+    for before, after in pairwise(speeds):
+        # Drag of the vehicle comes on top of the brake.
+        gained = (abs(after) - abs(before)) / drive.period
+        assert -2.0 - 1.01 * DRAG * abs(before) - 1e-9 <= gained <= 1.5 + 1e-9
 
 
 def test_speed_and_angle_are_clamped():
