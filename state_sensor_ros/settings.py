@@ -188,7 +188,8 @@ class Settings:
         _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
         'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01)
     control_input: str = parameter(
-        '', 'Topic of the commands that drive the ego; empty: none.',
+        '', 'Topic of the commands that drive the ego; empty: none. The ego stands until the gear '
+        'of autoware is known; if it has no publisher 1 s after the first command: drive.',
         choices=('', *CONTROL_INPUTS), affects=NODE)
     queue_size: int = parameter(8, 'Frames that may wait to be published.', low=1, high=10000)
     overflow: str = parameter('drop_oldest', 'Behaviour of a full queue.',

@@ -35,12 +35,13 @@ class InputTopic:
     A topic of an input.
 
     ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
-    ``is_reliable`` whether each message counts, not only the newest.
+    ``is_state`` whether a message counts until the next one, also one that was published before
+    the subscription: the others are streams, of which only the newest message counts.
     """
 
     name: str
     type_name: str
-    is_reliable: bool = False
+    is_state: bool = False
 
 
 class CommandInput(ABC):
@@ -54,6 +55,15 @@ class CommandInput(ABC):
 
     def __init__(self, parameters: ControlParameters) -> None:
         self._parameters = parameters
+
+    @property
+    def unknown_state(self) -> InputTopic | None:
+        """Return the topic of a state without which no command drives; None if all are known."""
+        return None
+
+    def assume_state(self) -> str:
+        """Use the usual value of an unknown state; return it, for the log."""
+        return ''
 
     @abstractmethod
     def wanted(self, topic: InputTopic,
@@ -107,16 +117,26 @@ class TwistInput(CommandInput):
 
 
 class AutowareInput(CommandInput):
-    """Speed, acceleration and angle of the tyres, with the gear."""
+    """Speed, acceleration and angle of the tyres, with the gear; it stops without a gear."""
 
     topics = (
         InputTopic('/control/command/control_cmd', 'autoware_control_msgs/msg/Control'),
         InputTopic('/control/command/gear_cmd', 'autoware_vehicle_msgs/msg/GearCommand',
-                   is_reliable=True))
+                   is_state=True))
 
     def __init__(self, parameters: ControlParameters) -> None:
         super().__init__(parameters)
+        self._gear: int | None = None
+
+    @property
+    def unknown_state(self) -> InputTopic | None:
+        """Return the topic of the gear until it is known."""
+        return self.topics[1] if self._gear is None else None
+
+    def assume_state(self) -> str:
+        """Use the gear drive."""
         self._gear = _DRIVE
+        return 'the gear is drive'
 
     def wanted(self, topic: InputTopic, message: Any) -> Setpoint | None:  # noqa: ANN401
         """Return the speed in the direction of the gear; 0 if sign and gear do not agree."""

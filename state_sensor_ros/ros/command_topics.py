@@ -6,18 +6,27 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The topics of commands to the ego, and the topic of the commands that were sent."""
+"""
+The topics of commands to the ego, and the topic of the commands that were sent.
+
+A state, such as the gear, has two subscriptions: a transient local one does not match a volatile
+publisher, and a volatile one gets nothing that was published before it. The volatile one matches
+both kinds of publishers, so what it receives of a transient local one comes twice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+import math
 import time
 from typing import Any
 
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
 from rclpy.time import Time
 
 from state_sensor_ros.control.command_inputs import CommandInput, InputTopic
@@ -33,6 +42,10 @@ _STATUS_DEPTH = 10
 # A publisher may be discovered before the name of its node: the report waits for this many
 # commands.
 _N_WAITS = 20
+# Time from the first command after which a state is assumed if its topic has no publisher, s; the
+# publishers of a stack are discovered within some tenths of a second of each other.
+STATE_WAIT_S = 1.0
+_LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
 
 
 class CommandTopics:
@@ -48,24 +61,50 @@ class CommandTopics:
     def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
                  report: Report) -> None:
         self._node, self._input, self._driver, self._report = node, command_input, driver, report
+        # When an unknown state is assumed, s of the steady clock.
+        self._assume_s = math.inf
         self._forget_rivals()
-        self._subscriptions = [node.create_subscription(
-            message_class(topic.type_name), topic.name, partial(self._take, topic), _qos(topic),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies())
-            for topic in command_input.topics]
+        self._subscriptions = [
+            self._subscribe(topic, is_latched=False) for topic in command_input.topics]
+        self._subscriptions += [
+            self._subscribe(topic, is_latched=True) for topic in command_input.topics
+            if topic.is_state]
 
     @property
     def rivals(self) -> str:
         """Return the error text about a topic with several publishers, ``''`` if there is none."""
         return self._rivals
 
+    @property
+    def unknown_state(self) -> str:
+        """Return the name of a topic without which no command drives, ``''`` if all are known."""
+        topic = self._input.unknown_state
+        return self._name(topic) if topic is not None else ''
+
     def close(self) -> None:
         """Receive no more commands."""
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
 
-    def _take(self, topic: InputTopic, message: Any) -> None:  # noqa: ANN401
+    def _name(self, topic: InputTopic) -> str:
+        """Return the full name of a topic, remapped."""
+        return str(self._node.resolve_topic_name(topic.name))
+
+    def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
+        # Each publisher of a state matches one of both subscriptions: no warning of the other one.
+        events = SubscriptionEventCallbacks(incompatible_qos=lambda event: None) \
+            if is_latched else SubscriptionEventCallbacks()
+        return self._node.create_subscription(
+            message_class(topic.type_name), topic.name,
+            partial(self._take, topic, is_latched), _qos(topic, is_latched=is_latched),
+            event_callbacks=events,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+
+    def _take(self, topic: InputTopic, is_latched: bool, message: Any) -> None:  # noqa: ANN401
         received_ns = time.perf_counter_ns()
+        if topic.is_state and not is_latched and self._has_latched(topic):
+            # It comes through the other subscription, in the order of the publisher.
+            return
         if self._has_rivals():
             self._driver.refuse(self._rivals)
             self._driver.block()
@@ -78,6 +117,24 @@ class CommandTopics:
             return
         if wanted is not None:
             self._driver.accept(wanted, received_ns)
+            self._assume_state()
+
+    def _has_latched(self, topic: InputTopic) -> bool:
+        """Return whether the publisher of a topic is transient local."""
+        return any(each.qos_profile.durability is _LATCHED for each in
+                   self._node.get_publishers_info_by_topic(self._name(topic)))
+
+    def _assume_state(self) -> None:
+        """Assume an unknown state that no publisher has since :data:`STATE_WAIT_S`."""
+        state = self._input.unknown_state
+        if state is None:
+            return
+        now_s = time.monotonic()
+        self._assume_s = min(self._assume_s, now_s + STATE_WAIT_S)
+        if now_s >= self._assume_s and not self._node.count_publishers(
+                self._name(state)):
+            assumed = self._input.assume_state()
+            self._report('command state', f'{self._name(state)} has no publisher: {assumed}')
 
     def _forget_rivals(self) -> None:
         self._rivals, self._reported, self._n_waits = '', '', _N_WAITS
@@ -135,7 +192,9 @@ class CommandStatus:
         self._node.destroy_publisher(self._publisher)
 
 
-def _qos(topic: InputTopic) -> QoSProfile:
-    """Return a QoS that matches any publisher and keeps the newest message only."""
-    return QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE if topic.is_reliable
-                      else ReliabilityPolicy.BEST_EFFORT)
+def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
+    """Return a QoS that keeps the newest message only; of a stream, it matches any publisher."""
+    return QoSProfile(
+        depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
+        reliability=ReliabilityPolicy.RELIABLE if topic.is_state
+        else ReliabilityPolicy.BEST_EFFORT)

@@ -99,6 +99,8 @@ class Commanding:
         elif state is DriverState.DRIVING and self._needs_speed \
                 and math.isnan(self._motion().speed):
             faults.append('the ego brakes: its speed is not known')
+        if state is DriverState.DRIVING and self._topics.unknown_state:
+            faults.append(f'the ego stands: no message on {self._topics.unknown_state} yet')
         if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
             faults.append(f'{counters.n_refused - last.n_refused} commands refused: '
                           f'{counters.last_refusal}')

@@ -10,6 +10,7 @@
 
 from contextlib import ExitStack
 import math
+import time
 
 from commands_rig import (
     controls,
@@ -22,7 +23,8 @@ from commands_rig import (
     VELOCITY,
 )
 import pytest
-from rig import NodeProcess, statuses
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rig import Managed, NodeProcess, statuses
 
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
@@ -33,13 +35,15 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.ros.command_topics import STATE_WAIT_S
 from state_sensor_ros.ros.commanding import check_input
 from state_sensor_ros.settings import parse_settings
 
 ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
 CONTROL = 'autoware_control_msgs/Control'
 GEAR = 'autoware_vehicle_msgs/GearCommand'
-REVERSE, PARK = 20, 22
+DRIVE, REVERSE, PARK = 2, 20, 22
+CONTROL_TOPIC, GEAR_TOPIC = '/control/command/control_cmd', '/control/command/gear_cmd'
 # From autoware_msgs 1.12.0 and the branch ros2 of ackermann_msgs.
 HASHES = {
     CONTROL: '7818be59aa790ebb777db06e55a2c15e3756de4cc35c80b1e8271afc5bab2e9d',
@@ -99,30 +103,92 @@ def test_ackermann_drives_forward_and_backward(listener, monodrive):
     loop.drives(message_of(ACKERMANN, drive__speed=-2.0), -2.0)
 
 
+class Gear:
+    """A publisher of Autoware's gear, latched or volatile."""
+
+    def __init__(self, listener, *, is_latched):
+        durability = DurabilityPolicy.TRANSIENT_LOCAL if is_latched else DurabilityPolicy.VOLATILE
+        self._node = listener.node
+        self.publisher = listener.node.create_publisher(
+            type(message_of(GEAR)), GEAR_TOPIC, QoSProfile(depth=1, durability=durability))
+
+    def set(self, command):
+        self.publisher.publish(message_of(GEAR, command=command))
+
+    def close(self):
+        self._node.destroy_publisher(self.publisher)
+
+
 def test_autoware_drives_with_its_gear(listener, monodrive):
-    monodrive('autoware')
-    loop = Loop(listener, '/control/command/control_cmd', control(0))
-    gear = listener.node.create_publisher(type(message_of(GEAR)), '/control/command/gear_cmd', 1)
-    listener.until(gear.get_subscription_count, what='the node')
-    # Without a gear: drive.
-    loop.drives(control(5, longitudinal__acceleration=1.0,
+    node = monodrive('autoware')
+    loop = Loop(listener, CONTROL_TOPIC, control(0))
+    # Without a publisher of the gear: drive, after a second.
+    begun_s = time.monotonic()
+    loop.stack.publish_until(control(5), lambda: any(each.throttle for each in loop.stack.sent))
+    assert time.monotonic() - begun_s > STATE_WAIT_S
+    assert f'{GEAR_TOPIC} has no publisher: the gear is drive' in node.log
+    loop.drives(control(5, longitudinal__acceleration=50.0,
                         longitudinal__is_defined_acceleration=True), 5.0)
+    assert max(each.twist.twist.linear.x for each in loop.odometry[len(loop.odometry) // 2:]) < 5.3
+    gear = Gear(listener, is_latched=False)
+    listener.until(gear.publisher.get_subscription_count, what='the node')
     # Backward in a gear forward is no command that can be followed: the ego stops.
     loop.drives(control(-3), 0.0)
-    gear.publish(message_of(GEAR, command=REVERSE))
-    loop.drives(control(-3), -3.0)
-    gear.publish(message_of(GEAR, command=PARK))
+    gear.set(REVERSE)
+    loop.drives(control(-3, longitudinal__acceleration=50.0,
+                        longitudinal__is_defined_acceleration=True), -3.0)
+    gear.set(PARK)
     loop.drives(control(-3), 0.0)
     loop.stack.publish_until(control(-3), lambda: loop.stack.sent[-1].hand_brake)
+    # A publisher without a subscription in common is not warned of: the other one matches.
+    assert 'incompatible QoS' not in node.log
+
+
+def test_gear_is_known_before_the_ego_drives(listener, monodrive):
+    latched = Gear(listener, is_latched=True)
+    latched.set(PARK)
+    monodrive('autoware')
+    loop, managed = Loop(listener, CONTROL_TOPIC, control(0)), Managed(listener)
+    sent = loop.stack.sent
+
+    def stands(seconds=2 * STATE_WAIT_S):
+        """Publish a command for a time in which the ego would move off."""
+        n_before, until_s = len(sent), time.monotonic() + seconds
+        loop.stack.publish_until(control(5), lambda: time.monotonic() > until_s
+                                 and len(sent) > n_before + 20)
+        return all(each.throttle == 0.0 and each.brake > 0.0 for each in sent[n_before:])
+
+    assert stands()
+    assert sent[-1].hand_brake
+    latched.set(DRIVE)
+    loop.drives(control(5), 5.0)
+    # It is known again after an activation, as it is then; two subscriptions are one publisher.
+    assert managed.request('deactivate')
+    latched.set(REVERSE)
+    assert managed.request('activate')
+    assert stands()
+    assert loop.stack.status()['commands refused'] == '0'
+    loop.drives(control(-3), -3.0)
+    # A volatile publisher that is there is waited for, and named.
+    assert managed.request('deactivate')
+    latched.close()
+    volatile = Gear(listener, is_latched=False)
+    assert managed.request('activate')
+    assert stands()
+    loop.stack.publish_until(control(5), lambda: loop.stack.status()['message']
+                             == f'the ego stands: no message on {GEAR_TOPIC} yet')
+    assert loop.stack.status()['level'] == 1
+    volatile.set(DRIVE)
+    loop.drives(control(5), 5.0)
 
 
 def test_second_publisher_of_the_gear_is_refused(domain, listener):
     with driven(domain, control_input='autoware') as (peer, node):
-        stack = Stack(listener, '/control/command/control_cmd', control(0)).matched()
+        stack = Stack(listener, CONTROL_TOPIC, control(0)).matched()
         stack.publish_until(control(0), lambda: controls(peer))
         gears = [listener.node.create_publisher(
-            type(message_of(GEAR)), '/control/command/gear_cmd', 1) for _ in range(2)]
-        stack.publish_until(control(5), lambda: '/control/command/gear_cmd has 2 publishers'
+            type(message_of(GEAR)), GEAR_TOPIC, 1) for _ in range(2)]
+        stack.publish_until(control(5), lambda: f'{GEAR_TOPIC} has 2 publishers'
                             in node.log, what='the warning')
         assert is_brake(controls(peer)[-1])
         for gear in gears:
