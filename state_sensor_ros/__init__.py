@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TrajectoryFormatError,
         TransportError,
         TruncatedError,
+        UnreachableError,
     )
     from state_sensor_ros.frame import Boxes, Frame, Lanes, Wheels
     from state_sensor_ros.library.frame_index import RecordedActor
@@ -55,8 +56,8 @@ __all__ = [
     'Boxes', 'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'Kind',
     'LaneChange', 'Lanes', 'MissingFileError', 'MissingLibraryError', 'RecordedActor',
     'Recording', 'RefusalError', 'SinkError', 'StateError', 'StateSensorError', 'Stream', 'Track',
-    'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'Wheels', '__version__',
-    'open_recording', 'open_stream', 'read_table']
+    'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'UnreachableError', 'Wheels',
+    '__version__', 'open_recording', 'open_stream', 'read_table']
 # Those that are not errors.
 _MODULES = {
     **dict.fromkeys(('Boxes', 'Frame', 'Lanes', 'Wheels'), 'frame'), 'Kind': 'classes',

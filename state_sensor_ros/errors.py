@@ -16,6 +16,7 @@ StateSensorError
  +- ConfigError            a parameter or option has a value it cannot have
  +- TransportError         a connection failed, or the peer broke the protocol
  |   +- RefusalError       the simulator replied that it refuses a command
+ |   +- UnreachableError   nothing accepts connections there: the simulator may start later
  +- FramingError           a packet cannot have the length in its header
  +- DecodeError            a payload is not a frame
  +- StateError             arrays of a frame break an invariant
@@ -117,11 +118,15 @@ class RefusalError(TransportError):
     """The reply to a command reports a failure; ``found`` has the text of the simulator."""
 
 
+class UnreachableError(TransportError):
+    """No connection can be made; a simulator that starts later can still be reached."""
+
+
 _NO_CONNECTION = 'cannot connect to '
 
 
 def cannot_connect(where: str, error: OSError,
-                   remedy: str = 'is the simulator running?') -> TransportError:
+                   remedy: str = 'is the simulator running?') -> UnreachableError:
     """
     Return the error for a connection that cannot be made.
 
@@ -133,8 +138,8 @@ def cannot_connect(where: str, error: OSError,
     :param remedy: what to check if the connection is refused.
     """
     refused = isinstance(error, ConnectionRefusedError) and remedy
-    return TransportError(f'{_NO_CONNECTION}{where}',
-                          f'{reason_of(error)}; {remedy}' if refused else reason_of(error))
+    return UnreachableError(f'{_NO_CONNECTION}{where}',
+                            f'{reason_of(error)}; {remedy}' if refused else reason_of(error))
 
 
 def failed_stream(where: str, reason: str, missing: str) -> TransportError:

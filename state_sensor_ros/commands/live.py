@@ -51,6 +51,8 @@ LIVE_OPTIONS = frozenset((
     *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
 # Parameters that a live stream may use; its simulator selects from them.
 _LIVE_PARAMETERS = SOURCE_PARAMETERS | {'reconnect_min', 'reconnect_max'}
+# Failures of one reason, without a new frame between them, that end a command.
+_MAX_FAILURES = 3
 
 
 class SimulatorNames(Container[str]):
@@ -153,6 +155,7 @@ class LiveStream:
         self.notes: dict[str, str] = {}
         self.source: Source = self.simulator.open_source(
             settings, self.notes.__setitem__, reconnect=not ends)
+        self.source.health.failures.limit = _MAX_FAILURES
         self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
         is_unpaced = not settings.rate and 'rate' in self.simulator.uses
         self._simulated_s = args.seconds if is_unpaced and args.seconds is not None else math.inf
@@ -163,7 +166,8 @@ class LiveStream:
         """
         Yield the packets; those of an unpaced simulator up to the simulated end.
 
-        :raises TransportError: if the stream fails and is not to be connected again.
+        :raises StateSensorError: if the stream fails and is not to be connected again, or fails
+            three times for one reason.
         """
         begin_s = math.nan
         for packet in self.source.packets():

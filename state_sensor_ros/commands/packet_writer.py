@@ -27,6 +27,7 @@ from state_sensor_ros.errors import (
     reason_of,
     SinkError,
     TrajectoryFormatError,
+    TransportError,
 )
 from state_sensor_ros.files.formats import Format, WriteOptions
 from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelection
@@ -215,7 +216,7 @@ class PacketsWriter(PacketWriter):
         if self._file.is_direct:
             # A signal may interrupt this: the write blocks if a pipe is not read.
             self._end(error)
-        elif self._n_frames or error is not None:
+        elif self._n_frames or _is_of_output(error):
             with interruption.committing():
                 try:
                     self._end(error)
@@ -234,7 +235,7 @@ class PacketsWriter(PacketWriter):
         :raises BrokenPipeError: if the reader of a pipe has closed it.
         """
         try:
-            if isinstance(error, OSError):
+            if error is not None and _is_of_output(error):
                 raise error
             self._writer.close()
             self._file.complete()
@@ -270,6 +271,11 @@ class PacketsWriter(PacketWriter):
                 self._file.commit()
             self.is_saved = True
         raise SinkError(error.where, f'{error.found}; {kept}') from error
+
+
+def _is_of_output(error: Exception | None) -> bool:
+    """Return whether writing has failed, not the stream."""
+    return isinstance(error, OSError) and not isinstance(error, TransportError)
 
 
 def _reason(error: OSError) -> str:

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 import threading
 
 from state_sensor_ros.commands.interruption import Interruption
@@ -79,7 +78,9 @@ class Recorder:
         """Receive and write until :meth:`stop`, or the end set by the options."""
         try:
             while not self._has_received() and not self.over.wait(_RETRY_S):
+                failures = self.health.failures
                 self._stream = self._new_stream()
+                self.health.failures = failures
             self.is_complete = self.is_complete or not self.over.is_set()
         except Exception as error:  # noqa: BLE001
             # save() raises any error of this thread again, in the thread that ends the recording.
@@ -119,9 +120,12 @@ class Recorder:
         return f'{self._writer.output.name} has what was received: {n_frames}'
 
     def _has_received(self) -> bool:
-        """Receive until the stream ends; return whether it had a connection."""
-        # The only connection has ended, or there is none yet; the health has the error's text.
-        with suppress(TransportError):
+        """
+        Receive until the stream ends; return whether it had a connection.
+
+        :raises StateSensorError: if the failures of the stream are final.
+        """
+        try:
             for packet in self._stream.packets():
                 with self._writing:
                     if self._is_closed:
@@ -129,6 +133,10 @@ class Recorder:
                     self.n_skipped += self._write(packet)
                 if self.is_complete:
                     break
+        except TransportError:
+            if self.health.failures.are_final:
+                raise
+            # The only connection has ended, or there is none yet; the health has the reason.
         return self.health.n_connects > 0
 
     def _write(self, packet: Packet) -> int:

@@ -17,6 +17,7 @@ State of the source (``health.state``)::
                 receive() ends or raises                WAITING
     CONNECTED   receive() ends or raises                WAITING
     WAITING     the wait is over                        CONNECTING
+    WAITING     the failures are final                  WAITING: packets() raises the last one
     any         close()                                 CLOSED
 """
 
@@ -29,7 +30,7 @@ import math
 import threading
 
 from state_sensor_ros.errors import FramingError, reason_of, StateSensorError, TransportError
-from state_sensor_ros.payloads import FrameLike, Packet, packet_of
+from state_sensor_ros.payloads import Decoded, FrameLike, Packet, packet_of
 from state_sensor_ros.pipeline.schedule import MAX_GAP_S, Schedule
 from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -139,42 +140,52 @@ class LiveSource(ABC):
         """
         Yield what arrives; connect, wait and connect again until closed.
 
-        :raises StateSensorError: if the connection fails, unless it is to be made again.
+        :raises StateSensorError: if the connection fails, unless it is to be made again; if the
+            failures are final.
         """
         delay_s = self.settings.reconnect_min
+        packet: Packet | None = None
         while not self.is_closing:
             try:
                 self.health.state = SourceState.CONNECTING
+                n_before = self.health.n_packets
                 for item in self.receive():
-                    delay_s = self.settings.reconnect_min
                     if self.is_closing:
                         break
                     self.health.n_packets += 1
-                    yield packet_of(item)
+                    packet = packet_of(item)
+                    yield packet
                 if not self.is_over:
-                    self._failed(self.end_reason())
+                    self._failed(self.end_reason(), None, packet)
             except FramingError as error:
                 self.health.n_protocol_errors += 1
-                self._failed(str(error), error)
+                self._failed(str(error), error, packet)
             except StateSensorError as error:
-                self._failed(str(error), error)
+                self._failed(str(error), error, packet)
             except OSError as error:
                 failure = TransportError(self._address, reason_of(error), 'a running simulator')
-                self._failed(str(failure), failure)
+                self._failed(str(failure), failure, packet)
             finally:
                 self.disconnect()
             if self.is_over or not self._reconnect:
                 break
+            if self.health.n_packets > n_before and self.health.failures.n <= 1:
+                delay_s = self.settings.reconnect_min
             self._closing.wait(delay_s)
             delay_s = min(2 * delay_s, self.settings.reconnect_max)
         self.health.state = SourceState.ENDED if self.is_over else SourceState.CLOSED
 
-    def _failed(self, why: str, error: Exception | None = None) -> None:
+    def _failed(self, why: str, error: Exception | None, last: Packet | None) -> None:
         """Note the end of a connection; raise its error if no further connection is made."""
-        if not self.is_closing:
-            self.health.fail(why)
-            if error is not None and not self._reconnect:
-                raise error
+        if self.is_closing:
+            return
+        # A simulator that fails again at the same time of its run has made no progress.
+        decoded = last and last.decoded
+        self.health.failures.add(error, decoded.frame.game_time if isinstance(decoded, Decoded)
+                                 else self.health.n_packets)
+        self.health.fail(why)
+        if error is not None and (self.health.failures.are_final or not self._reconnect):
+            raise error
 
     def reconfigure(self, settings: Settings) -> None:
         """

@@ -115,11 +115,12 @@ class Relay:
                         self._closing.wait(delay_s)
                         delay_s = min(2 * delay_s, self._reconnect_max)
             except TransportError as error:
-                if not self._reconnect:
+                if not self._closing.is_set():
+                    self.health.failures.add(error, self.health.n_packets)
+                    self.health.fail(str(error))
+                if not self._reconnect or self.health.failures.are_final:
                     self.health.state = SourceState.CLOSED
                     raise
-                if not self._closing.is_set():
-                    self.health.fail(str(error))
                 self._closing.wait(delay_s)
                 delay_s = min(2 * delay_s, self._reconnect_max)
         self.health.state = SourceState.CLOSED

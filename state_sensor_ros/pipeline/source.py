@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
+from state_sensor_ros.errors import UnreachableError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import LastError
 from state_sensor_ros.settings import Settings
@@ -44,6 +45,40 @@ class SourceState(str, Enum):
     __str__ = str.__str__
 
 
+class Failures:
+    """
+    The failures of a source in a row that have one reason and no new frame between them.
+
+    A simulator that is not running yet is not counted.
+
+    :ivar n: number of them.
+    :ivar limit: number of them after which the source ends with the last one; None for no limit.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.limit: int | None = None
+        self._last: tuple[str, float] | None = None
+
+    @property
+    def are_final(self) -> bool:
+        """Whether the limit is reached."""
+        return self.limit is not None and self.n >= self.limit
+
+    def add(self, error: Exception | None, progress: float) -> None:
+        """
+        Count a failure.
+
+        :param error: the failure, whose text is the reason; None if the peer ended the stream.
+        :param progress: game time of the last frame, s, or number of packets received: equal to
+            the one before if there was no new frame.
+        """
+        this = str(error), progress
+        is_counted = error is not None and not isinstance(error, UnreachableError)
+        self.n = is_counted * (self.n + 1 if this == self._last else 1)
+        self._last = this
+
+
 @dataclass(slots=True)
 class Health:
     """
@@ -54,7 +89,8 @@ class Health:
     ``n_earlier_reconnects`` reconnects of earlier sources of the same stream; ``n_losses``
     connections that ended, ``loss`` the cause of the last end; ``error`` the last error;
     ``silence`` a probable cause if nothing has been received since the connect, empty otherwise
-    and if none is known. ``on_error`` is called by the source's thread after each error.
+    and if none is known. ``failures`` the last ones, which may end the source. ``on_error`` is
+    called by the source's thread after each error.
     """
 
     state: SourceState = SourceState.CONNECTING
@@ -68,6 +104,7 @@ class Health:
     loss: str = ''
     error: LastError = field(default_factory=LastError)
     silence: str = ''
+    failures: Failures = field(default_factory=Failures)
     on_error: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
 
     @property

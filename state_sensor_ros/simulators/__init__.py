@@ -35,6 +35,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TransportError,
     TruncatedError,
+    UnreachableError,
 )
 from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
@@ -112,7 +113,8 @@ __all__ = [
     'SensorImage', 'SensorPoints', 'SensorReader', 'Settings', 'Simulator', 'SimulatorTopics',
     'SingleFrameDecoder', 'Source', 'SourceState', 'StandIn', 'StateError', 'StateSensorError',
     'TrafficLights', 'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'Units',
-    'Wheels', 'WriteOptions', 'bad_length', 'build_frame', 'cannot_connect', 'counted',
+    'UnreachableError', 'Wheels', 'WriteOptions', 'bad_length', 'build_frame', 'cannot_connect',
+    'counted',
     'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore', 'importing', 'lane_states',
     'no_frames', 'one_line', 'parameter', 'parse_settings', 'reason_of',
     'refuse_unused',

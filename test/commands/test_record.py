@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """`state_sensor record` against simulators that follow the protocol or violate it."""
 
+from contextlib import suppress
 import errno
 import fcntl
 import io
@@ -197,6 +198,29 @@ def test_record_goes_on_after_a_lost_connection(peer, out, capsys):
         assert record(peer, out, '--frames', '3') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] == [0.0, 1.0, 2.0]
     assert capsys.readouterr().err == f'warning: {out}: the stream was interrupted 2 times\n'
+
+
+@pytest.mark.parametrize('words', [
+    ('record', 'out.json'), ('record', 'out.json', '--once'), ('record', 'out.mcap'),
+    ('inspect', '--live'), ('view', '--save', 'out.rrd')], ids=' '.join)
+def test_command_ends_if_the_port_is_of_another_server(words, tmp_path):
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer():
+            with suppress(OSError):
+                while True:
+                    with server.accept()[0] as client:
+                        client.sendall(b'HTTP/1.1 400 Bad Request' + bytes(40))
+
+        with InBackground(answer):
+            with start(*words, '--port', port, '--seconds', '600', cwd=tmp_path) as process:
+                _, text = process.communicate(timeout=AWAIT_S)
+            server.shutdown(socket.SHUT_RDWR)
+    line = text.splitlines()[-1]
+    assert process.returncode == 1
+    assert line.startswith(f"error: 127.0.0.1:{port}: found text ('HTTP/1.1 400'")
+    assert names(tmp_path) == []
 
 
 def test_record_once_ends_with_the_stream(out):

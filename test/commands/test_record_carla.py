@@ -10,6 +10,7 @@
 
 import itertools
 import json
+import socket
 
 from carla_client import drive
 from carla_late_server import LateServer
@@ -185,6 +186,15 @@ def test_record_carla_of_nothing(tmp_path, capsys):
     port = free_ports(3)
     assert record(tmp_path / 'drive', port, '--seconds', '1') == 1
     assert f'127.0.0.1:{port}: connection refused' in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_record_carla_ends_if_the_ports_of_its_relay_are_taken(tmp_path, capsys):
+    port = free_ports(6)
+    with socket.create_server(('127.0.0.1', port + 3)):
+        assert record(tmp_path / 'drive', port, '--relay-port', str(port + 3)) == 1
+    assert capsys.readouterr().err.endswith(
+        f'error: 127.0.0.1:{port + 3}: the port of the relay is in use\n')
     assert list(tmp_path.iterdir()) == []
 
 

@@ -52,6 +52,31 @@ def test_connection_log_of_a_loss_before_the_first_reading():
     assert log.new_lines(health) == [(WARN, 'connection lost: closed')]
 
 
+def test_connection_log_of_failures_that_repeat():
+    log, health, lines = ConnectionLog(), Health(), []
+    for _ in range(25):
+        connect(health)
+        health.failures.add(ValueError('no route'), 2.0)
+        health.fail('no route')
+        lines += log.new_lines(health)
+    assert lines == [(WARN, 'connection lost: no route'),
+                     *((WARN, f'connection lost for the {n}th time: no route') for n in (10, 20))]
+    connect(health)
+    health.failures.add(ValueError('no route'), 3.0)
+    health.fail('no route')
+    assert log.new_lines(health) == [(WARN, 'connection lost: no route')]
+
+
+def test_connection_log_of_attempts_that_repeat():
+    log, health, lines = ConnectionLog(), Health(), []
+    for _ in range(15):
+        health.failures.add(ValueError('no network'), 0)
+        health.fail('no network')
+        lines += log.new_lines(health)
+    assert lines == [(WARN, 'not connected: no network'),
+                     (WARN, 'not connected for the 10th time: no network')]
+
+
 def test_connection_log_of_a_recording_is_its_error():
     log, health = ConnectionLog(), Health(state=SourceState.PLAYING, n_connects=1)
     assert log.new_lines(health) == []

@@ -32,7 +32,7 @@ import sys
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from state_sensor_ros.errors import reason_of, SinkError
+from state_sensor_ros.errors import reason_of, SinkError, StateSensorError
 from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.part import Part
 from state_sensor_ros.files.whole.renaming import rename_new, sync_folder
@@ -127,7 +127,9 @@ class WholeFile(Output):
                  traceback: TracebackType | None) -> None:
         super().__exit__(kind, error, traceback)
         # BrokenPipeError: the reader of a pipe has closed it, which is not an error of this file.
-        if isinstance(error, OSError) and not isinstance(error, (BrokenPipeError, SinkError)):
+        # An error of this package, such as one of a stream that is read, names its place itself.
+        if isinstance(error, OSError) and not isinstance(
+                error, (BrokenPipeError, StateSensorError)):
             raise sink_error(self.name, error) from error
 
     def complete(self) -> None:

@@ -57,10 +57,15 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The scenario is over, or SUMO failed, if ``is_failure``; ``reason`` one line."""
+    """
+    The scenario is over, or SUMO failed, if ``is_failure``.
+
+    ``reason`` one line; ``is_unreachable`` whether no SUMO runs that could be joined.
+    """
 
     reason: str
     is_failure: bool
+    is_unreachable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,12 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 import os
 import signal
+import struct
 import time
 from types import FrameType
 from typing import cast
 
-from state_sensor_ros.simulators import EgoCommand, importing, TransportError
+from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
 from state_sensor_ros.simulators.sumo.road_network import read_network
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
 from state_sensor_ros.simulators.sumo.sumo_ego import SumoEgo
@@ -61,7 +62,8 @@ def main() -> None:
     except (EOFError, BrokenPipeError):
         pass
     except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
-        frames.send(Ended(' '.join(str(error).split()) or type(error).__name__, is_failure=True))
+        frames.send(Ended(' '.join(str(error).split()) or type(error).__name__, is_failure=True,
+                          is_unreachable=isinstance(error, UnreachableError)))
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -201,8 +203,12 @@ def _opened(own: SumoParameters) -> Iterator[Sumo]:
     try:
         sumo = traci.connect(own.port, numRetries=0, host=own.host)
     except (OSError, traci.exceptions.FatalTraCIError) as error:
-        raise TransportError('cannot connect', 'is SUMO running with --remote-port?') from error
-    sumo.setOrder(own.order)
+        raise UnreachableError('cannot connect', 'is SUMO running with --remote-port?') from error
+    try:
+        sumo.setOrder(own.order)
+    except (traci.exceptions.FatalTraCIError, struct.error, ValueError) as error:
+        raise TransportError('no SUMO answers', 'is it the port of --remote-port, and is a place '
+                             'free for one more client (--num-clients)?') from error
     try:
         yield sumo
     finally:

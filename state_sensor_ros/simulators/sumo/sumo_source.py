@@ -34,6 +34,7 @@ from state_sensor_ros.simulators import (
     Settings,
     SourceState,
     TransportError,
+    UnreachableError,
 )
 from state_sensor_ros.simulators.sumo.signals import Signals
 from state_sensor_ros.simulators.sumo.sumo_frames import with_roads
@@ -108,20 +109,21 @@ class SumoSource(LiveSource):
         listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
         listener.start()
         with frames:
-            failure = yield from self._frames(frames)
+            end = yield from self._frames(frames)
         if not self.is_closing and not self.is_over:
             # The pipe ends before the process, and what SUMO printed arrives after it.
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_S)
             listener.join(_END_S)
-            raise TransportError(self._address, self._reason(failure, process.returncode))
+            error = UnreachableError if end and end.is_unreachable else TransportError
+            raise error(self._address, self._reason(end, process.returncode))
 
     def _rate(self, settings: Settings) -> float:
         """Return the pace of the steps, 0 if the other clients of a joined SUMO set it."""
         return settings.rate if self._own.config or self._own.step_it else 0.0
 
-    def _frames(self, pipe: Connection) -> Generator[Frame | Packet, None, str]:
-        """Yield the frames; return why the process failed, empty if it has not sent a reason."""
+    def _frames(self, pipe: Connection) -> Generator[Frame | Packet, None, Ended | None]:
+        """Yield the frames; return how the process failed, None if it has not sent it."""
         network, signals, begin_s = None, None, math.nan
         while not self.is_closing:
             if not (self._own.config or self.health.n_packets or pipe.poll(_SILENCE_S)):
@@ -142,7 +144,7 @@ class SumoSource(LiveSource):
                 self._show_pause()
             elif isinstance(message, Ended):
                 if message.is_failure:
-                    return message.reason
+                    return message
                 self.finish(message.reason)
                 break
             elif isinstance(message, Stepped) and network and signals:
@@ -157,7 +159,7 @@ class SumoSource(LiveSource):
                 self.position = frame.game_time - begin_s
                 yield Packet(b'', frame.game_time, 0, 0, is_behind_gap=True,
                              decoded=Decoded(frame, ())) if message.is_first else frame
-        return ''
+        return None
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -229,14 +231,14 @@ class SumoSource(LiveSource):
                 elif line:
                     self._lines.append(line)
 
-    def _reason(self, failure: str, exit_code: int | None) -> str:
+    def _reason(self, end: Ended | None, exit_code: int | None) -> str:
         """Return what went wrong; SUMO prints the reason of its general errors."""
         printed = [line for line in self._lines if line.startswith('Error: ')]
         if printed:
             return printed[-1].removeprefix('Error: ')
         if exit_code is not None and exit_code < 0:
             return f'SUMO was ended by signal {-exit_code}'
-        return failure or f'SUMO ended with exit code {exit_code}'
+        return end.reason if end else f'SUMO ended with exit code {exit_code}'
 
 
 class StartedSumo(SumoSource):

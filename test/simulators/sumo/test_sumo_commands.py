@@ -202,6 +202,25 @@ def test_sumo_without_frames_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.count('\n') == 1
 
 
+def test_sumo_that_fails_for_good_ends_a_command_with_its_reason(tmp_path, capsys):
+    config, routes = write_hill(tmp_path), tmp_path / 'hill.rou.xml'
+    routes.write_text(routes.read_text().replace(
+        '</routes>', '<vehicle id="z" type="car" depart="2"><route edges="turn up"/></vehicle>'
+        '</routes>'))
+    out, options = tmp_path / 'a.mcap', (*UNPACED, '-p', f'sumo.config:={config}')
+    assert main(['record', str(out), *options, '-q']) == 1
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {config}: Vehicle 'z' has no valid route")
+    with open_recording(out) as recording:
+        # Thrice the same run, up to the failure.
+        assert [frame.game_time for frame in recording].count(1.95) == 3
+    config.write_text(config.read_text().replace(str(HILL), 'none.net.xml'))
+    assert main(['inspect', '--live', *options, '-q']) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {config}: File ')
+    assert 'none.net.xml' in line
+
+
 def test_sumo_ego_of_the_shipped_scenario_never_leaves():
     own = SumoParameters(str(GRID), ego='ego', step=1.0)
     source = SumoSource(own, Settings(rate=0.0), lambda kind, text: None, reconnect=False)
