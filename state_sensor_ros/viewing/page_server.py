@@ -16,11 +16,12 @@ security policy that makes the browser refuse all of that.
 
 from __future__ import annotations
 
+from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import shutil
+import socket
+import sys
 import threading
-from urllib.error import URLError
-from urllib.request import urlopen
 
 _POLICY = ("default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; "
            "style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob: {data}")
@@ -38,22 +39,26 @@ class PageServer:
     """
 
     def __init__(self, host: str, page_port: int, data_port: int) -> None:
-        source = f'http://{host}:{page_port}'
         policy = _POLICY.format(data=f'http://{host}:{data_port}')
 
         class Handler(BaseHTTPRequestHandler):
             """Forwards one request."""
 
+            timeout = _TIMEOUT_S
+
             def do_GET(self) -> None:
                 """Reply with the page, or a file of it, and the policy."""
-                _pass_on(self, source, policy)
+                if _is_own(self):
+                    _pass_on(self, (host, page_port), policy)
+
+            def do_HEAD(self) -> None:
+                """Reply as to GET, without the body."""
+                self.do_GET()
 
             def log_message(self, *_: object) -> None:
                 """Print nothing."""
 
-        self._server = ThreadingHTTPServer((host, 0), Handler)
-        # A thread that serves a closed page must not keep the program running.
-        self._server.daemon_threads = True
+        self._server = _Server((host, 0), Handler)
         self.address = (f'http://{host}:{self._server.server_port}/?url=rerun%2Bhttp%3A%2F%2F'
                         f'{host}%3A{data_port}%2Fproxy')
         threading.Thread(target=self._server.serve_forever, name='page', daemon=True).start()
@@ -64,23 +69,58 @@ class PageServer:
         self._server.server_close()
 
 
-def _pass_on(handler: BaseHTTPRequestHandler, source: str, policy: str) -> None:
+class _Server(ThreadingHTTPServer):
+    """Serves each request in a thread that does not keep the program running."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket],
+                     client_address: object) -> None:
+        """Ignore a connection that the browser has closed, or left open without a request."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+def _is_own(handler: BaseHTTPRequestHandler) -> bool:
     """
-    Reply to a request with the reply of the viewer.
+    Return whether a request is for this server; reply with an error otherwise.
+
+    A name of another site that resolves to this machine would let that site read the page.
 
     :param handler: handler of the request.
-    :param source: URL of the viewer's page.
+    """
+    address, port = handler.connection.getsockname()[:2]
+    hosts = (f'{address}:{port}', f'localhost:{port}')
+    if handler.headers.get_all('Host', []) not in ([hosts[0]], [hosts[1]]):
+        handler.send_error(403, f'The host of the page is {hosts[0]}')
+    elif not (handler.path.startswith('/') and handler.path.isascii()
+              and handler.path.isprintable()):
+        handler.send_error(400, 'The path is not valid')
+    else:
+        return True
+    return False
+
+
+def _pass_on(handler: BaseHTTPRequestHandler, source: tuple[str, int], policy: str) -> None:
+    """
+    Reply to a request with the reply of the viewer, to which no proxy is asked.
+
+    :param handler: handler of the request.
+    :param source: host and port of the viewer's page.
     :param policy: content security policy.
     """
+    viewer = HTTPConnection(*source, timeout=_TIMEOUT_S)
     try:
-        with urlopen(f'{source}{handler.path}', timeout=_TIMEOUT_S) as reply:
-            handler.send_response(reply.status)
-            handler.send_header('Content-Type', reply.headers['Content-Type'])
-            handler.send_header('Content-Security-Policy', policy)
-            handler.end_headers()
-            shutil.copyfileobj(reply, handler.wfile)
-    except ConnectionError:
-        # The browser has closed the connection.
-        return
-    except (URLError, ValueError, TimeoutError):
+        viewer.request('GET', handler.path)
+        reply = viewer.getresponse()
+    except (OSError, HTTPException, ValueError):
         handler.send_error(502)
+    else:
+        handler.send_response(reply.status)
+        handler.send_header('Content-Type', reply.headers.get('Content-Type', 'text/plain'))
+        handler.send_header('Content-Security-Policy', policy)
+        handler.end_headers()
+        if handler.command != 'HEAD':
+            shutil.copyfileobj(reply, handler.wfile)
+    finally:
+        viewer.close()
