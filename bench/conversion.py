@@ -84,13 +84,33 @@ def conversion_rows(rounds):
         found = [[conversion_s(recordings[duration_s], name, options)
                   for duration_s, _, name, options, _ in cases] for _ in range(rounds)]
         shares = [many_share(recordings[min(DURATIONS_S)]) for _ in range(N_PAIRS)]
-    return show([
+        compressed = compression_rows(recordings[min(DURATIONS_S)], rounds)
+    return compressed + show([
         Row(f'real time / convert to {form}, {duration_s} s at {RATE_HZ:g} Hz', N_ACTORS,
             duration_s / min(times_s), f'>= {goal}')
         for (duration_s, form, *_, goal), times_s in zip(
             cases, zip(*found, strict=True), strict=True)] + [
         Row(f'{N_RECORDINGS} recordings on two cores: two jobs / one', N_ACTORS, median(shares),
             f'<= {SHARED}')])
+
+
+def compression_rows(recording, rounds):
+    """Convert a recording with and without compression; compare CPU, time and size."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for compression in ('zstd', 'none') * rounds:
+            bag = Path(folder) / f'{compression}.mcap'
+            cpu_s = sum(os.times()[2:4])
+            elapsed_s = converted_s(recording, bag, '--force', '--compression', compression,
+                                    n_cores=2)
+            found.append((sum(os.times()[2:4]) - cpu_s, elapsed_s, bag.stat().st_size))
+    pairs = zip(found[::2], found[1::2], strict=True)
+    ratios = [median(column) for column in zip(
+        *([a / b for a, b in zip(*pair, strict=True)] for pair in pairs), strict=True)]
+    return show([
+        Row(f'bag with zstd / without compression: {name}', N_ACTORS, ratio, goal)
+        for name, ratio, goal in zip(('CPU', 'wall clock', 'size'), ratios,
+                                     ('<= 1.5', '<= 1.1', '<= 0.1'), strict=True)])
 
 
 def many_share(recording):

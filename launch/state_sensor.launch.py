@@ -203,6 +203,7 @@ def _recorder(given: Mapping[str, str]) -> ExecuteProcess:
     if given['autoware'] == 'true':
         node = f'{STACK_TOPICS}|{node}'
     command = ['ros2', 'bag', 'record', '--storage', 'mcap',
+               '--storage-preset-profile', 'zstd_fast',
                '--regex', f'^(/tf|/tf_static|/clock|/diagnostics|{node})$']
     if given['record'] != 'true':
         command += ['--output', given['record']]

@@ -51,8 +51,10 @@ class BagOutput(BagSink):
         self.warnings = Warnings(options.source)
         self._settings = settings
         self._pipeline: Pipeline | None = None
-        super().__init__(path, storage=storage, overwrite=options.force, node_name=_node_name(
-            values.get('namespace', '/'), values.get('name', 'state_sensor')))
+        super().__init__(
+            path, storage=storage, compression=values.get('compression') or 'zstd',
+            overwrite=options.force, node_name=_node_name(
+                values.get('namespace', '/'), values.get('name', 'state_sensor')))
         try:
             specific = with_map(find_simulator(simulator).topics(
                 settings, recording=options.recording), settings)

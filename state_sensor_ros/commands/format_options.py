@@ -41,6 +41,7 @@ from state_sensor_ros.files.formats import (
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
 from state_sensor_ros.parameters import MESSAGES, nearest
 from state_sensor_ros.settings import FILE, NAMES, PERCEPTION, Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any, trajectory_format
@@ -139,6 +140,9 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     bag = parser.add_argument_group('bag to write')
     bag.add_argument('--storage', choices=storages(),
                      help='format of the files in a folder (default: mcap)')
+    bag.add_argument('--compression', choices=COMPRESSIONS, metavar='NAME',
+                     help='of MCAP: zstd (default), lz4 or none; zstd_fast, zstd_small: presets '
+                     'of rosbag2')
     bag.add_argument('--clock', action='store_true', help='also write /clock')
     bag.add_argument('--name', default='state_sensor', metavar='NODE',
                      help='node whose topics they are (default: state_sensor)')
@@ -221,6 +225,8 @@ def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -
     :param settings: settings of the run.
     :raises UsageError: naming the first such parameter, and what it is for.
     """
+    if getattr(args, 'compression', None) and (args.storage or output.storage) != 'mcap':
+        raise UsageError(f'--compression is for MCAP; OUT is {args.storage or output.noun}')
     given = {name: f'-p {name}' for name in parameter_names(args)}
     given |= {name: option_of(name) for name in getattr(args, 'given', ())}
     for name, needed in output.without_effect(given, settings):

@@ -232,6 +232,7 @@ _FILES = 'state_sensor_ros.files'
 _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset((*BAG_PARAMETERS, *PERCEPTION, 'clock', 'name', 'namespace'))
+_MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
 _OF_OBJECTS, _OF_POSES = ('outputs',), ('odometry', 'outputs')
 _BAG_NEEDS = {
     'autoware_objects': ('outputs autoware',), 'base_link_xyz': ('outputs autoware', 'ego_frame'),
@@ -247,11 +248,11 @@ _DRAWN = frozenset(('color', 'title', 'ego_tag', 'names', 'map'))
 
 BAG = Format(
     name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_form:is_bag',
-    reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'},
+    reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES,
     needs=_BAG_NEEDS)
 MCAP = Format(
     name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,
-    storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'}, needs=_BAG_NEEDS)
+    storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES, needs=_BAG_NEEDS)
 SQLITE = Format(
     name='sqlite3', noun='a bag in one file', suffixes=('.db3',), reader=_BAG_READER,
     storage='sqlite3', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'}, needs=_BAG_NEEDS)

@@ -53,7 +53,8 @@ def source(tmp_path_factory):
         patch.setattr(mcap_writer, '_CHUNK_BYTES', 16 * 1024)
         for storage in ('mcap', 'sqlite3'):
             assert main(['convert', str(folder / 'drive.json'), str(folder / storage),
-                         '--storage', storage]) == 0
+                         '--storage', storage,
+                         *(['--compression', 'none'] if storage == 'mcap' else [])]) == 0
     return folder
 
 
@@ -312,11 +313,17 @@ def messages_before(data, n_bytes):
     return found
 
 
-@pytest.mark.parametrize('compression', ['ZSTD', 'LZ4'])
-def test_repair_of_compressed_mcap_cut_anywhere(source, tmp_path, repair, compression):
+@pytest.mark.parametrize('compression', ['ZSTD', 'LZ4', 'own'])
+def test_repair_of_compressed_mcap_cut_anywhere(source, tmp_path, repair, compression,
+                                                monkeypatch):
     writer_module = pytest.importorskip('mcap.writer', reason='needs the package mcap')
-    file = rewritten(source / 'mcap' / 'mcap_0.mcap', tmp_path / 'other.mcap', chunk_size=60_000,
-                     compression=writer_module.CompressionType[compression])
+    if compression == 'own':
+        monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 60_000)
+        file = tmp_path / 'own.mcap'
+        assert main(['convert', str(source / 'drive.json'), str(file), '-q']) == 0
+    else:
+        file = rewritten(source / 'mcap' / 'mcap_0.mcap', tmp_path / 'other.mcap',
+                         chunk_size=60_000, compression=writer_module.CompressionType[compression])
     data, whole = file.read_bytes(), described(file)[1]
     chunks, chance = offsets(data, CHUNK), random.Random(4)
     counts = counts_of_chunks(file)
@@ -629,7 +636,8 @@ def test_repair_of_what_a_killed_convert_leaves(source, tmp_path, repair, storag
     text = (source / 'drive.json').read_bytes()
     process = subprocess.Popen(
         [sys.executable, '-c', SMALL_CHUNKS, 'convert', '-', str(tmp_path / 'bag'), '--storage',
-         storage], cwd=ROOT, stdin=subprocess.PIPE)
+         storage, *(['--compression', 'none'] if storage == 'mcap' else [])],
+        cwd=ROOT, stdin=subprocess.PIPE)
     process.stdin.write(text[:-300])
     process.stdin.flush()
 

@@ -268,6 +268,7 @@ EFFECTS = {
     'osi': {'resample': ['50'], 'default_class': ['truck'], 'ego_tag': ['object'],
             'gaps': ['fill'], 'default_sizes': [str(n) for n in range(1, 22)]},
     'mcap': {
+        'compression': ['lz4'],
         'global_frame': ['world'], 'frame_prefix': ['a_'], 'parent_frame': ['earth'],
         'global_frame_pose': ['1'] * 6, 'ego_tag': ['vehicle'], 'ego_frame': ['base'],
         'no-include-obb': [], 'debug_drawing': [], 'no-labels': [], 'tf': ['none'],

@@ -8,7 +8,10 @@
 # language governing permissions and limitations under the License.
 """The bag sink, read back by other implementations: rosbags, mcap, sqlite3, YAML."""
 
+import errno
 from importlib.metadata import version
+import io
+import os
 import sqlite3
 import textwrap
 import zlib
@@ -25,7 +28,9 @@ from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files.bags import bag_types
 from state_sensor_ros.files.bags.bag_types import definition, type_hash
 from state_sensor_ros.files.bags.bag_writer import BagSink, full_name
-from state_sensor_ros.files.storage import mcap_writer
+from state_sensor_ros.files.storage import mcap_output, mcap_writer
+from state_sensor_ros.files.storage.decompression import decompress
+from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
 from state_sensor_ros.topics.actor_array import ActorArrayEncoder
 from state_sensor_ros.topics.odometry import ODOMETRY
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
@@ -141,7 +146,7 @@ def test_bag_except_crcs_and_name_of_writer_equals_that_of_rosbags(path, tmp_pat
     monkeypatch.setattr(mcap_writer, '_LIBRARY', f'rosbags-{version("rosbags")}')
     # Chunks of their size, the last of them small.
     monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 2**20)
-    sink = BagSink(path)
+    sink = BagSink(path, compression='none')
     for i in range(40):
         sink.publish([(ACTORS_TOPIC, ACTORS), (TF_TOPIC, bytes(7000 * i)), (OWN, TF)], i * 10**8)
     sink.finish()
@@ -163,24 +168,55 @@ def test_bag_except_crcs_and_name_of_writer_equals_that_of_rosbags(path, tmp_pat
     assert without_crcs((path / 'bag_0.mcap').read_bytes()) == expected
 
 
-def test_bag_has_crcs_that_the_mcap_library_confirms(path):
+@pytest.mark.parametrize('compression', COMPRESSIONS)
+def test_chunks_are_compressed_and_have_crcs_that_the_mcap_library_confirms(path, compression):
     stream_reader = pytest.importorskip('mcap.stream_reader', reason='needs the package mcap')
-    sink = BagSink(path)
+    sink = BagSink(path, compression=compression)
     for i in range(12):
-        sink.publish([(TF_TOPIC, TF[:-1] + bytes(2**20)), (ACTORS_TOPIC, ACTORS)], i)
+        sink.publish([(TF_TOPIC, TF[:-1] + bytes([i]) * 2**20), (ACTORS_TOPIC, ACTORS)], i)
     sink.finish()
+    assert [data[8] for _, _, _, data in contents(path)[0][::2]] == list(range(12))
     with (path / 'bag_0.mcap').open('rb') as file:
         found = list(stream_reader.StreamReader(file, emit_chunks=True,
                                                 validate_crcs=True).records)
     chunks = [one for one in found if type(one).__name__ == 'Chunk']
     assert len(chunks) > 2
     for chunk in chunks:
-        assert chunk.uncompressed_crc == zlib.crc32(chunk.data) != 0
+        assert chunk.compression == {'none': ''}.get(compression, compression[:4])
+        data = decompress(chunk.data, chunk.compression, 2**23)[0] if chunk.compression \
+            else chunk.data
+        assert chunk.uncompressed_crc == zlib.crc32(data) != 0
+    n_bytes = sum(len(chunk.data) for chunk in chunks)
+    assert n_bytes > 12 * 2**20 if compression == 'none' else n_bytes < 2**20
     [data_end] = [one for one in found if type(one).__name__ == 'DataEnd']
     # The library compares it.
     assert data_end.data_section_crc
     footer, data = found[-1], (path / 'bag_0.mcap').read_bytes()
     assert footer.summary_crc == zlib.crc32(data[footer.summary_start:-12]) != 0
+
+
+def test_failing_chunks_are_reported_at_the_next_one_and_at_the_end(path, monkeypatch):
+    """Chunks are written by a thread; its error must reach the caller, who must not wait."""
+    for n_frames in (1, 40):
+        sink = BagSink(path)
+        monkeypatch.setattr(sink._files.storage._output, '_file', io.BytesIO())
+        monkeypatch.setattr(mcap_output, 'crc32', failing)
+        with pytest.raises(SinkError, match='no space left on device'):
+            filled(sink, n_frames)
+        sink.abort()
+        monkeypatch.undo()
+        assert not path.exists()
+
+
+def filled(sink, n_frames):
+    for i in range(n_frames):
+        sink.publish([(TF_TOPIC, TF[:-1] + bytes(2**20))], i)
+    assert n_frames == 1, 'an error at the end only'
+    sink.finish()
+
+
+def failing(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_bag_of_many_chunks_can_be_read_from_anywhere(path):

@@ -45,9 +45,10 @@ _FORMATS = {encoding: form for form, encoding in ENCODINGS.items()}
 _MAX_TIME_NS = 2**63 - 1
 
 
-def _new_storage(name: str, folder: Path) -> McapStorageWriter | SqliteStorageWriter:
+def _new_storage(name: str, folder: Path,
+                 compression: str) -> McapStorageWriter | SqliteStorageWriter:
     if name == 'mcap':
-        return McapStorageWriter(folder)
+        return McapStorageWriter(folder, compression)
     # Imported here: it takes 20 ms.
     from state_sensor_ros.files.storage.sqlite_writer import SqliteStorageWriter
     return SqliteStorageWriter(folder)
@@ -59,12 +60,14 @@ class BagFiles:
 
     :param folder: path of the new bag folder; the storage file gets its name.
     :param storage: ``mcap`` or ``sqlite3``.
+    :param compression: of the chunks of MCAP, one of :data:`COMPRESSIONS`.
     :param is_alone: whether the storage file is the whole bag, without metadata.yaml.
     :raises OSError: if a file cannot be written, here and by all methods.
     :raises sqlite3.Error: likewise.
     """
 
-    def __init__(self, folder: Path, storage: str, *, is_alone: bool = False) -> None:
+    def __init__(self, folder: Path, storage: str, *, compression: str = 'zstd',
+                 is_alone: bool = False) -> None:
         self._folder, self._is_alone = folder, is_alone
         self._storage_name = storage
         # By the number of the topic, from 1 on.
@@ -76,7 +79,7 @@ class BagFiles:
         self._types: set[str] = set()
         self._first_ns, self._last_ns = _MAX_TIME_NS, 0
         folder.mkdir()
-        self.storage = _new_storage(storage, folder)
+        self.storage = _new_storage(storage, folder, compression)
         self._is_open = True
 
     @property

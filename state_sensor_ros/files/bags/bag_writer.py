@@ -54,13 +54,15 @@ class BagSink(Output):
 
     :param path: path of the bag: a folder, or a single file with a suffix of ``storage``.
     :param storage: ``mcap`` or ``sqlite3``.
+    :param compression: of the chunks of MCAP, one of :data:`COMPRESSIONS`.
     :param node_name: fully qualified; ``~`` in a topic stands for it.
     :param overwrite: whether a bag of that name may be replaced.
     :raises SinkError: if the name is taken, or the bag cannot be written.
     """
 
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
-                 node_name: str = '/state_sensor', overwrite: bool = False) -> None:
+                 compression: str = 'zstd', node_name: str = '/state_sensor',
+                 overwrite: bool = False) -> None:
         self.name = str(path)
         self._node_name = node_name
         self._connections: dict[str, Connection] = {}
@@ -81,7 +83,8 @@ class BagSink(Output):
             inside = self._folder.inside / (self._folder.path.stem if is_file
                                             else self._folder.path.name)
             with self._failing():
-                self._files = BagFiles(inside, storage, is_alone=is_file)
+                self._files = BagFiles(inside, storage, compression=compression,
+                                       is_alone=is_file)
             self._whole = self._files.storage.path if is_file else inside
         except SinkError:
             self._folder.abort()

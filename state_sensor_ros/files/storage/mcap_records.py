@@ -39,6 +39,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 import struct
 
+# Compressions of the chunks that are written, the first by default; the last two are presets of
+# rosbag2's MCAP plug-in.
+COMPRESSIONS = ('zstd', 'lz4', 'none', 'zstd_fast', 'zstd_small')
 MAGIC = b'\x89MCAP0\r\n'
 # The head of a record: opcode, length of the content.
 HEAD = struct.Struct('<BQ')
@@ -184,6 +187,16 @@ def text_field(text: str) -> bytes:
     """Return ``text`` in UTF-8, after its 32-bit length in bytes."""
     data = text.encode()
     return _U32.pack(len(data)) + data
+
+
+def record(opcode: int, *parts: bytes) -> bytes:
+    """
+    Return a record.
+
+    :param opcode: kind of the record.
+    :param parts: parts of its content.
+    """
+    return HEAD.pack(opcode, sum(map(len, parts))) + b''.join(parts)
 
 
 def parse_header(content: bytes) -> str:

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-MCAP files that are written: chunks without compression, message indices, summary, all CRCs.
+MCAP files that are written: chunks, message indices, summary, all CRCs.
 
 The writer of rosbags takes three times as long, leaves the CRCs zero, and its import takes as long
 as that of numpy.
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-import io
 from itertools import accumulate, chain
 from pathlib import Path
 import struct
@@ -27,17 +26,16 @@ import numpy as np
 import numpy.typing as npt
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinitionFormat
 
-from state_sensor_ros.files.storage.crc_combination import combined_crc
+from state_sensor_ros.files.storage.mcap_output import MAX_TIME_NS, McapOutput, OpenChunk
 from state_sensor_ros.files.storage.mcap_records import (
     CRC,
     FOOTER_RECORD,
     HEAD,
-    INDEX_ENTRY_BYTES,
-    INDEX_HEAD,
     LEAST_MESSAGE_BYTES,
     MAGIC,
     MESSAGE_HEAD,
     Opcode,
+    record,
     text_field,
 )
 
@@ -45,8 +43,6 @@ ENCODINGS = {MessageDefinitionFormat.MSG: 'ros2msg', MessageDefinitionFormat.IDL
              MessageDefinitionFormat.NONE: ''}
 # Name in the header, by which readers work around the faults of writers.
 _LIBRARY = 'state_sensor_ros'
-_MAX_TIME_NS = 2**63 - 1
-_CHUNK_HEAD = struct.Struct('<BQQQQIIQ')
 _CHUNK_BYTES = 4 * 1024 * 1024
 _MESSAGE_HEADS = np.dtype([('opcode', 'u1'), ('length', '<u8'), ('channel', '<u2'),
                            ('sequence', '<u4'), ('log', '<u8'), ('publish', '<u8')])
@@ -90,72 +86,32 @@ class _FrameLayout:
         return (self._begins + np.uint64(offset)).tobytes()
 
 
-class _MessageIndex:
-    """The channel, log time and offset of each message of a chunk, in their order."""
-
-    def __init__(self) -> None:
-        self._channels, self._times, self._offsets = array('H'), array('Q'), array('Q')
-
-    def add(self, channel: int, timestamp: int, offset: int) -> None:
-        """Add a message."""
-        self._channels.append(channel)
-        self._times.append(timestamp)
-        self._offsets.append(offset)
-
-    def add_frame(self, layout: _FrameLayout, timestamp: int, offset: int) -> None:
-        """Add the messages of a frame."""
-        self._channels += layout.packed_channels
-        self._times += array('Q', [timestamp]) * len(layout.sizes)
-        self._offsets.frombytes(layout.begins(offset))
-
-    def by_channel(self) -> list[tuple[int, bytes]]:
-        """
-        Return each channel with its entries of 16 bytes, a time and an offset.
-
-        The channels are in the order of their first messages.
-        """
-        channels = np.frombuffer(self._channels, np.uint16)
-        order = np.argsort(channels, kind='stable')
-        entries = np.column_stack((np.frombuffer(self._times, '<u8'),
-                                   np.frombuffer(self._offsets, '<u8')))[order]
-        begins = np.flatnonzero(np.diff(channels[order], prepend=-1))
-        ends = np.append(begins[1:], len(order))
-        firsts = order[begins]
-        return [(int(channels[firsts[i]]), entries[begins[i]:ends[i]].tobytes())
-                for i in np.argsort(firsts).tolist()]
-
-
 class McapStorageWriter:
     """
     Writer of an MCAP file.
 
-    The heads of all messages of a frame are packed with one call, and the buffer of a chunk is
-    written without a copy and used again.
+    The heads of all messages of a frame are packed with one call. A thread compresses and writes
+    the chunks.
 
     :param path: folder of the bag, from whose name rosbag2 derives that of the file.
+    :param compression: one of :data:`COMPRESSIONS`.
     :ivar path: path of the file.
     :raises OSError: if the file cannot be written, by all methods.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, compression: str) -> None:
         self.path = path / f'{path.name}_0.mcap'
-        self._file = self.path.open('xb')
-        # CRC-32 of the bytes written to the file, and their number.
-        self._crc = self._n_bytes = 0
+        self._output = McapOutput(self.path, compression)
         # Records, by the number of the schema and of the channel.
         self._schemas: dict[str, int] = {}
         self._schema_records: list[bytes] = []
         self._channel_records: list[bytes] = []
-        self._chunk_indices: list[bytes] = []
-        self._counts: dict[int, int] = {}
-        self._first_ns, self._last_ns = _MAX_TIME_NS, 0
-        # Records of the chunk that is collected, and the log times of its messages.
-        self._chunk = io.BytesIO()
-        self._chunk_first_ns, self._chunk_last_ns = _MAX_TIME_NS, 0
-        self._index = _MessageIndex()
+        self._channels: list[int] = []
+        self._first_ns, self._last_ns = MAX_TIME_NS, 0
+        self._chunk = OpenChunk()
         self._layout = _FrameLayout([], [])
-        self._append(MAGIC + _record(
-            Opcode.HEADER, text_field('ros2'), text_field(_LIBRARY)))
+        self._output.append(MAGIC + record(Opcode.HEADER, text_field('ros2'),
+                                           text_field(_LIBRARY)))
 
     def add_msgtype(self, connection: Connection) -> None:
         """
@@ -164,10 +120,10 @@ class McapStorageWriter:
         :param connection: a topic of the type.
         """
         number = self._schemas[connection.msgtype] = len(self._schemas) + 1
-        self._schema_records.append(_record(
+        self._schema_records.append(record(
             Opcode.SCHEMA, struct.pack('<H', number), text_field(connection.msgtype),
             text_field(ENCODINGS[connection.msgdef.format]), text_field(connection.msgdef.data)))
-        self._chunk.write(self._schema_records[-1])
+        self._chunk.records.write(self._schema_records[-1])
 
     def add_connection(self, connection: Connection, qos: str) -> None:
         """
@@ -181,12 +137,12 @@ class McapStorageWriter:
             raise OverflowError(f'the channel {connection.id}')
         assert isinstance(connection.ext, ConnectionExtRosbag2)
         pairs = text_field('offered_qos_profiles') + text_field(qos)
-        self._channel_records.append(_record(
+        self._channel_records.append(record(
             Opcode.CHANNEL, _TWO_NUMBERS.pack(connection.id, self._schemas[connection.msgtype]),
             text_field(connection.topic), text_field(connection.ext.serialization_format),
             struct.pack('<I', len(pairs)), pairs))
-        self._counts[connection.id] = 0
-        self._chunk.write(self._channel_records[-1])
+        self._channels.append(connection.id)
+        self._chunk.records.write(self._channel_records[-1])
 
     def write(self, connection: Connection, timestamp: int, data: bytes | memoryview,
               publish_ns: int | None = None, sequence: int = 0) -> None:
@@ -200,9 +156,12 @@ class McapStorageWriter:
         :param sequence: its number at the publisher, 0 if unknown.
         """
         self._note_time(timestamp)
-        number, file = connection.id, self._chunk
+        number, chunk = connection.id, self._chunk
+        file = chunk.records
         offset = file.tell()
-        self._index.add(number, timestamp, offset)
+        chunk.channels.append(number)
+        chunk.times.append(timestamp)
+        chunk.offsets.append(offset)
         offset += file.write(MESSAGE_HEAD.pack(
             Opcode.MESSAGE, LEAST_MESSAGE_BYTES + len(data), number, sequence, timestamp,
             timestamp if publish_ns is None else publish_ns))
@@ -222,7 +181,8 @@ class McapStorageWriter:
         sizes = list(map(len, data))
         if connections is not self._layout.connections or sizes != self._layout.sizes:
             self._layout = _FrameLayout(connections, sizes)
-        layout, file = self._layout, self._chunk
+        layout, chunk = self._layout, self._chunk
+        file = chunk.records
         offset = file.tell()
         if offset + layout.n_bytes > _CHUNK_BYTES:
             # The chunk ends with one of these messages.
@@ -230,56 +190,23 @@ class McapStorageWriter:
                 self.write(connection, timestamp, message)
             return
         self._note_time(timestamp)
-        self._index.add_frame(layout, timestamp, offset)
+        chunk.channels += layout.packed_channels
+        chunk.times += array('Q', [timestamp]) * len(layout.sizes)
+        chunk.offsets.frombytes(layout.begins(offset))
         file.writelines(chain.from_iterable(zip(layout.heads(timestamp), data, strict=True)))
 
     def _note_time(self, timestamp: int) -> None:
-        if timestamp < self._chunk_first_ns:
-            self._chunk_first_ns = timestamp
+        chunk = self._chunk
+        if timestamp < chunk.first_ns:
+            chunk.first_ns = timestamp
             self._first_ns = min(timestamp, self._first_ns)
-        if timestamp > self._chunk_last_ns:
-            self._chunk_last_ns = timestamp
+        if timestamp > chunk.last_ns:
+            chunk.last_ns = timestamp
             self._last_ns = max(timestamp, self._last_ns)
 
     def close_chunk(self) -> None:
-        """Write the chunk and an index for each of its channels; begin a new one."""
-        begin, size = self._n_bytes, self._chunk.tell()
-        times = self._chunk_first_ns, self._chunk_last_ns
-        records = self._chunk.getbuffer()[:size]
-        crc = crc32(records)
-        self._append(_CHUNK_HEAD.pack(Opcode.CHUNK, _CHUNK_HEAD.size - HEAD.size + size,
-                                      *times, size, crc, 0, size))
-        # The sum over the file needs no second pass over the records.
-        self._crc = combined_crc(self._crc, crc, size)
-        self._file.write(records)
-        self._n_bytes += size
-        # The buffer cannot grow as long as a view of it exists.
-        records.release()
-        end = at = self._n_bytes
-        offsets: list[int] = []
-        indices: list[bytes] = []
-        channels = self._index.by_channel()
-        for number, entries in channels:
-            offsets += number, at
-            indices += INDEX_HEAD.pack(
-                Opcode.MESSAGE_INDEX, INDEX_HEAD.size - HEAD.size + len(entries), number,
-                len(entries)), entries
-            at += INDEX_HEAD.size + len(entries)
-            self._counts[number] += len(entries) // INDEX_ENTRY_BYTES
-        self._append(b''.join(indices))
-        # The chunk index, which is written into the summary.
-        self._chunk_indices.append(_record(Opcode.CHUNK_INDEX, struct.pack(
-            f'<4QI{"HQ" * len(channels)}QI2Q', *times, begin, end - begin,
-            10 * len(channels), *offsets, at - end, 0, size, size)))
-        self._chunk.seek(0)
-        self._chunk_first_ns, self._chunk_last_ns = _MAX_TIME_NS, 0
-        self._index = _MessageIndex()
-
-    def _append(self, data: bytes) -> None:
-        """Write to the file."""
-        self._crc = crc32(data, self._crc)
-        self._file.write(data)
-        self._n_bytes += len(data)
+        """Hand the chunk over to be written; begin a new one."""
+        self._chunk = self._output.put(self._chunk)
 
     def close(self, version: int, metadata: str) -> None:
         """
@@ -288,49 +215,47 @@ class McapStorageWriter:
         :param version: version of metadata.yaml, which ``metadata`` contains.
         :param metadata: its text.
         """
-        if self._chunk.tell():
+        if self._chunk.records.tell():
             self.close_chunk()
-        begin = self._n_bytes
+        output = self._output
+        output.settle()
+        begin = output.n_bytes
         pairs = text_field(_METADATA_KEY) + text_field(metadata)
-        self._append(_record(Opcode.METADATA, text_field(_METADATA),
+        output.append(record(Opcode.METADATA, text_field(_METADATA),
                              struct.pack('<I', len(pairs)), pairs))
-        metadata_index = _record(
-            Opcode.METADATA_INDEX, _EXTENT.pack(begin, self._n_bytes - begin),
+        metadata_index = record(
+            Opcode.METADATA_INDEX, _EXTENT.pack(begin, output.n_bytes - begin),
             text_field(_METADATA))
-        self._append(_record(Opcode.DATA_END, CRC.pack(self._crc)))
-        summary = self._n_bytes
+        output.append(record(Opcode.DATA_END, CRC.pack(output.crc)))
+        summary = output.n_bytes
         # CRC-32 of the summary and of the footer before the CRC.
-        self._crc = 0
+        output.crc = 0
         offsets = []
         for opcode, records in (
                 (Opcode.SCHEMA, self._schema_records), (Opcode.CHANNEL, self._channel_records),
-                (Opcode.CHUNK_INDEX, self._chunk_indices),
+                (Opcode.CHUNK_INDEX, output.chunk_indices),
                 (Opcode.METADATA_INDEX, [metadata_index]),
                 (Opcode.STATISTICS, [self._statistics()])):
             group = b''.join(records)
             if group:
-                offsets.append(_record(Opcode.SUMMARY_OFFSET, _GROUP.pack(
-                    opcode, self._n_bytes, len(group))))
-                self._append(group)
-        at = self._n_bytes
-        self._append(b''.join(offsets))
+                offsets.append(record(Opcode.SUMMARY_OFFSET, _GROUP.pack(
+                    opcode, output.n_bytes, len(group))))
+                output.append(group)
+        at = output.n_bytes
+        output.append(b''.join(offsets))
         footer = FOOTER_RECORD.pack(Opcode.FOOTER, FOOTER_RECORD.size - HEAD.size, summary, at,
                                     0)[:-CRC.size]
-        self._append(footer + CRC.pack(crc32(footer, self._crc)) + MAGIC)
-        self._file.close()
+        output.append(footer + CRC.pack(crc32(footer, output.crc)) + MAGIC)
+        output.close()
 
     def _statistics(self) -> bytes:
-        counts = [_COUNT.pack(*count) for count in sorted(self._counts.items())]
-        return _record(Opcode.STATISTICS, _COUNTS.pack(
-            sum(self._counts.values()), len(self._schema_records), len(self._channel_records), 0,
-            1, len(self._chunk_indices), self._first_ns, self._last_ns,
-            _COUNT.size * len(counts)), *counts)
+        counts = {number: self._output.counts[number] for number in self._channels}
+        packed = [_COUNT.pack(*count) for count in sorted(counts.items())]
+        return record(Opcode.STATISTICS, _COUNTS.pack(
+            sum(counts.values()), len(self._schema_records), len(self._channel_records), 0,
+            1, len(self._output.chunk_indices), self._first_ns, self._last_ns,
+            _COUNT.size * len(packed)), *packed)
 
     def abort(self) -> None:
         """Close the file without completing it."""
-        self._file.close()
-
-
-def _record(opcode: int, *parts: bytes) -> bytes:
-    """Return a record of these parts."""
-    return HEAD.pack(opcode, sum(map(len, parts))) + b''.join(parts)
+        self._output.close()
