@@ -295,6 +295,8 @@ class MapLine:
 
 
 LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
+# Ids of actors and lights are uint32 in messages and tables.
+MAX_ID = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,9 +325,9 @@ class TrafficLights:
                 (n_lights,), (n_lights,), (n_lights, 7)):
             raise StateError('traffic_lights', f'shapes {self.ids.shape}, {self.states.shape}, '
                              f'{self.poses.shape}', f'({n_lights},) twice and ({n_lights}, 7)')
-        if n_lights and not 0 <= self.ids.min() <= self.ids.max() < 1 << 32:
+        if n_lights and not 0 <= self.ids.min() <= self.ids.max() <= MAX_ID:
             raise StateError('traffic_lights', f'ids {self.ids.min()} to {self.ids.max()}',
-                             '0 to 4294967295')
+                             f'0 to {MAX_ID}')
         _freeze(self.ids, self.states, self.poses)
 
 
@@ -386,6 +388,8 @@ class Frame:
     ``has_exact_time`` whether ``game_time`` was never rounded to a 32-bit number.
     ``identity`` a number that no other frame of the simulator has, None for none: if two frames
     have the same ``game_time``, it shows whether the second one is the first again or another run.
+    ``ids`` (N,) int64, ids of the actors in the source, 0 to 2^32 - 1, -1 for an actor without a
+    usable one; None from a source without ids.
     ``traffic_lights`` those that are not actors, None if the source has none. ``map_lines`` the
     lines of the map so far, the same object until there are more; empty from most sources.
 
@@ -420,6 +424,7 @@ class Frame:
     extension: Extension | None = None
     has_exact_time: bool = False
     identity: int | None = None
+    ids: Rows | None = None
     traffic_lights: TrafficLights | None = None
     map_lines: tuple[MapLine, ...] = ()
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
@@ -439,11 +444,15 @@ class Frame:
         _freeze(self.kinds, self.kinematics)
         for name, column, shape in (('inputs', self.inputs, (n_actors, 4)),
                                     ('forward_speed', self.forward_speed, (n_actors,)),
+                                    ('ids', self.ids, (n_actors,)),
                                     ('accelerations', self.accelerations, (n_actors, 3))):
             if column is not None:
                 if column.shape != shape:
                     raise StateError(name, f'shape {column.shape}', str(shape))
                 _freeze(column)
+        if self.ids is not None and n_actors and not (
+                self.ids.min() >= -1 and self.ids.max() <= MAX_ID):
+            raise StateError('ids', f'{self.ids.min()} to {self.ids.max()}', f'-1 to {MAX_ID}')
 
     @property
     def n_actors(self) -> int:
@@ -607,6 +616,7 @@ class Frame:
                 tuple(self.appearance.replay_classes[i] for i in rows)),
             forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
             accelerations=None if self.accelerations is None else self.accelerations[rows],
+            ids=None if self.ids is None else self.ids[rows],
             extension=None if self.extension is None else self.extension.select(rows))
 
 

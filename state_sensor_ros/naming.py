@@ -22,13 +22,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 import re
 
+import numpy as np
+
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.common_ends import common_ends, spliced
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import Frame, Rows
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')
 # A whole topic name may have 247 characters: namespace, node, actor and kind.
 _MAX_LENGTH = 128
+# First id of actors without one of their own in a source that has ids: these are seldom as great.
+_FIRST_OTHER_ID = 2**31
+_NO_ID = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +42,8 @@ class Actor:
     The names of one actor, from its first frame until it is forgotten.
 
     ``name`` raw; ``topic_name`` legal in a topic; ``frame_id`` its TF frame; ``id`` unique in a
-    run; ``has_topics`` whether it has topics of its own, which ``max_actor_topics`` limits.
+    run, that of the source if it has one; ``has_topics`` whether it has topics of its own, which
+    ``max_actor_topics`` limits.
     """
 
     name: str
@@ -170,16 +176,22 @@ class Registry:
         self._max_actor_topics = max_actor_topics
         self._reserved = frozenset((*reserved_frames, ego_frame))
         self._next_id = self._next_version = 1
+        self._has_source_ids = False
         self.restart()
 
     def restart(self, with_topics: Iterable[str] = ()) -> None:
         """
-        Remove all names, as after a restart of the simulator; ids are not used again.
+        Remove all names, as after a restart of the simulator.
+
+        Ids are not used again, except those of the source.
 
         :param with_topics: topic names whose topics stay open, and count until :meth:`remove`.
         """
         self._with_topics = set(with_topics)
         self._known: dict[str, Actor] = {}
+        # Raw names by the ids in use.
+        self._owners: dict[int, str] = {}
+        self._source_ids: Rows | None = None
         self._names = _TopicNames(self._is_reserved)
         # Raw names that have no topics because of the limit, in the order of their first frames.
         self._without_topics: dict[str, None] = {}
@@ -198,23 +210,31 @@ class Registry:
         """
         Name all actors of a frame.
 
-        :param frame: whose clock advanced; its names, kinds and tags are used.
+        :param frame: whose clock advanced; its names, kinds, tags and ids are used.
         :returns: the previous object if actors, their order, kinds and tags are equal.
         """
         kinds = frame.kinds.tobytes()
         last = self.actor_list
-        if frame.names == last.names and frame.tags == last.tags and kinds == last.kinds:
+        id_head, id_tail = self._common_ids(frame)
+        if frame.names == last.names and frame.tags == last.tags and kinds == last.kinds \
+                and id_head == frame.n_actors:
             return last
+        ids = None if frame.ids is None else frame.ids.tolist()
         egos = self._egos(frame.tags)
         i_ego = egos.find(1)
         if self._ego_frame:
-            actors = tuple([self._actor(name, i == i_ego) for i, name in enumerate(frame.names)])
+            actors = tuple([self._actor(name, i == i_ego, _NO_ID if ids is None else ids[i])
+                            for i, name in enumerate(frame.names)])
         else:
             # Only changed rows are looked up: one new actor among 1000 costs as much as one of 10.
             head, tail = common_ends(last.names, frame.names)
-            actors = spliced(last.actors, head, tuple([
-                self._known.get(name) or self._actor(name, False)
-                for name in frame.names[head:frame.n_actors - tail]]), tail)
+            head, tail = min(head, id_head), min(tail, id_tail)
+            middle = slice(head, frame.n_actors - tail)
+            actors = spliced(last.actors, head, tuple(
+                [self._known.get(name) or self._actor(name, False) for name in frame.names[middle]]
+                if ids is None else
+                [self._actor(name, False, id_) for name, id_ in zip(
+                    frame.names[middle], ids[middle], strict=True)]), tail)
         self._repeated.clear()
         self.actor_list = ActorList(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1),
                                     self._new_version())
@@ -227,20 +247,26 @@ class Registry:
         A new actor gets names, but no topics, and is forgotten with the next frame: repeated
         frames use neither memory nor places for topics.
 
-        :param frame: its names, kinds and tags are used.
+        :param frame: its names, kinds, tags and ids are used.
         :returns: a new object for each call; :attr:`actor_list` does not change.
         """
         known, before = self._known, self._repeated
         names = _TopicNames(self._is_reserved, self._names.owners)
         self._repeated = {name: before[name] for name in frame.names
                           if name in before and name not in known}
+        self._has_source_ids |= frame.ids is not None
+        ids = {actor.id for actor in self._repeated.values()}
         for actor in self._repeated.values():
             names.enter(actor.topic_name, actor.name)
-        for name in frame.names:
+        for i, name in enumerate(frame.names):
             if name not in known and name not in self._repeated:
                 topic_name = names.take(name)
+                id_ = _NO_ID if frame.ids is None else int(frame.ids[i])
+                if id_ == _NO_ID or id_ in self._owners or id_ in ids:
+                    id_ = self._new_id()
+                ids.add(id_)
                 self._repeated[name] = Actor(
-                    name, topic_name, self._frame_prefix + topic_name, self._new_id(), False)
+                    name, topic_name, self._frame_prefix + topic_name, id_, False)
         actors = tuple([known.get(name) or self._repeated[name] for name in frame.names])
         egos = bytes(self._is_ego(tags) for tags in frame.tags)
         return ActorList(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
@@ -276,7 +302,7 @@ class Registry:
         self._with_topics.discard(topic_name)
         name = self._names.free(topic_name)
         if name is not None:
-            del self._known[name]
+            del self._owners[self._known.pop(name).id]
             self._without_topics.pop(name, None)
 
     def _is_reserved(self, topic_name: str) -> bool:
@@ -293,15 +319,29 @@ class Registry:
         self._are_egos = spliced(self._are_egos, head, middle, tail)
         return self._are_egos
 
-    def _actor(self, name: str, is_ego: bool) -> Actor:
+    def _common_ids(self, frame: Frame) -> tuple[int, int]:
+        """Return the length of the common prefix and suffix of the ids of the last two frames."""
+        last, ids = self._source_ids, frame.ids
+        self._source_ids = ids
+        self._has_source_ids |= ids is not None
+        if last is None or ids is None or last is ids:
+            return (frame.n_actors, frame.n_actors) if last is ids else (0, 0)
+        n_common = min(len(last), len(ids))
+        ends = [np.flatnonzero(ids[order][:n_common] != last[order][:n_common])
+                for order in (slice(None), slice(None, None, -1))]
+        head, tail = (int(end[0]) if len(end) else n_common for end in ends)
+        return head, tail
+
+    def _actor(self, name: str, is_ego: bool, source_id: int = _NO_ID) -> Actor:
         """Return the names of an actor of the frame; enter a new one."""
         known = self._known.get(name)
         frame_id = self._ego_frame if is_ego and self._ego_frame else ''
-        if known is not None and (frame_id or self._frame_prefix + known.topic_name) \
-                == known.frame_id:
+        is_renumbered = source_id != _NO_ID and source_id not in self._owners
+        if known is not None and not is_renumbered and (
+                frame_id or self._frame_prefix + known.topic_name) == known.frame_id:
             return known
         if known is None:
-            topic_name, id_ = self._new_names(name)
+            topic_name, id_ = self._new_names(name, source_id)
             has_topics = topic_name in self._with_topics or self.n_free_places > 0
             if has_topics:
                 self._with_topics.add(topic_name)
@@ -309,18 +349,28 @@ class Registry:
                 self._without_topics[name] = None
         else:
             topic_name, id_, has_topics = known.topic_name, known.id, known.has_topics
+            if is_renumbered:
+                del self._owners[id_]
+                id_ = source_id
+        self._owners[id_] = name
         actor = Actor(name, topic_name, frame_id or self._frame_prefix + topic_name, id_,
                       has_topics)
         self._known[name] = actor
         return actor
 
-    def _new_names(self, name: str) -> tuple[str, int]:
+    def _new_names(self, name: str, source_id: int) -> tuple[str, int]:
         """Return topic name and id of a new actor: those of a repeated frame if they are free."""
         shown = self._repeated.get(name)
+        if source_id != _NO_ID and source_id not in self._owners:
+            id_ = source_id
+        elif shown is not None and shown.id not in self._owners:
+            id_ = shown.id
+        else:
+            id_ = self._new_id()
         if shown is not None and self._names.is_free(shown.topic_name):
             self._names.enter(shown.topic_name, name)
-            return shown.topic_name, shown.id
-        return self._names.take(name), self._new_id()
+            return shown.topic_name, id_
+        return self._names.take(name), id_
 
     def _new_version(self) -> int:
         version = self._next_version
@@ -328,6 +378,10 @@ class Registry:
         return version
 
     def _new_id(self) -> int:
+        if self._has_source_ids and self._next_id < _FIRST_OTHER_ID:
+            self._next_id = _FIRST_OTHER_ID
+        while self._next_id in self._owners:
+            self._next_id += 1
         id_ = self._next_id
         self._next_id += 1
         return id_

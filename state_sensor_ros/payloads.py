@@ -28,6 +28,7 @@ def ignore(*text: str) -> None:
 
 LEFT_OUT = 'left_out'
 DUPLICATE = 'duplicate'
+OTHER_ID = 'other_id'
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +51,11 @@ class FutureFrame:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One faulty actor: ``kind`` LEFT_OUT or DUPLICATE, ``error`` with its key path."""
+    """
+    One faulty actor, ``error`` with its key path.
+
+    ``kind`` LEFT_OUT or DUPLICATE if it is not in the frame, OTHER_ID if it is, without its id.
+    """
 
     kind: str
     error: DecodeError
@@ -58,7 +63,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A frame, and a fault for each actor that was left out of it."""
+    """A frame, and a fault for each actor that was left out of it or has another id."""
 
     frame: Frame
     faults: tuple[Fault, ...]

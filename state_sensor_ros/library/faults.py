@@ -27,9 +27,10 @@ PAYLOAD, CUT, CONNECTION = 'payload', 'cut', 'connection'
 @dataclass(frozen=True, slots=True)
 class FrameFault:
     """
-    An actor, payload or part of a stream that was left out.
+    An actor, payload or part of a stream that was left out, or changed.
 
-    ``kind`` is ``left_out`` or ``duplicate`` for an actor, ``payload`` for a whole payload,
+    ``kind`` is ``left_out`` or ``duplicate`` for an actor that was left out, ``other_id`` for one
+    that does not have the id of the source, ``payload`` for a whole payload,
     ``cut`` for the missing end of a recording, ``connection`` for a lost connection; ``place`` in
     the recording or stream, in words; ``text`` what was found and what is expected; ``error`` the
     error with separate ``where``, ``found`` and ``expected``, None for ``cut`` and ``connection``;

@@ -108,6 +108,7 @@ def _with_ghosts(frame: Frame, perceived: Perceived) -> Frame:
         tags=(*frame.tags, *[_GHOST_TAGS] * n_ghosts),
         kinematics=np.concatenate((_full(frame), kinematics)), forward_speed=None,
         accelerations=None,
+        ids=None if frame.ids is None else np.append(frame.ids, np.full(n_ghosts, -1)),
         boxes=_with_boxes(frame.boxes or NO_BOXES, rows, ghosts),
         inputs=None if frame.inputs is None else np.concatenate(
             (frame.inputs, np.full((n_ghosts, 4), np.nan))),

@@ -327,7 +327,8 @@ def _poses(frame: Frame, rows: Rows) -> Frame:
     return replace(
         frame, names=tuple(frame.names[row] for row in rows), kinds=frame.kinds[rows],
         tags=((),) * len(rows), kinematics=frame.kinematics[rows], lanes=NO_LANES, boxes=None,
-        wheels=None, inputs=None, appearance=None, accelerations=None, extension=None)
+        wheels=None, inputs=None, appearance=None, accelerations=None, ids=None,
+        extension=None)
 
 
 def _within(value: float, bounds: tuple[float, float]) -> bool:

@@ -28,7 +28,14 @@ import numpy as np
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry
-from state_sensor_ros.payloads import decode_packet, Decoded, Packet, Report
+from state_sensor_ros.payloads import (
+    decode_packet,
+    Decoded,
+    DUPLICATE,
+    LEFT_OUT,
+    Packet,
+    Report,
+)
 from state_sensor_ros.pipeline.actor_topics import ActorTopics
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
@@ -275,9 +282,9 @@ class Pipeline:
                  number: int) -> None:
         """Publish the frame of a packet and count its faults."""
         for fault in decoded.faults:
-            if fault.kind == 'duplicate':
+            if fault.kind == DUPLICATE:
                 self.counters.n_duplicates += 1
-            else:
+            elif fault.kind == LEFT_OUT:
                 self.counters.n_left_out += 1
             self._report_error(fault.kind, fault.error)
         frame = decoded.frame if self._tag_rule.passes_all \

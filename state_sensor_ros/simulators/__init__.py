@@ -74,6 +74,7 @@ from state_sensor_ros.payloads import (
     FrameLike,
     ignore,
     LEFT_OUT,
+    OTHER_ID,
     Packet,
     PayloadDecoder,
     Report,
@@ -104,8 +105,8 @@ from state_sensor_ros.simulators.simulator import (
 
 __all__ = [
     'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'LEFT_OUT', 'LIGHT_GREEN',
-    'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED',
-    'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Boxes', 'ConfigError',
+    'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT',
+    'RECORDED', 'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Boxes', 'ConfigError',
     'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format', 'Frame',
     'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter', 'FramingError',
     'Health', 'Lanes', 'LiveSource', 'MapLine', 'Needs', 'Packet', 'PayloadDecoder', 'ReadOptions',
@@ -116,6 +117,5 @@ __all__ = [
     'UnreachableError', 'Wheels', 'WriteOptions', 'bad_length', 'build_frame', 'cannot_connect',
     'counted',
     'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore', 'importing', 'lane_states',
-    'no_frames', 'one_line', 'parameter', 'parse_settings', 'reason_of',
-    'refuse_unused',
+    'no_frames', 'one_line', 'parameter', 'parse_settings', 'reason_of', 'refuse_unused',
 ]

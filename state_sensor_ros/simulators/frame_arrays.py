@@ -18,6 +18,7 @@ from state_sensor_ros.frame import (
     KIND_OBJECT,
     KIND_VEHICLE,
     Kinds,
+    MAX_ID,
     NO_LANES,
     NO_SOURCE_ID,
     NO_WHEELS,
@@ -51,12 +52,11 @@ from state_sensor_ros.rotations import (
 )
 
 __all__ = [
-    'CONJUGATE_XYZW', 'DEFAULT_UNITS', 'KIND_OBJECT', 'KIND_VEHICLE', 'NO_LANES', 'NO_SOURCE_ID',
-    'NO_WHEELS', 'Appearance', 'Bools', 'Floats', 'Ints', 'Kinds', 'Rows', 'are_lengths',
-    'body_from_global', 'common_ends', 'from_rep103_boxes', 'from_rep103_inputs',
+    'CONJUGATE_XYZW', 'DEFAULT_UNITS', 'KIND_OBJECT', 'KIND_VEHICLE', 'MAX_ID', 'NO_LANES',
+    'NO_SOURCE_ID', 'NO_WHEELS', 'Appearance', 'Bools', 'Floats', 'Ints', 'Kinds', 'Rows',
+    'are_lengths', 'body_from_global', 'common_ends', 'from_rep103_boxes', 'from_rep103_inputs',
     'from_rep103_kinematics', 'from_rep103_road_s', 'from_rep103_rotator', 'from_rep103_wheels',
     'global_from_unit', 'mirrored_vectors', 'normalised', 'quaternion_from_rpy',
     'quaternion_product', 'spliced', 'to_rep103_bodies', 'to_rep103_boxes', 'to_rep103_inputs',
-    'to_rep103_kinematics', 'to_rep103_road_s', 'to_rep103_rotator', 'to_rep103_wheels',
-    'wrapped',
+    'to_rep103_kinematics', 'to_rep103_road_s', 'to_rep103_rotator', 'to_rep103_wheels', 'wrapped',
 ]

@@ -99,6 +99,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
                 inputs: npt.ArrayLike | None = None,
                 traffic_lights: TrafficLights | None = None,
                 map_lines: tuple[MapLine, ...] = (),
+                ids: npt.ArrayLike | None = None,
                 time: int = 0, sample_count: int = 0) -> Frame:
     """
     Make a frame of N actors from arrays.
@@ -124,6 +125,8 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
         (rad, + = left); unknown by default.
     :param traffic_lights: those that are no actors.
     :param map_lines: the map, best the same object for all frames.
+    :param ids: (N,) ids of the actors, 0 to 2^32 - 1, each of one actor, -1 for an actor without
+        a usable one; by default the actors are numbered.
     :param time: s since the Unix epoch; 0 where the simulator has no wall time.
     :param sample_count: number of the frame; 0 where the simulator does not count.
     :raises StateError: on unequal lengths or a wrong shape.
@@ -144,7 +147,8 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
             np.uint8),
         ((),) * n_actors if tags is None else tuple(map(tuple, tags)), kinematics, lanes, boxes,
         wheels, _rows('inputs', inputs, n_actors, 4), Appearance(blank, blank),
-        has_exact_time=True, traffic_lights=traffic_lights, map_lines=map_lines)
+        has_exact_time=True, ids=None if ids is None else np.array(ids, np.int64),
+        traffic_lights=traffic_lights, map_lines=map_lines)
 
 
 def lane_states(actor: npt.ArrayLike, ids: npt.ArrayLike, s: npt.ArrayLike,

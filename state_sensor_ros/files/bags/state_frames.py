@@ -113,7 +113,7 @@ def _frame(message: Any, road_names: Mapping[int, str],  # noqa: ANN401
         wheels=_wheels(*_owned(actors, 'wheels')), inputs=_rows(inputs, 4),
         appearance=Appearance(tuple([actor.color for actor in actors]),
                               tuple([actor.replay_class for actor in actors])),
-        map_lines=map_lines)
+        ids=np.array([actor.id for actor in actors], np.int64), map_lines=map_lines)
 
 
 def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:

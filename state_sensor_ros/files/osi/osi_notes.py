@@ -41,6 +41,7 @@ _TEXTS = {
                '--default-class gives another'),
     'returned': ('objects that return after a gap, with a new id',
                  '--gaps fill interpolates gaps of up to 1 s'),
+    'renumbered': ('objects whose id an object that returned has, with a new id', ''),
     'filled': ('gaps of objects, interpolated', '--gaps split gives new ids instead'),
     'slow': ('steps of more than 0.1 s, where 10 Hz are recommended',
              '--resample interpolates')}

@@ -12,11 +12,12 @@ A trace of ASAM OSI that is being written from frames: a GroundTruth for each.
 The reference point of an object is the centre of its box. A trace has strictly increasing times, a
 host in each message, and no object with a gap: repeated frames are left out, the times of a new
 run of the simulator follow those of the last one, and an object that returns gets a new id, or is
-interpolated in its gap.
+interpolated in its gap. Other objects have the ids of their actors.
 """
 
 from __future__ import annotations
 
+from itertools import count
 import struct
 from typing import Any, TYPE_CHECKING
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 # Suffix of length-delimited messages; all others mean MCAP.
 PLAIN = '.osi'
 _ROLE_CIVIL = 2
+# First id of objects that return: those of actors are seldom as great.
+_FIRST_NEW_ID = 3 * 2**30
 # Time between the last frame of a run of the simulator and the first one of the next.
 _RUN_GAP_NS = 50_000_000
 # omega-prime recommends 10 Hz; this adds a tolerance for the rounding of times.
@@ -80,7 +83,8 @@ class OsiOutput(WholeFile, FrameWriter):
         self._host: int | None = None
         # For each actor: its id in the trace, the number of its last message, and its time, ns.
         self._ids: dict[int, tuple[int, int, int]] = {}
-        self._next_id = 1
+        self._new_ids = count(_FIRST_NEW_ID)
+        self._used_ids: set[int] = set()
         self._mcap: Any = None
         super().__init__(path, force=force)
 
@@ -157,16 +161,21 @@ class OsiOutput(WholeFile, FrameWriter):
         self.n_messages += 1
 
     def _id_of(self, actor: int, stamp_ns: int) -> int:
-        """Return the id of an actor in this message, a new one if it was absent before."""
+        """Return the id of an actor in this message, a new one if it was absent for a while."""
         known = self._ids.get(actor)
         if known is None or known[1] < self.n_messages - 1:
+            id_ = actor
             if known is not None:
                 gap_s, begin_s = (stamp_ns - known[2]) / NS_PER_S, known[2] / NS_PER_S
                 self._notes.add(
                     'returned',
                     f'{self._notes.name_of(actor)} ({gap_s:.3g} s after {begin_s:.6g} s)')
-            known = self._next_id, 0, 0
-            self._next_id += 1
+            elif id_ in self._used_ids:
+                self._notes.add('renumbered', self._notes.name_of(actor))
+            if id_ in self._used_ids:
+                id_ = next(new for new in self._new_ids if new not in self._used_ids)
+            self._used_ids.add(id_)
+            known = id_, 0, 0
         self._ids[actor] = known[0], self.n_messages, stamp_ns
         return known[0]
 

@@ -73,16 +73,17 @@ _KINEMATICS = (
 NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *CHANGES, *LANE_IDS, 's')
 # The only velocity from sources that measure no other; the column may be missing.
 _SPEED = 'speed'
-# Names of the roads; the column may be missing.
-_ROAD = 'road'
+# Names of the roads, and ids of the actors; the columns may be missing.
+_ROAD, _ID = 'road', 'actor_id'
 # Columns of the boxes, which are used together or not at all.
 BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 _BATCH_ROWS = 50_000
 _WITHOUT_NULL = ('frame', 'name', 'kind')
 _MAX_SHOWN = 200
 # The types to which columns are converted; the others are float64.
-_TYPES = {'frame': 'int64', 'name': 'string', 'kind': 'string', 'tags': 'list<string>',
-          _ROAD: 'string', **dict.fromkeys(CHANGES, 'bool'), **dict.fromkeys(LANE_IDS, 'int32')}
+_TYPES = {'frame': 'int64', _ID: 'int64', 'name': 'string', 'kind': 'string',
+          'tags': 'list<string>', _ROAD: 'string', **dict.fromkeys(CHANGES, 'bool'),
+          **dict.fromkeys(LANE_IDS, 'int32')}
 
 
 class TableRecording:
@@ -129,7 +130,7 @@ class TableRecording:
         self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
         self._columns = [*NEEDED] if self.missing else [*NEEDED, *BOXES]
-        self._columns += [name for name in (_SPEED, _ROAD) if name in schema.names]
+        self._columns += [name for name in (_SPEED, _ROAD, _ID) if name in schema.names]
         missing = [name for name in self._columns if name not in schema.names]
         if missing:
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
@@ -349,7 +350,9 @@ class TableDecoder(SingleFrameDecoder):
             kinematics=kinematics, lanes=self._named(_lanes(columns), columns), boxes=NO_BOXES,
             wheels=NO_WHEELS,
             inputs=np.full((n_actors, 4), np.nan), appearance=Appearance(blank, blank),
-            forward_speed=_forward_speed(columns, kinematics))
+            forward_speed=_forward_speed(columns, kinematics),
+            ids=columns[_ID].fill_null(-1).to_numpy(zero_copy_only=False)
+            if _ID in columns else None)
 
     def _named(self, lanes: Lanes, columns: dict[str, Any]) -> Lanes:
         """Return lanes with the names of the roads so far."""

@@ -21,7 +21,7 @@ import math
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from state_sensor_ros.simulators.osi.ground_truth import text_of
+from state_sensor_ros.simulators.osi.messages import text_of
 
 if TYPE_CHECKING:
     from osi3.osi_common_pb2 import ExternalReference
@@ -69,12 +69,11 @@ class LaneTable:
                 place = _place_of(lane.source_reference)
                 if place is not None:
                     places[lane.id.value] = place
-        sections: dict[str, list[float]] = {}
-        for road, s, _ in sorted(set(places.values())):
-            begins = sections.setdefault(road, [])
-            if s not in begins:
-                begins.append(s)
-        return {id_: (self._number_of(road), sections[road].index(s), lane)
+        sections: dict[str, dict[float, int]] = {}
+        for road, s in sorted({place[:2] for place in places.values()}):
+            begins = sections.setdefault(road, {})
+            begins[s] = len(begins)
+        return {id_: (self._number_of(road), sections[road][s], lane)
                 for id_, (road, s, lane) in places.items()}
 
     def _number_of(self, road: str) -> int:

@@ -28,7 +28,7 @@ from state_sensor_ros.simulators.mcap_reading import (
     PROFILE,
     profile_of,
 )
-from state_sensor_ros.simulators.osi.ground_truth import (
+from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
     kind_of_name,
     MessageKind,

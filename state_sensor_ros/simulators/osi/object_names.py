@@ -25,7 +25,7 @@ from state_sensor_ros.files.osi.osi_types import (
     moving_tags,
     stationary_tags,
 )
-from state_sensor_ros.simulators.osi.ground_truth import text_of
+from state_sensor_ros.simulators.osi.messages import text_of
 
 if TYPE_CHECKING:
     from osi3.osi_common_pb2 import ExternalReference

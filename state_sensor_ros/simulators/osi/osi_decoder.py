@@ -14,7 +14,7 @@ from dataclasses import replace
 import math
 
 from state_sensor_ros.simulators import Decoded, SingleFrameDecoder
-from state_sensor_ros.simulators.osi.ground_truth import (
+from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
     MessageKind,
     parse_truth,

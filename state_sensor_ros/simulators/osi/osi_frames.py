@@ -24,7 +24,6 @@ import numpy as np
 from state_sensor_ros.simulators import (
     Boxes,
     build_frame,
-    counted,
     Decoded,
     DecodeError,
     DUPLICATE,
@@ -36,20 +35,24 @@ from state_sensor_ros.simulators import (
     Lanes,
     LEFT_OUT,
     Needs,
+    OTHER_ID,
 )
-from state_sensor_ros.simulators.frame_arrays import Floats, global_from_unit, quaternion_from_rpy
+from state_sensor_ros.simulators.frame_arrays import (
+    Floats,
+    global_from_unit,
+    MAX_ID,
+    quaternion_from_rpy,
+    Rows,
+)
 from state_sensor_ros.simulators.osi.axle_wheels import AxleWheels
-from state_sensor_ros.simulators.osi.ground_truth import TimedTruth
 from state_sensor_ros.simulators.osi.lane_table import LaneTable
+from state_sensor_ros.simulators.osi.messages import TimedTruth
 from state_sensor_ros.simulators.osi.object_names import KnownObject, ObjectNames
 
 if TYPE_CHECKING:
-    from osi3.osi_groundtruth_pb2 import GroundTruth
     from osi3.osi_object_pb2 import MovingObject, StationaryObject
 
 GENERATION = 'osi'
-# Most objects of a message, which may declare millions in a few bytes.
-MAX_OBJECTS = 100_000
 _UNKNOWN = (math.nan,) * 3
 _AT_REST = (0.0,) * 9
 # Centre, roll pitch yaw, size, velocity, turning rate, acceleration.
@@ -65,9 +68,12 @@ class _Actors:
     names: list[str] = field(default_factory=list)
     tags: list[tuple[str, ...]] = field(default_factory=list)
     are_vehicles: list[bool] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
     rows: list[tuple[float, ...]] = field(default_factory=list)
 
-    def add(self, known: KnownObject, row: tuple[float, ...], *, is_ego: bool = False) -> None:
+    def add(self, known: KnownObject, id_: int, row: tuple[float, ...], *,
+            is_ego: bool = False) -> None:
+        self.ids.append(id_)
         self.names.append(known.name)
         self.tags.append((*known.tags, EGO_TAG) if is_ego else known.tags)
         self.are_vehicles.append(known.is_vehicle)
@@ -90,6 +96,8 @@ class OsiFrames:
         self._lanes = LaneTable()
         self._names = ObjectNames()
         self._stationary = _Actors()
+        # Names of the actors of the last message whose ids are not kept.
+        self._without_id: frozenset[str] = frozenset()
 
     def take_static(self, timed: TimedTruth) -> list[Fault]:
         """
@@ -97,10 +105,8 @@ class OsiFrames:
 
         :param timed: ground truth of the message.
         :returns: a fault for each object that is left out.
-        :raises DecodeError: if it has too many objects.
         """
         truth = timed.truth
-        _check_count(truth)
         if timed.host is not None:
             self._host = timed.host
         self._lanes.update(truth)
@@ -113,7 +119,7 @@ class OsiFrames:
                 if known is None:
                     faults.append(_duplicate('stationary_object', still))
                 else:
-                    self._stationary.add(known, (*_pose_of(still), *_AT_REST))
+                    self._stationary.add(known, still.id.value, (*_pose_of(still), *_AT_REST))
         return faults
 
     def decoded(self, timed: TimedTruth, needs: Needs = EVERYTHING) -> Decoded:
@@ -122,7 +128,6 @@ class OsiFrames:
 
         :param timed: ground truth of the message.
         :param needs: parts of the frame that are used.
-        :raises DecodeError: if it has too many objects.
         """
         faults = self.take_static(timed)
         actors, wheels, lanes = _Actors(), AxleWheels(), _LaneStates(self._lanes)
@@ -133,14 +138,16 @@ class OsiFrames:
                 faults.append(_duplicate('moving_object', moving))
                 continue
             row = len(actors.names)
-            actors.add(known, (*_pose_of(moving), *_motion_of(moving)),
+            actors.add(known, moving.id.value, (*_pose_of(moving), *_motion_of(moving)),
                        is_ego=self._is_ego(moving.id.value, known.name))
             lanes.add(row, moving)
             if needs.wheels and moving.HasField('vehicle_attributes'):
                 wheels.add(row, moving)
         faults += self._host_fault()
+        n_moving = len(actors.names)
         self._add_stationary(actors, faults)
-        frame = _frame_of(timed.game_time, actors, lanes.states())
+        frame = _frame_of(timed.game_time, actors, lanes.states(),
+                          self._kept_ids(actors, n_moving, faults))
         return Decoded(replace(frame, wheels=wheels.wheels() if needs.wheels else None),
                        tuple(faults))
 
@@ -164,14 +171,36 @@ class OsiFrames:
             actors.names += still.names
             actors.tags += still.tags
             actors.are_vehicles += still.are_vehicles
+            actors.ids += still.ids
             actors.rows += still.rows
             return
-        for name, tags, row in zip(still.names, still.tags, still.rows, strict=True):
+        for name, tags, id_, row in zip(still.names, still.tags, still.ids, still.rows,
+                                        strict=True):
             if name in self._names.taken:
                 faults.append(Fault(DUPLICATE, DecodeError(
                     f'stationary_object {name}', 'a name of a moving object', 'another name')))
             else:
-                actors.add(KnownObject(name, tags, False, (0, 0)), row)
+                actors.add(KnownObject(name, tags, False, (0, 0)), id_, row)
+
+    def _kept_ids(self, actors: _Actors, n_moving: int, faults: list[Fault]) -> Rows:
+        """
+        Return the ids of the actors, -1 in place of those that they cannot have.
+
+        A fault is added for each of these that the last message did not have.
+        """
+        ids = np.array(actors.ids, np.uint64)
+        is_large, is_taken = ids > MAX_ID, np.isin(ids, ids[:n_moving])
+        is_taken[:n_moving] = False
+        dropped = np.flatnonzero(is_large | is_taken).tolist()
+        last, self._without_id = self._without_id, frozenset(actors.names[i] for i in dropped)
+        faults += [Fault(OTHER_ID, DecodeError(
+            f'{"moving" if i < n_moving else "stationary"}_object', f'the id {ids[i]}',
+            f'at most {MAX_ID}' if is_large[i] else 'an id that no moving object has'))
+            for i in dropped if actors.names[i] not in last]
+        ids[dropped] = 0
+        kept = ids.astype(np.int64)
+        kept[dropped] = -1
+        return kept
 
 
 class _LaneStates:
@@ -212,7 +241,7 @@ class _LaneStates:
                            road_names=self._table.road_names)
 
 
-def _frame_of(game_time: float, actors: _Actors, lanes: Lanes) -> Frame:
+def _frame_of(game_time: float, actors: _Actors, lanes: Lanes, ids: Rows) -> Frame:
     rows = np.array(actors.rows).reshape(-1, _N_COLUMNS)
     centres, sizes = rows[:, _CENTRE], rows[:, _SIZE]
     with np.errstate(invalid='ignore'):
@@ -224,7 +253,8 @@ def _frame_of(game_time: float, actors: _Actors, lanes: Lanes) -> Frame:
         frame = build_frame(
             GENERATION, game_time, actors.names, origins, orientation_xyzw=orientation_xyzw,
             velocity_xyz=rows[:, _VELOCITY], angular_velocity_xyz=rows[:, _TURNING],
-            tags=actors.tags, is_vehicle=np.array(actors.are_vehicles, np.bool_), lanes=lanes)
+            tags=actors.tags, is_vehicle=np.array(actors.are_vehicles, np.bool_), lanes=lanes,
+            ids=ids)
     return replace(
         frame, boxes=_boxes(frame, centres, sizes),
         accelerations=rows[:, _ACCELERATION].copy()
@@ -258,12 +288,6 @@ def _motion_of(moving: MovingObject) -> tuple[float, ...]:
             *((rate.roll, rate.pitch, rate.yaw) if base.HasField('orientation_rate')
               else _UNKNOWN),
             *((change.x, change.y, change.z) if base.HasField('acceleration') else _UNKNOWN))
-
-
-def _check_count(truth: GroundTruth) -> None:
-    n_objects = len(truth.moving_object) + len(truth.stationary_object)
-    if n_objects > MAX_OBJECTS:
-        raise DecodeError('message', counted(n_objects, 'object'), f'at most {MAX_OBJECTS}')
 
 
 def _duplicate(member: str, thing: MovingObject | StationaryObject) -> Fault:

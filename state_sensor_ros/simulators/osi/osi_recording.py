@@ -24,8 +24,8 @@ from state_sensor_ros.simulators import (
     TruncatedError,
 )
 from state_sensor_ros.simulators.file_reading import PERIOD_S
-from state_sensor_ros.simulators.osi.ground_truth import parse_truth
 from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
+from state_sensor_ros.simulators.osi.messages import parse_truth, TIME
 from state_sensor_ros.simulators.osi.osi_decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
 
@@ -71,7 +71,7 @@ class OsiRecording:
         try:
             for index, stored in enumerate(self._file.messages()):
                 try:
-                    clock_s = parse_truth(stored.data, self._file.kind).game_time
+                    clock_s = parse_truth(stored.data, self._file.kind, TIME).game_time
                 except DecodeError:
                     # The decoder reports it.
                     clock_s = math.nan

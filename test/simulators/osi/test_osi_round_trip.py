@@ -67,6 +67,46 @@ def test_own_trace_comes_back_equal(tmp_path):
             assert table[name].to_numpy() == pytest.approx(back[name].to_numpy(), abs=tolerance)
 
 
+def test_ids_of_a_trace_are_kept_through_each_format(tmp_path, capsys):
+    """Two of them cannot be: one above uint32, and one that a moving object has."""
+    messages = osi_traces.drive(20)
+    for message in messages:
+        for each, id_ in zip(message.moving_object, (36, 0, 2**32 + 5), strict=True):
+            each.id.value = id_
+        message.host_vehicle_id.value = 0
+    osi_traces.add_building(messages[0], 37)
+    osi_traces.add_building(messages[0], 36)
+    # It comes later, with an id that is the number of another one in a count from 1.
+    for message in messages[5:]:
+        osi_traces.add_vehicle(message, 3).id.value = 2
+    path = osi_traces.write_plain(tmp_path / 'esmini_gt_.osi', messages)
+    expected = [[36, 0, 2**31, 50, 37, 2**31 + 1] for _ in range(5)]
+    expected += [[36, 0, 2**31, 2, 50, 37, 2**31 + 1] for _ in range(15)]
+    for number, steps in enumerate((['bag'], ['o.parquet'], ['bag1', 'o1.parquet', 'o2.osi'], [])):
+        last = path
+        for step in steps:
+            assert main(['convert', str(last), str(tmp_path / step)]) == 0
+            last = tmp_path / step
+        back = tmp_path / f'{number}.osi.mcap'
+        assert main(['convert', str(last), str(back)]) == 0
+        for message, ids in zip(messages_of(back), expected, strict=True):
+            assert [each.id.value for each in (
+                *message.moving_object, *message.stationary_object)] == ids
+            assert message.host_vehicle_id.value == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if 'other id' in line]
+    assert lines == 4 * [
+        (f'warning: {path}: other id: message 1: moving_object: found the id 4294967301; '
+         'expected at most 4294967295 (and 1 more of this kind)')]
+    assert sensor.read_table(tmp_path / 'o.parquet')['actor_id'].to_pylist() == [
+        id_ for ids in expected for id_ in ids]
+    with sensor.open_recording(path) as recording:
+        assert [frame.ids.tolist() for frame in recording][::19] == [
+            [36, 0, -1, 50, 37, -1], [36, 0, -1, 2, 50, 37, -1]]
+        assert [str(fault) for fault in recording.faults][1] == (
+            'message 1: other id: stationary_object: found the id 36; expected an id that no '
+            'moving object has')
+
+
 @pytest.mark.parametrize('form', ['bag', 'o.mcap', 'o.db3'])
 def test_trace_of_another_program_through_a_bag_is_equal(tmp_path, form):
     messages = osi_traces.drive(20)

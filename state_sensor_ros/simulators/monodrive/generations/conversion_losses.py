@@ -60,6 +60,7 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
         'the time of a frame without actors': generation == V1T and not frame.names,
         'frames without actors': generation == V0 and not frame.names,
         'accelerations': frame.accelerations is not None,
+        'ids of actors': frame.ids is not None and frame.generation not in (V0, V1, V1T, V2),
         'names of roads': bool(frame.lanes.road_names),
         'what only this simulator sends': frame.extension is not None}
     return [what for what, is_lost in found.items() if is_lost]
