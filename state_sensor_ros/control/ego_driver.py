@@ -14,15 +14,17 @@ States::
     state     event                                        next state
     --------  -------------------------------------------  ----------
     IDLE      accept()                                     DRIVING
-    DRIVING   no accept() for ``control.timeout``          TIMED_OUT
+    DRIVING   no frame of the ego for ``stale_after``      STALE
+    STALE     a frame of the ego                           DRIVING
+    DRIVING, STALE   no accept() for ``control.timeout``   TIMED_OUT
     any       block(), such as for a second publisher      BLOCKED
     TIMED_OUT, BLOCKED   accept()                          DRIVING
     any       close()                                      CLOSED
 
 The simulator's own driver drives in IDLE. In DRIVING the newest command counts; one with a speed
-is evaluated again at each frame. In TIMED_OUT and BLOCKED the ego brakes. CLOSED begins with full
-brake, unless nothing was accepted before. A command that could not be sent is sent again until it
-times out.
+is evaluated again at each frame. In STALE, TIMED_OUT and BLOCKED the ego brakes. CLOSED begins
+with full brake, unless nothing was accepted before. A command that could not be sent is sent again
+until it times out.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ from state_sensor_ros.payloads import Report
 _BRAKE_PERIOD_S = 0.5
 # Time from a command that could not be sent to the next attempt.
 _RETRY_S = 0.1
+# The age of the ego is read this much after it may be too old.
+_FRESH_S = 0.001
 # Longest wait for the last brake and the end of the simulator's commands; a program has to end
 # within 2 s of a signal.
 _END_S = 0.65
@@ -57,6 +61,7 @@ class DriverState(Enum):
 
     IDLE = "the simulator's own driver drives"
     DRIVING = 'commands are sent'
+    STALE = 'the ego brakes: it is not in new frames'
     TIMED_OUT = 'the ego brakes: no command arrives'
     BLOCKED = 'the ego brakes: the commands are refused'
     CLOSED = 'closed'
@@ -85,11 +90,13 @@ class EgoMotion:
     """
     The ego in the last frame.
 
-    ``speed`` along its x axis, m/s, NaN if unknown; ``game_time`` of the frame, s.
+    ``speed`` along its x axis, m/s, NaN if unknown; ``game_time`` of the frame, s; ``age_s`` time
+    since the last frame with the ego was received, without that of a pause, s.
     """
 
     speed: float = math.nan
     game_time: float = math.nan
+    age_s: float = math.inf
 
 
 class EgoDriver:
@@ -99,16 +106,19 @@ class EgoDriver:
     :param parameters: gains, limits and the time-out.
     :param commands: sender of the simulator.
     :param motion: returns the ego's motion.
+    :param stale_after: age of the last frame of the ego above which it brakes, s.
     :param on_sent: called with each command that the simulator has, in the driver's thread.
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
     """
 
     def __init__(self, parameters: ControlParameters, commands: EgoCommands,
-                 motion: Callable[[], EgoMotion], *, on_sent: Callable[[EgoCommand], None],
-                 report: Report, on_defect: Callable[[Exception], None]) -> None:
+                 motion: Callable[[], EgoMotion], *, stale_after: float,
+                 on_sent: Callable[[EgoCommand], None], report: Report,
+                 on_defect: Callable[[Exception], None]) -> None:
         self.counters = CommandCounters()
         self._parameters, self._commands, self._motion = parameters, commands, motion
+        self._stale_after = stale_after
         self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
         self._controller = SpeedController(parameters)
         self._game_time = math.nan
@@ -142,10 +152,8 @@ class EgoDriver:
             self.counters.n_received += 1
             self._wanted, self._received_ns = wanted, received_ns
             self._accepted_s = time.monotonic()
-            if self._state is not DriverState.DRIVING:
-                self._controller.reset()
-                self._game_time = math.nan
-                self._state = DriverState.DRIVING
+            if not self._is_driving:
+                self._drive()
             self._wake()
 
     def refuse(self, why: str) -> None:
@@ -171,6 +179,9 @@ class EgoDriver:
         if self._state is DriverState.DRIVING and isinstance(self._wanted, Setpoint):
             with self._changed:
                 self._wake()
+        elif self._state is DriverState.STALE:
+            with self._changed:
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Send full brake, if a command was accepted before, and end within :data:`_END_S`."""
@@ -178,6 +189,17 @@ class EgoDriver:
             self._state = DriverState.CLOSED
             self._changed.notify_all()
         self._thread.join(_END_S)
+
+    @property
+    def _is_driving(self) -> bool:
+        """Whether commands are accepted and have not timed out."""
+        return self._state in (DriverState.DRIVING, DriverState.STALE)
+
+    def _drive(self) -> None:
+        """Drive; another controller, or the brake, has driven since."""
+        self._controller.reset()
+        self._game_time = math.nan
+        self._state = DriverState.DRIVING
 
     def _wake(self) -> None:
         self._is_due = True
@@ -195,19 +217,39 @@ class EgoDriver:
         with self._changed:
             while self._state is not DriverState.CLOSED:
                 now_s = time.monotonic()
-                if self._state is DriverState.DRIVING and self._left_s(now_s) <= 0:
-                    self._time_out()
+                left_s = self._update_state(now_s)
                 if self._is_due or now_s >= self._repeat_s:
                     self._is_due, self._repeat_s = False, math.inf
                     received_ns, self._received_ns = self._received_ns, 0
                     return self._command(), received_ns
-                until_s = min(self._repeat_s - now_s, self._left_s(now_s)
-                              if self._state is DriverState.DRIVING else math.inf)
+                until_s = min(self._repeat_s - now_s, left_s)
                 self._changed.wait(until_s if math.isfinite(until_s) else None)
         return None
 
-    def _left_s(self, now_s: float) -> float:
-        return self._accepted_s + self._parameters.timeout - now_s
+    def _update_state(self, now_s: float) -> float:
+        """Change the state with the time; return the time until the next such change, s."""
+        if not self._is_driving:
+            return math.inf
+        left_s = self._accepted_s + self._parameters.timeout - now_s
+        if left_s <= 0.0:
+            self._time_out()
+            return math.inf
+        # A pause ends the age of the ego, and begins it: it is read again at times.
+        fresh_s = self._stale_after - self._motion().age_s
+        if fresh_s < 0.0:
+            self._go_stale()
+            return left_s
+        if self._state is DriverState.STALE:
+            self._drive()
+            self._is_due = True
+        return min(left_s, fresh_s + _FRESH_S)
+
+    def _go_stale(self) -> None:
+        if self._state is DriverState.DRIVING:
+            self._state = DriverState.STALE
+            self._is_due = True
+            self._report('control stale', f'no new frame with the ego for {self._stale_after:g} s '
+                         '(stale_after): the ego brakes')
 
     def _time_out(self) -> None:
         self._state = DriverState.TIMED_OUT

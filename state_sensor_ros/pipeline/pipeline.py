@@ -55,14 +55,16 @@ class Snapshot:
     """
     The last frame whose clock advanced, its actors and its stamp.
 
-    ``packet`` the frame's packet, which also has the parts that were not decoded; ``before`` the
-    frame before it in the same run, None for none.
+    ``packet`` the frame's packet, which also has the parts that were not decoded;
+    ``received_ns`` ``time.perf_counter_ns()`` at its receipt; ``before`` the frame before it in
+    the same run, None for none.
     """
 
     frame: Frame
     actor_list: ActorList
     stamp_ns: int
     packet: Packet
+    received_ns: int
     before: Frame | None
 
 
@@ -313,7 +315,7 @@ class Pipeline:
         self._count(frame, advanced)
         if advanced:
             last = None if step is Step.RESTARTED else self.snapshot
-            self.snapshot = Snapshot(frame, actor_list, stamp_ns, packet,
+            self.snapshot = Snapshot(frame, actor_list, stamp_ns, packet, received_ns,
                                      None if last is None else last.frame)
             if frame.game_time >= self.consistency.next_s:
                 self.consistency.add(frame)

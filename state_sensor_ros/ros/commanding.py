@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 import math
 from statistics import median
+import time
 
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
@@ -53,19 +54,23 @@ class Commanding:
     :param settings: parameters with a ``control_input``.
     :param commands: sender of the simulator.
     :param snapshot: returns the last frame, None before the first.
-    :param silence_s: returns the time since the last packet arrived, s.
+    :param is_paused: returns whether the source is paused: then no frame is expected.
     :param log: log of the node.
     """
 
     def __init__(self, node: Node, settings: Settings, commands: EgoCommands,
-                 snapshot: Callable[[], Snapshot | None], silence_s: Callable[[], float],
+                 snapshot: Callable[[], Snapshot | None], is_paused: Callable[[], bool],
                  log: NodeLog) -> None:
         parameters = settings.of(ControlParameters)
-        self._node, self._snapshot, self._silence_s = node, snapshot, silence_s
-        self._stale_after = settings.stale_after
+        self._node, self._snapshot, self._is_paused = node, snapshot, is_paused
+        # Time from which the age of the ego counts, ns of the performance counter: at first that
+        # of the activation, before which no frame counts.
+        self._fresh_ns = self._begun_ns = time.perf_counter_ns()
+        self._was_paused = False
         self._status = CommandStatus(node, self._place)
-        self._driver = EgoDriver(parameters, commands, self._motion, on_sent=self._publish,
-                                 report=log.warn, on_defect=log.defect)
+        self._driver = EgoDriver(
+            parameters, commands, self._motion, stale_after=settings.stale_after,
+            on_sent=self._publish, report=log.warn, on_defect=log.defect)
         new_input: type[CommandInput] = INPUTS[settings.control_input]
         self._topics = CommandTopics(node, new_input(parameters), self._driver, log.warn)
         self._last = CommandCounters()
@@ -74,9 +79,11 @@ class Commanding:
 
     def frame_arrived(self) -> None:
         """Evaluate a wanted speed again if there is a new frame; called by one thread."""
-        snapshot = self._snapshot()
-        if snapshot is not self._seen:
+        snapshot = self._last_frame()
+        if snapshot is not None and snapshot is not self._seen:
             self._seen = snapshot
+            if _has_ego(snapshot):
+                self._fresh_ns = snapshot.received_ns
             self._driver.frame_arrived()
 
     def close(self) -> None:
@@ -92,6 +99,8 @@ class Commanding:
         faults = []
         if state is DriverState.BLOCKED:
             faults.append(self._topics.rivals or state.value)
+        elif state is DriverState.STALE:
+            faults.append(self._why_stale())
         elif state is DriverState.TIMED_OUT:
             faults.append(state.value)
         elif counters.n_timeouts > last.n_timeouts:
@@ -120,12 +129,31 @@ class Commanding:
             ('command-to-simulator latency p99 (ms)', shown(percentile(latencies_ms, 0.99)))))
 
     def _motion(self) -> EgoMotion:
-        snapshot = self._snapshot()
-        if snapshot is None or snapshot.actor_list.i_ego < 0 \
-                or self._silence_s() > self._stale_after:
-            return EgoMotion()
+        age_s, snapshot = self._age_s(), self._last_frame()
+        if snapshot is None or not _has_ego(snapshot):
+            return EgoMotion(age_s=age_s)
         return EgoMotion(speed_along(snapshot.frame, snapshot.actor_list.i_ego),
-                         snapshot.frame.game_time)
+                         snapshot.frame.game_time, age_s)
+
+    def _last_frame(self) -> Snapshot | None:
+        """Return the last frame since the activation."""
+        snapshot = self._snapshot()
+        return None if snapshot is None or snapshot.received_ns < self._begun_ns else snapshot
+
+    def _age_s(self) -> float:
+        """Return the time since the last frame with the ego was received, or since a pause, s."""
+        now_ns, is_paused = time.perf_counter_ns(), self._is_paused()
+        if is_paused or self._was_paused:
+            self._fresh_ns = now_ns
+        self._was_paused = is_paused
+        return (now_ns - self._fresh_ns) / 1e9
+
+    def _why_stale(self) -> str:
+        if self._seen is None:
+            return 'the ego brakes: no frame has arrived'
+        if not _has_ego(self._seen):
+            return 'the ego brakes: it is not in the frames, its speed is not known'
+        return f'the ego brakes: its last new frame is {self._age_s():.1f} s old'
 
     def _place(self) -> tuple[int, str]:
         """Return stamp and frame of the ego in the last frame; before it, the node's time."""
@@ -139,3 +167,9 @@ class Commanding:
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
             self._status.publish(command)
+
+
+def _has_ego(snapshot: Snapshot) -> bool:
+    """Return whether the ego is in a frame, with a pose."""
+    i_ego = snapshot.actor_list.i_ego
+    return i_ego >= 0 and bool(snapshot.frame.has_pose()[i_ego])

@@ -50,9 +50,10 @@ class Rig:
 
     def __init__(self, **own):
         self.peer, self.lines, self.defects, self.shown = Peer(), [], [], []
-        self.motion = EgoMotion(3.0, 1.0)
+        self.motion = EgoMotion(3.0, 1.0, 0.0)
         self.driver = EgoDriver(
-            ControlParameters(**own), self.peer, lambda: self.motion, on_sent=self.shown.append,
+            ControlParameters(**own), self.peer, lambda: self.motion, stale_after=2.0,
+            on_sent=self.shown.append,
             report=lambda kind, text: self.lines.append(text), on_defect=self.defects.append)
 
     def until(self, condition):
@@ -139,7 +140,7 @@ def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
     rig.driver.accept(Setpoint(speed=5.0), 1)
     rig.until(lambda: rig.peer.sent)
     assert rig.peer.sent[0].throttle == 0.75
-    rig.motion = EgoMotion(5.0, 1.05)
+    rig.motion = EgoMotion(5.0, 1.05, 0.0)
     rig.driver.frame_arrived()
     rig.until(lambda: len(rig.peer.sent) == 2)
     assert rig.peer.sent[1].throttle < 0.1
@@ -147,6 +148,30 @@ def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
     rig.until(lambda: len(rig.peer.sent) == 3)
     rig.driver.frame_arrived()
     rig.until(lambda: rig.driver.counters.n_sent == 3)
+
+
+@pytest.mark.parametrize('wanted', [pedal(0.5), Setpoint(speed=9.0)])
+def test_ego_that_is_not_in_new_frames_brakes(rig, wanted):
+    rig = rig(timeout=60.0)
+    rig.driver.accept(wanted, 1)
+    rig.until(lambda: rig.peer.sent and rig.peer.sent[-1].throttle)
+    # Nothing happens but the time: no command, no frame.
+    seen_s = time.monotonic()
+    rig.driver._motion = lambda: EgoMotion(3.0, 1.0, time.monotonic() - seen_s)
+    rig.driver.accept(wanted, 1)
+    rig.until(lambda: is_full_brake(rig.peer.sent[-1]))
+    assert time.monotonic() - seen_s > 2.0
+    assert rig.driver.state is DriverState.STALE
+    assert rig.lines == ['no new frame with the ego for 2 s (stale_after): the ego brakes']
+    # Commands do not end it, frames do.
+    rig.driver.accept(wanted, 1)
+    n_before = len(rig.peer.sent)
+    rig.until(lambda: len(rig.peer.sent) > n_before)
+    assert all(map(is_full_brake, rig.peer.sent[n_before:]))
+    rig.driver._motion = lambda: rig.motion
+    rig.driver.frame_arrived()
+    rig.until(lambda: rig.peer.sent[-1].throttle)
+    assert rig.driver.state is DriverState.DRIVING
 
 
 def test_end_brakes_only_after_a_command(rig):

@@ -85,9 +85,10 @@ class Stack:
 
 
 @contextmanager
-def driven(domain, **parameters):
+def driven(domain, payloads=None, **parameters):
     """Provide a scripted simulator and a node that drives its ego by pedals."""
-    with ScriptedSimulator(complete, (frame(i / 20) for i in count())) as peer, NodeProcess(
+    payloads = payloads or (frame(i / 20) for i in count())
+    with ScriptedSimulator(complete, payloads) as peer, NodeProcess(
             domain, **{'port': peer.port, 'control_port': peer.control_port, 'sample_rate': 20.0,
                        'desired_tags': ['vehicle'], 'control_input': 'vehicle_control', **FAST,
                        **parameters}) as node:

@@ -1,0 +1,153 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""An ego that is not in new frames brakes, with each kind of input and each simulator."""
+
+from contextlib import contextmanager
+from itertools import count
+import os
+import signal
+
+from commands_rig import (
+    controls,
+    driven,
+    FAST,
+    is_brake,
+    message_of,
+    pedals,
+    Stack,
+    twist,
+    VELOCITY,
+)
+from paths import ROOT
+import pytest
+from rig import NodeProcess
+from scripted_simulator import frame
+
+from state_sensor_ros.emulator.carla_server import town_server
+from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+
+STALE_S = 0.5
+# One command counts for the whole test: what brakes is not its time-out.
+LONG = {'stale_after': STALE_S, 'control.timeout': 60.0, **FAST}
+OLD, ABSENT = 'its last new frame is', 'it is not in the frames'
+ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
+
+
+class Faults:
+    """The payloads of a simulator, which a test spoils."""
+
+    def __init__(self):
+        self.kind, self._last = '', b''
+
+    def spoilt(self, payload):
+        """Return what is sent in place of a payload."""
+        if self.kind == 'damaged':
+            return payload[:-5] + b'\xff' * 5
+        if self.kind == 'repeated':
+            return self._last
+        self._last = payload
+        if self.kind == 'absent':
+            return payload.replace(b'"ego"', b'"other"')
+        if self.kind == 'left out':
+            return payload.replace(b'"position": [100.0', b'"position": ["far"')
+        return payload
+
+
+def brakes_and_says(stack, node, text, is_braking):
+    """Wait for the brake, the status and the line of the log."""
+    stack.listener.until(is_braking, what='the brake')
+    stack.listener.until(lambda: text in stack.status().get('message', ''), what=text)
+    assert (stack.status()['level'], stack.status()['state']) == (1, 'stale')
+    line = f'no new frame with the ego for {STALE_S:g} s (stale_after): the ego brakes'
+    stack.listener.until(lambda: line in node.log, what='the line of the log')
+
+
+def test_pedals_of_monodrive(domain, listener):
+    faults = Faults()
+    payloads = (faults.spoilt(frame(i / 20)) for i in count())
+    with driven(domain, payloads=payloads, **LONG) as (peer, node):
+        stack = Stack(listener).matched()
+        stack.publish_until(pedals(throttle=0.5), lambda: controls(peer)
+                            and not is_brake(controls(peer)[-1]))
+        for kind, text in (('damaged', OLD), ('repeated', OLD), ('absent', ABSENT),
+                           ('left out', ABSENT)):
+            faults.kind = kind
+            brakes_and_says(stack, node, text, lambda: is_brake(controls(peer)[-1]))
+            # Commands go on while the ego is not seen; the newest counts once it is.
+            stack.publisher.publish(pedals(throttle=0.75))
+            stack.publisher.publish(pedals(throttle=0.25))
+            faults.kind = ''
+            listener.until(lambda: controls(peer)[-1]['forward_amount'] == 0.25,
+                           what=f'commands after {kind} frames')
+        assert node.end()[0] == 0
+        assert is_brake(controls(peer)[-1])
+
+
+@pytest.mark.parametrize('is_synchronous', [False, True])
+def test_speeds_of_carla(domain, listener, monkeypatch, is_synchronous):
+    faults, original = Faults(), town_server.measurements_bytes
+    monkeypatch.setattr(town_server, 'measurements_bytes',
+                        lambda *args, **options: faults.spoilt(original(*args, **options)))
+    episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0, is_synchronous=is_synchronous)
+    with CarlaServer(CarlaOptions(rate=20.0, period_s=0.05, episode=episode)) as server, \
+            NodeProcess(domain, source='carla', port=server.port, control_input='twist',
+                        control_port=server.world_port, **LONG) as node:
+        stack = Stack(listener, VELOCITY, twist(0)).matched()
+        stack.publish_until(twist(12.0), lambda: stack.sent and stack.sent[-1].throttle)
+        for kind in ('damaged', 'repeated'):
+            faults.kind = kind
+            brakes_and_says(stack, node, OLD, lambda: server._control.brake == 1.0)
+            faults.kind = ''
+            listener.until(lambda: server._control.throttle > 0.0, what='the speed again')
+        assert 'Traceback' not in node.log
+
+
+@contextmanager
+def sumo_node(domain, **parameters):
+    """Provide a node with a SUMO that it starts."""
+    pytest.importorskip('libsumo')
+    with NodeProcess(domain, source='sumo', control_input='ackermann', **LONG,
+                     **parameters) as node:
+        yield node
+        assert 'Traceback' not in node.log
+
+
+def test_speeds_of_sumo(domain, listener):
+    config = str(ROOT / 'resource' / 'sumo' / 'grid.sumocfg')
+    with sumo_node(domain, **{'sumo.config': config, 'sumo.ego': 'ego'}) as node:
+        stack = Stack(listener, '/state_sensor/command_ackermann', message_of(ACKERMANN)).matched()
+        stack.publish_until(message_of(ACKERMANN, drive__speed=8.0),
+                            lambda: stack.sent and stack.sent[-1].throttle)
+        # SUMO stands, which is no pause that the node knows of.
+        [sumo] = children(node.process.pid, b'sumo_process')
+        os.kill(sumo, signal.SIGSTOP)
+        try:
+            brakes_and_says(stack, node, OLD, lambda: stack.sent[-1].brake == 1.0)
+        finally:
+            os.kill(sumo, signal.SIGCONT)
+        listener.until(lambda: stack.sent[-1].throttle, what='the speed again')
+
+
+def test_ego_that_does_not_exist_in_sumo(domain, listener):
+    with sumo_node(domain, **{'sumo.ego': 'nobody'}) as node:
+        stack = Stack(listener, '/state_sensor/command_ackermann', message_of(ACKERMANN)).matched()
+        stack.publish_until(message_of(ACKERMANN, drive__speed=8.0), lambda: stack.sent)
+        brakes_and_says(stack, node, ABSENT, lambda: stack.sent[-1].brake == 1.0)
+        assert all(each.throttle == 0.0 for each in stack.sent)
+
+
+def children(process, name):
+    """Yield the ids of the children of a process with a name in their command line."""
+    for task in os.listdir(f'/proc/{process}/task'):
+        with open(f'/proc/{process}/task/{task}/children') as file:
+            for child in map(int, file.read().split()):
+                with open(f'/proc/{child}/cmdline', 'rb') as line:
+                    if name in line.read():
+                        yield child
