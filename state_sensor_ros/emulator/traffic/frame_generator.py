@@ -57,7 +57,6 @@ class Traffic:
         self.drivers = Drivers(self.road, self.fleet, seed)
         self.kinematics = Kinematics(self.road, self.fleet)
         self.period_s = 1.0 / rate_hz
-        self.n_steps = max(1, int(np.ceil(self.period_s / LONGEST_STEP_S - 1e-9)))
         for _ in range(round(WARM_UP_S / LONGEST_STEP_S)):
             self.drivers.advance(LONGEST_STEP_S)
         rng = np.random.default_rng((seed, 4))
@@ -75,11 +74,17 @@ class Traffic:
             self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion)
         self.driven.pedals = pedals
 
-    def step(self) -> None:
-        """Advance all vehicles by one frame period."""
-        dt_s = self.period_s / self.n_steps
+    def step(self, elapsed_s: float | None = None) -> None:
+        """
+        Advance all vehicles.
+
+        :param elapsed_s: simulated time, s; None for one frame period.
+        """
+        period_s = self.period_s if elapsed_s is None else elapsed_s
+        n_steps = max(1, int(np.ceil(period_s / LONGEST_STEP_S - 1e-9)))
+        dt_s = period_s / n_steps
         before = self.motion.wheel_speed
-        for _ in range(self.n_steps):
+        for _ in range(n_steps):
             self.drivers.advance(dt_s)
             if self.driven is not None:
                 self.driven.advance(dt_s, self.drivers)
@@ -87,7 +92,7 @@ class Traffic:
         if self.driven is not None:
             self.driven.show(self.motion, self.kinematics)
         mean_speed = 0.5 * (before + self.motion.wheel_speed)
-        turned = self.spin + mean_speed * self.period_s
+        turned = self.spin + mean_speed * period_s
         self.spin = np.mod(turned + np.pi, 2 * np.pi) - np.pi
 
 

@@ -170,6 +170,11 @@ class Road:
         """
         return (lane.astype(np.float64) + 0.5) * LANE_WIDTH_M
 
+    @property
+    def n_roads(self) -> int:
+        """Return the number of OpenDRIVE-like roads, all of the same length."""
+        return max(1, round(self.length_m / ROAD_PIECE_M))
+
     def ids(self, s: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """
         Convert distances along the loop to OpenDRIVE-like positions.
@@ -177,7 +182,7 @@ class Road:
         :param s: (N,) distances along the whole loop, metres.
         :returns: road ids, section ids and distances along the road in metres, (N,) each.
         """
-        n_roads = max(1, round(self.length_m / ROAD_PIECE_M))
+        n_roads = self.n_roads
         piece_m = self.length_m / n_roads
         s = np.mod(s, self.length_m)
         road = np.minimum((s / piece_m).astype(np.int64), n_roads - 1)

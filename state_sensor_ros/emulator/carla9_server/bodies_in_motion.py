@@ -1,0 +1,222 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+What moves by itself in the world: bodies, and their numbers at one instant.
+
+Units and axes of CARLA: metres, degrees, x forward, y right, z up. A positive pitch raises the
+nose, a positive yaw turns right, a positive roll lowers the right side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import re
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.traffic.road import FloatArray
+
+# Columns of the numbers of an actor: position, pitch yaw roll, velocity and acceleration in the
+# axes of the world, angular velocity about them in degrees.
+POSITION, ROTATION, VELOCITY = slice(0, 3), slice(3, 6), slice(6, 9)
+ANGULAR_VELOCITY, ACCELERATION = slice(9, 12), slice(12, 15)
+N_NUMBERS = 15
+RED, YELLOW, GREEN, OFF, UNKNOWN = range(5)
+# Types of the values of attributes.
+BOOL, INT, FLOAT, TEXT, COLOR = 1, 2, 3, 4, 5
+
+Attributes = tuple[tuple[str, int, str], ...]
+Triple = tuple[float, float, float]
+EnvironmentObject = tuple[tuple[Triple, Triple], list[object], int, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """
+    What of an actor stays the same.
+
+    ``name`` unique among those that move by themselves; ``type_id`` such as
+    ``vehicle.tesla.model3``; ``center`` of its box from its origin and ``extent``, half edge
+    lengths, m; ``semantic_tags`` numbers of CARLA's classes; ``sign_id`` of a light or a sign in
+    the map; ``group`` of a light that changes with others, and its ``pole_index`` there.
+    """
+
+    name: str
+    type_id: str
+    attributes: Attributes = ()
+    center: Triple = (0.0, 0.0, 0.0)
+    extent: Triple = (0.0, 0.0, 0.0)
+    semantic_tags: tuple[int, ...] = ()
+    sign_id: str = ''
+    group: int = -1
+    pole_index: int = 0
+
+    @property
+    def family(self) -> str:
+        """First word of the type: vehicle, walker, traffic, static, sensor."""
+        return self.type_id.partition('.')[0]
+
+    @property
+    def is_light(self) -> bool:
+        """Whether it is a traffic light."""
+        return self.type_id == 'traffic.traffic_light'
+
+    def attribute(self, name: str) -> str:
+        """Return the value of an attribute, '' if it has none of this ``name``."""
+        return next((value for key, _, value in self.attributes if key == name), '')
+
+
+@dataclass(frozen=True, slots=True)
+class SceneFrame:
+    """
+    The actors that move by themselves, at one instant.
+
+    ``time_s`` since the scene began; ``bodies`` N, the same tuple as long as they are the same;
+    ``numbers`` (N, 15) float64; ``controls`` (N, 3) float64, throttle and brake 0..1, steer
+    -1..1, + = right; ``lights`` (N,) uint8, states of traffic lights, None if they follow their
+    own times.
+    """
+
+    time_s: float
+    bodies: tuple[Body, ...]
+    numbers: FloatArray
+    controls: FloatArray
+    lights: npt.NDArray[np.uint8] | None = None
+
+
+class MovingScene(Protocol):
+    """
+    A sequence of frames.
+
+    ``ego`` name of the body that clients can drive, '' for none; ``xodr`` the map;
+    ``spawn_points`` position and rotation of each; ``environment`` of each object of the map that
+    is not an actor: its transform, its box in the world, id, name and class.
+    """
+
+    ego: str
+    xodr: str
+    spawn_points: list[tuple[Triple, Triple]]
+    environment: list[EnvironmentObject]
+
+    def first(self) -> SceneFrame | None:
+        """Return the frame at the begin of an episode, None if there is none."""
+
+    def advance(self, elapsed_s: float | None) -> SceneFrame | None:
+        """
+        Return the next frame, None after the last one.
+
+        :param elapsed_s: simulated time since the frame before, s; None for that of the scene.
+        """
+
+    def drive(self, pedals: Pedals) -> None:
+        """Drive the ego from now on, steering to the right positive."""
+
+
+def rotations_of_axes(axes: FloatArray) -> FloatArray:
+    """
+    Convert body axes to rotators.
+
+    :param axes: (N, 3, 3) unit axes as rows x, y, z.
+    :returns: (N, 3) pitch, yaw, roll, degrees.
+    """
+    forward, right, up = axes[:, 0], axes[:, 1], axes[:, 2]
+    rotations: FloatArray = np.degrees(np.stack([
+        np.arcsin(np.clip(forward[:, 2], -1.0, 1.0)), np.arctan2(forward[:, 1], forward[:, 0]),
+        np.arctan2(-right[:, 2], up[:, 2])], axis=-1))
+    return rotations
+
+
+def axes_of_rotation(rotation: FloatArray) -> FloatArray:
+    """
+    Undo :func:`rotations_of_axes`.
+
+    :param rotation: (3,) pitch, yaw, roll, degrees.
+    :returns: (3, 3) unit axes as rows x, y, z.
+    """
+    (sp, sy, sr), (cp, cy, cr) = np.sin(np.radians(rotation)), np.cos(np.radians(rotation))
+    return np.array([(cp * cy, cp * sy, sp),
+                     (sr * sp * cy - cr * sy, sr * sp * sy + cr * cy, -sr * cp),
+                     (-cr * sp * cy - sr * sy, cy * sr - cr * sp * sy, cr * cp)])
+
+
+# Types that exist, in the order in which they are chosen: tag of an actor, type, CARLA's word for
+# its base, wheels, class.
+VEHICLE_TYPES = (
+    ('truck', 'vehicle.carlamotors.carlacola', 'truck', 4, 15),
+    ('bus', 'vehicle.mitsubishi.fusorosa', 'bus', 4, 16),
+    ('motorcycle', 'vehicle.yamaha.yzf', 'motorcycle', 2, 18),
+    ('bicycle', 'vehicle.bh.crossbike', 'bicycle', 2, 19),
+    ('suv', 'vehicle.jeep.wrangler_rubicon', 'car', 4, 14),
+    ('crossover', 'vehicle.nissan.patrol', 'car', 4, 14),
+    ('compact', 'vehicle.audi.a2', 'car', 4, 14),
+    ('subcompact', 'vehicle.micro.microlino', 'car', 4, 14),
+    ('van', 'vehicle.volkswagen.t2', 'van', 4, 14),
+    ('car', 'vehicle.tesla.model3', 'car', 4, 14))
+CAR = VEHICLE_TYPES[-1]
+WALKER, WALKER_TAG = 'walker.pedestrian.0001', 12
+LIGHT, LIGHT_TAG = 'traffic.traffic_light', 7
+SIGN, SIGN_TAG = 'traffic.speed_limit.90', 8
+CONE, PROP_TAG = 'static.prop.trafficcone01', 20
+HERO, OTHERS = 'hero', 'autopilot'
+# Colours of paints by a word in their name.
+_PAINTS = {'Red': '180,20,20', 'DarkGrey': '60,60,60', 'White': '240,240,240',
+           'Blue': '20,40,160', 'Silver': '190,190,195', 'Green': '20,120,40'}
+_PAINT = '120,120,120'
+
+
+def vehicle_attributes(kind: tuple[str, str, str, int, int], role_name: str,
+                       color: str) -> Attributes:
+    """
+    Return the attributes of a vehicle.
+
+    :param kind: a row of VEHICLE_TYPES.
+    :param role_name: such as ``hero``.
+    :param color: `R,G,B`.
+    """
+    return (('role_name', TEXT, role_name), ('color', COLOR, color),
+            ('number_of_wheels', INT, str(kind[3])), ('base_type', TEXT, kind[2]),
+            ('special_type', TEXT, ''), ('generation', INT, '1'),
+            ('object_type', TEXT, ''), ('has_lights', BOOL, 'true'),
+            ('sticky_control', BOOL, 'true'))
+
+
+def body_of(name: str, tags: tuple[str, ...], box: tuple[Triple, Triple] | None = None, *,
+            is_vehicle: bool, is_ego: bool, paint: str = '', model: str = '') -> Body:
+    """
+    Return a body of the type that fits the tags.
+
+    :param name: name of the actor.
+    :param tags: its tags, in any case.
+    :param box: centre from its origin, and half edge lengths, m.
+    :param is_vehicle: whether it is one, also without a tag that says so.
+    :param is_ego: whether clients may drive it: its role is then ``hero``.
+    :param paint: name of its colour.
+    :param model: word that counts before the tags.
+    """
+    words = {tag.lower() for tag in tags}
+    center, extent = box or ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    kind = next((kind for kind in VEHICLE_TYPES if kind[0] == model.lower()), None) or next(
+        (kind for kind in VEHICLE_TYPES if kind[0] in words), CAR if is_vehicle else None)
+    if kind is not None:
+        color = next((value for word, value in _PAINTS.items() if word in paint), _PAINT)
+        return Body(name, kind[1], vehicle_attributes(kind, HERO if is_ego else OTHERS, color),
+                    center, extent, (kind[4],))
+    role: Attributes = (('role_name', TEXT, HERO if is_ego else re.sub(r'\W+', '_', name)),)
+    if not words.isdisjoint(('pedestrian', 'walker', 'person')):
+        attributes = (*role, ('is_invincible', BOOL, 'false'), ('gender', TEXT, 'female'),
+                      ('age', TEXT, 'adult'), ('generation', INT, '1'))
+        return Body(name, WALKER, attributes, center, extent, (WALKER_TAG,))
+    if 'traffic_light' in words:
+        return Body(name, LIGHT, role, center, extent, (LIGHT_TAG,))
+    if 'traffic_sign' in words:
+        return Body(name, SIGN, role, center, extent, (SIGN_TAG,))
+    return Body(name, CONE, (*role, ('size', TEXT, 'small')), center, extent, (PROP_TAG,))

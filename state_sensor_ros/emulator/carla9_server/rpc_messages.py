@@ -1,0 +1,162 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Requests and replies of rpclib: MessagePack without a length in front.
+
+    request   [0, number, name, arguments]       arguments[0] is [whether nobody waits]
+    reply     [1, number, error or nil, result]
+
+A result is a variant in an array: [[1, value]], or [[0, [text]]] of a call that failed; a call
+without a value gives [[false]] or [[true, [text]]]. A client that gets an ``error`` raises it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+# Longest request: a thousand actors are spawned with half of it.
+MAX_REQUEST = 2**22
+_REQUEST = 0
+_REPLY = 1
+# Bytes of a header and of what follows it, by first byte: numbers, nil, booleans, floats, and the
+# extensions of fixed length.
+_FIXED = {
+    0xc0: 1, 0xc2: 1, 0xc3: 1, 0xca: 5, 0xcb: 9, 0xcc: 2, 0xcd: 3, 0xce: 5, 0xcf: 9, 0xd0: 2,
+    0xd1: 3, 0xd2: 5, 0xd3: 9, 0xd4: 3, 0xd5: 4, 0xd6: 6, 0xd7: 10, 0xd8: 18}
+# Bytes of the length in the header, and bytes between the header and the content.
+_LENGTHS = {0xc4: (1, 0), 0xc5: (2, 0), 0xc6: (4, 0), 0xc7: (1, 1), 0xc8: (2, 1), 0xc9: (4, 1),
+            0xd9: (1, 0), 0xda: (2, 0), 0xdb: (4, 0)}
+# Bytes of the count in the header, and elements for each.
+_COUNTS = {0xdc: (2, 1), 0xdd: (4, 1), 0xde: (2, 2), 0xdf: (4, 2)}
+
+
+class RequestError(Exception):
+    """Bytes that are not a request; the connection ends."""
+
+
+class CallError(Exception):
+    """A call that fails; the text is the reply."""
+
+
+class Request(msgspec.Struct, array_like=True, frozen=True):
+    """A request: ``kind`` 0, ``number`` that its reply repeats, ``name`` and ``arguments``."""
+
+    kind: int
+    number: int
+    name: str
+    arguments: list[object]
+
+
+class RequestCutter:
+    """
+    Cuts a stream of bytes into requests.
+
+    It scans each byte once, and keeps at most one incomplete request of MAX_REQUEST bytes.
+    """
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._decoder = msgspec.msgpack.Decoder(Request)
+        self._restart()
+
+    def _restart(self) -> None:
+        """Begin at the front: position of the next header, and number of objects to come."""
+        self._at, self._n_left = 0, 1
+
+    def requests(self, received: bytes) -> Iterator[Request]:
+        """
+        Yield the requests that are complete.
+
+        :param received: next bytes of the stream.
+        :raises RequestError: if they are not requests, or one is too long.
+        """
+        self._data += received
+        while self._is_complete():
+            try:
+                request = self._decoder.decode(memoryview(self._data)[:self._at])
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise RequestError(str(error)) from error
+            if request.kind != _REQUEST:
+                raise RequestError(f'a message of kind {request.kind}')
+            del self._data[:self._at]
+            self._restart()
+            yield request
+        if len(self._data) > MAX_REQUEST:
+            raise RequestError(f'a request of more than {MAX_REQUEST} bytes')
+
+    def _is_complete(self) -> bool:
+        """Go on to the end of the request, as far as it has arrived."""
+        data, n_bytes = self._data, len(self._data)
+        at, n_left = self._at, self._n_left
+        while n_left and at < n_bytes:
+            first = data[at]
+            size, n_elements = 1, 0
+            if 0x80 <= first < 0xa0:  # short maps and arrays
+                n_elements = (first & 0x0f) * (2 if first < 0x90 else 1)
+            elif 0xa0 <= first < 0xc0:  # short texts
+                size += first & 0x1f
+            elif fixed := _FIXED.get(first):
+                size = fixed
+            elif counted := _COUNTS.get(first) or _LENGTHS.get(first):
+                width, factor = counted
+                size += width
+                if at + size > n_bytes:
+                    break
+                count = int.from_bytes(data[at + 1:at + size], 'big')
+                if first in _COUNTS:
+                    n_elements = count * factor
+                else:
+                    size += count + factor
+            elif first == 0xc1:
+                raise RequestError('a byte that MessagePack does not use')
+            at += size
+            n_left += n_elements - 1
+            if max(at, n_left) > MAX_REQUEST:
+                raise RequestError(f'a request of more than {MAX_REQUEST} bytes')
+        self._at, self._n_left = at, n_left
+        return not n_left and at <= n_bytes
+
+
+def value_reply(number: int, value: object) -> bytes:
+    """
+    Return the reply of a call that returns a value.
+
+    :param number: number of its request.
+    :param value: plain data, in the arrays of the client's types.
+    """
+    return msgspec.msgpack.encode((_REPLY, number, None, [[1, value]]))
+
+
+def void_reply(number: int) -> bytes:
+    """Return the reply to request ``number``, a call that returns nothing."""
+    return msgspec.msgpack.encode((_REPLY, number, None, [[False]]))
+
+
+def plain_reply(number: int, value: object) -> bytes:
+    """Return the reply to request ``number``, whose result ``value`` is no variant."""
+    return msgspec.msgpack.encode((_REPLY, number, None, value))
+
+
+def failure_reply(number: int, text: str, *, is_void: bool) -> bytes:
+    """
+    Return the reply of a call that failed.
+
+    :param number: number of its request.
+    :param text: what the client raises.
+    :param is_void: whether the call returns nothing if it succeeds.
+    """
+    result = [[True, [text]]] if is_void else [[0, [text]]]
+    return msgspec.msgpack.encode((_REPLY, number, None, result))
+
+
+def error_reply(number: int, text: str) -> bytes:
+    """Return the reply to request ``number``, of an unknown call or wrong arguments."""
+    return msgspec.msgpack.encode((_REPLY, number, text, None))

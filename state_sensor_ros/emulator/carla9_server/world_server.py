@@ -1,0 +1,265 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The server: a thread that answers calls, makes the steps of the world, and sends its snapshots.
+
+In asynchronous mode the world goes on while a client reads its stream; in synchronous mode, a step
+for each call ``tick_cue``. As on the real server, calls are answered between steps.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+import selectors
+import socket
+import threading
+import time
+from types import TracebackType
+
+from state_sensor_ros.emulator.carla9_server.bodies_in_motion import MovingScene
+from state_sensor_ros.emulator.carla9_server.call_dispatcher import Dispatcher
+from state_sensor_ros.emulator.carla9_server.calls import Calls, WORLD_STREAM
+from state_sensor_ros.emulator.carla9_server.emulated_world import EmulatedWorld
+from state_sensor_ros.emulator.carla9_server.peers import Caller, Peer, Subscriber
+from state_sensor_ros.emulator.carla9_server.rpc_messages import Request, RequestError
+from state_sensor_ros.emulator.threaded_server import (
+    accept_connection,
+    ACCEPT_PAUSE_S,
+    JOIN_S,
+    listen,
+    MAX_LAG_S,
+    MAX_SESSIONS,
+    Rate,
+)
+
+# A client connects to its stream in a thread of its own: a step that it asks for right after it
+# was given the stream's token waits this long for it, s. A step of a real server takes longer.
+TOKEN_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class WorldOptions:
+    """
+    The options of a server.
+
+    :param port: port of calls, 0 picks one; the streams have the one after it, or pick one.
+    :param bind: address of both.
+    :param rate: `real` (by simulated time), `max` or steps per second, in asynchronous mode.
+    :param period_s: simulated time of a step, unless a client sets another, s.
+    :param n_frames: number of steps after which the server ends, None for no limit.
+    """
+
+    port: int = 0
+    bind: str = '127.0.0.1'
+    rate: Rate = 'real'
+    period_s: float = 0.05
+    n_frames: int | None = None
+
+
+class WorldServer:
+    """
+    A mock server of CARLA 0.9 that runs between ``start`` and ``close``, or in a ``with`` block.
+
+    :param scene: what moves in its world.
+    :param options: the options, None for the defaults.
+    :ivar unknown: number of calls by names that it does not know.
+    :raises TransportError: if a port cannot be opened.
+    """
+
+    def __init__(self, scene: MovingScene, options: WorldOptions | None = None) -> None:
+        self._options = options = options or WorldOptions()
+        self.world = EmulatedWorld(scene, options.period_s)
+        self._calls_port = listen(options.bind, options.port)
+        try:
+            self._stream_port = listen(options.bind, options.port and options.port + 1)
+        except BaseException:
+            self._calls_port.close()
+            raise
+        self.port: int = self._calls_port.getsockname()[1]
+        self.stream_port: int = self._stream_port.getsockname()[1]
+        self._dispatcher = Dispatcher(Calls(self.world, self.stream_port))
+        self.unknown = self._dispatcher.unknown
+        # In the order in which they came.
+        self._peers: dict[Peer, int] = {}
+        self._selector = selectors.DefaultSelector()
+        self._wake_out, self._wake_in = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._due_s = 0.0
+        self._episode = 0
+        self._n_tokens, self._token_until_s = 0, 0.0
+        self._n_steps = 0
+        self._closing, self._finished = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name='carla9_server', daemon=True)
+
+    def __enter__(self) -> WorldServer:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return a name and the number of both ports."""
+        return [('streams', self.stream_port), ('listening', self.port)]
+
+    def start(self) -> None:
+        """Start the thread; connections that were made before are accepted, too."""
+        for listener in (self._calls_port, self._stream_port, self._wake_out):
+            self._selector.register(listener, selectors.EVENT_READ)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close all connections and end the thread; a second call has no effect."""
+        self._closing.set()
+        with suppress(OSError):  # the thread has ended
+            self._wake_in.send(b'.')
+        if self._thread.ident is not None:
+            self._thread.join(JOIN_S)
+        for peer in tuple(self._peers):
+            self._drop(peer)
+        for end in (self._calls_port, self._stream_port, self._wake_in, self._wake_out):
+            end.close()
+        self._selector.close()
+        self._finished.set()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """
+        Wait until the last snapshot is sent.
+
+        :param timeout_s: None waits without limit.
+        :returns: whether it is.
+        """
+        return self._finished.wait(timeout_s)
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            for key, events in self._selector.select(self._pause_s()):
+                if key.fileobj in (self._calls_port, self._stream_port):
+                    self._accept(key.fileobj)
+                elif isinstance(key.data, Peer) and key.data in self._peers:
+                    self._serve(key.data, events)
+            self._send_new_episode()
+            while not self._closing.is_set() and self._is_due():
+                self._step()
+            if self._is_at_end() and not any(peer.is_writing for peer in self._peers):
+                self._finished.set()
+
+    def _accept(self, listener: socket.socket) -> None:
+        if (connection := accept_connection(listener)) is None:
+            self._closing.wait(ACCEPT_PAUSE_S)  # no free file descriptor: it stays readable
+            return
+        if len(self._peers) >= MAX_SESSIONS:
+            # One that has sent nothing makes room.
+            idle = next((peer for peer in self._peers if not peer.is_known), None)
+            if idle is None:
+                connection.close()
+                return
+            self._drop(idle)
+        peer = Caller(connection, self._answer) if listener is self._calls_port \
+            else Subscriber(connection, self._on_stream)
+        self._peers[peer] = selectors.EVENT_READ
+        self._selector.register(connection, selectors.EVENT_READ, peer)
+
+    def _serve(self, peer: Peer, events: int) -> None:
+        try:
+            if events & selectors.EVENT_READ:
+                peer.read()
+            if events & selectors.EVENT_WRITE:
+                peer.write()
+        except (OSError, RequestError):
+            self._drop(peer)
+            return
+        self._watch(peer)
+
+    def _watch(self, peer: Peer) -> None:
+        """Have the selector wait for what the peer can do."""
+        events = (selectors.EVENT_READ * peer.is_reading
+                  | selectors.EVENT_WRITE * peer.is_writing)
+        if events != self._peers[peer]:
+            self._peers[peer] = events
+            self._selector.modify(peer.connection, events, peer)
+
+    def _drop(self, peer: Peer) -> None:
+        if self._peers.pop(peer, None) is not None:
+            self._selector.unregister(peer.connection)
+            peer.close()
+
+    def _answer(self, request: Request) -> bytes:
+        reply = self._dispatcher.answer(request)
+        if self.world.n_tokens != self._n_tokens:
+            self._n_tokens = self.world.n_tokens
+            self._token_until_s = time.monotonic() + TOKEN_S
+        return reply
+
+    def _on_stream(self, stream: int) -> None:
+        self._token_until_s = 0.0
+
+    def _subscribers(self) -> list[Subscriber]:
+        return [peer for peer in self._peers
+                if isinstance(peer, Subscriber) and peer.stream == WORLD_STREAM]
+
+    def _is_at_end(self) -> bool:
+        return self.world.is_over or self._n_steps == self._options.n_frames
+
+    def _pause_s(self) -> float | None:
+        """Return how long to wait for clients, s, None for as long as they do nothing."""
+        now_s = time.monotonic()
+        if self._is_at_end():
+            return None
+        if self.world.settings.is_synchronous:
+            return max(self._token_until_s - now_s, 0.0) if self.world.n_cues else None
+        if not self._subscribers():
+            return None
+        return 0.0 if self._options.rate == 'max' else max(self._due_s - now_s, 0.0)
+
+    def _is_due(self) -> bool:
+        """Return whether to make a step now."""
+        if self._is_at_end():
+            return False
+        now_s = time.monotonic()
+        if self.world.settings.is_synchronous:
+            return self.world.n_cues > 0 and now_s >= self._token_until_s
+        if not (subscribers := self._subscribers()):
+            return False
+        if self._options.rate == 'max':
+            return not all(peer.is_writing for peer in subscribers)
+        if now_s < self._due_s:
+            return False
+        rate = self._options.rate
+        step_s = self.world.delta_s if isinstance(rate, str) else 1.0 / rate
+        # After a pause the schedule begins anew.
+        self._due_s = (self._due_s if self._due_s > now_s - MAX_LAG_S else now_s) + step_s
+        return True
+
+    def _step(self) -> None:
+        self.world.n_cues = max(self.world.n_cues - 1, 0)
+        self.world.step()
+        if not self.world.is_over:
+            self._n_steps += 1
+            self._send()
+
+    def _send_new_episode(self) -> None:
+        """Send the first snapshot of an episode at once: clients of the one before wait for it."""
+        if self._episode != self.world.episode:
+            self._episode = self.world.episode
+            if self._subscribers():
+                self.world.frame += 1
+                self._send()
+
+    def _send(self) -> None:
+        data = self.world.snapshot()
+        for peer in self._subscribers():
+            try:
+                peer.offer(data, in_order=self.world.settings.is_synchronous)
+            except OSError:
+                self._drop(peer)
+                continue
+            self._watch(peer)
