@@ -88,6 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
                         help="time of the truth: the message's stamp, or its time of receipt in "
                         'the bag (default: stamp)')
+    parser.add_argument('--definition', choices=('plain', 'nuscenes'), default='plain',
+                        help="errors of detections: plain means over the matches, or nuScenes' "
+                        'means over recall, with AMOTA and AMOTP (default: plain)')
+    parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
+                        help='alignment of the poses of the ego, as of evo (default: none)')
     _add_selection(parser)
     _add_outputs(parser)
     add_quiet(parser)
@@ -154,8 +159,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     [stack] = args.stack
     with clock_shown('evaluate', is_quiet=args.quiet):
         truth, topic_results = evaluated(args, stack)
-    from state_sensor_ros.evaluation.evaluation_result import lines_of, result_of
-    result = result_of(topic_results, len(truth.stamps_ns))
+    from state_sensor_ros.evaluation.evaluation_lines import lines_of
+    from state_sensor_ros.evaluation.evaluation_result import result_of
+    result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
+                       alignment=args.align)
     for found in topic_results:
         _warn(stack, found)
     _write_outputs(args, interruption, stack, topic_results, result)
@@ -224,7 +231,8 @@ def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[T
         truth = read_truth(args, settings)
         selection = _selection(args, truth)
         evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
-                      transforms=lambda: FrameTransforms(_transforms(args, stack)))
+                              alignment=args.align, with_averages=args.definition == 'nuscenes',
+                              transforms=lambda: FrameTransforms(_transforms(args, stack)))
         topic_results = []
         for key in keys:
             if key[1] == ODOMETRY and truth.ego is None and len(keys) > 1 and not args.topic:
@@ -291,7 +299,7 @@ def _warn(stack: str, found: TopicResult) -> None:
                    'rotation, left out')
     if found.tracking is not None and found.tracking.n_ids > MAX_IDS:
         print_line(f'{where}: {found.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
-                   'tracking is not evaluated')
+                   'HOTA, MOTA and IDF1 are not computed')
 
 
 def _write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,

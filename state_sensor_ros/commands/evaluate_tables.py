@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from state_sensor_ros.evaluation.evaluation_result import ERROR_NAMES
 from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.matches import ERROR_NAMES
 from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES
 
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')

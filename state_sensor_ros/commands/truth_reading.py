@@ -37,7 +37,7 @@ from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.bags.state_frames import STATE_FRAME
 from state_sensor_ros.files.storage.bag_limits import limits_of
-from state_sensor_ros.frame import NS_PER_S
+from state_sensor_ros.frame import Floats, NS_PER_S
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
@@ -142,7 +142,8 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> G
 def _ego_of(bag: OpenBag) -> EgoTrack | None:
     """Return the ego at base_link from its odometry, None without a pose."""
     key = EGO_TOPIC, ODOMETRY
-    poses: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = {}
+    poses: dict[int, Floats] = {}
+    speeds: dict[int, float] = {}
     if key not in bag.topics:
         return None
 
@@ -150,14 +151,17 @@ def _ego_of(bag: OpenBag) -> EgoTrack | None:
         message = decode_flat(data, ODOMETRY)
         pose = unit_pose(message.pose.pose.values)
         if pose is not None:
-            poses[nanoseconds(message.header.stamp)] = pose
+            stamp_ns = nanoseconds(message.header.stamp)
+            poses[stamp_ns] = pose
+            speeds[stamp_ns] = float(message.twist.twist.values[0])
 
     _decoded(bag, key, add)
     if not poses:
         return None
     stamps = sorted(poses)
     rows = np.stack([poses[stamp] for stamp in stamps])
-    return EgoTrack(np.array(stamps, np.int64), rows[:, :3], rows, frozenset(), np.zeros(3))
+    return EgoTrack(np.array(stamps, np.int64), rows[:, :3], rows,
+                    np.array([speeds[stamp] for stamp in stamps]), frozenset(), np.zeros(3))
 
 
 def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from state_sensor_ros.evaluation import evaluation_plots as plots
-from state_sensor_ros.evaluation.evaluation_result import lines_of
+from state_sensor_ros.evaluation.evaluation_lines import lines_of
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.worst_moments import Moment, moment_of, worst_moments
 
@@ -58,12 +58,14 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
 
 def _sections(found: TopicResult) -> Iterator[str]:
     topic = f'<code>{escape(found.topic)}</code>'
-    if found.ego_distances is not None:
+    if found.ego is not None and found.ego_stamps_ns is not None:
+        times_s = (found.ego_stamps_ns - found.ego_stamps_ns[0]) * 1e-9
         yield f'<h2>Ego over time, {topic}</h2>'
-        yield _image(plots.ego_over_time(found.ego_distances), 'error of the ego over time')
+        yield _image(plots.ego_over_time(np.column_stack((times_s, found.ego.distances))),
+                     'error of the ego over time')
     if found.classes is None or found.matches is None:
         return
-    if any(each.precisions is not None for each in found.classes):
+    if any(each.curves is not None for each in found.classes):
         yield f'<h2>Precision and recall, {topic}</h2>'
         yield _image(plots.precision_recall(found.classes), 'precision over recall')
     matches = found.matches

@@ -23,7 +23,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 import numpy as np
 
-from state_sensor_ros.evaluation.detection_metrics import ClassScores, Matches, RECALLS
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, RECALLS
+from state_sensor_ros.evaluation.matches import Matches
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.object_set import ObjectSet, SIZE, XY, YAW
 from state_sensor_ros.evaluation.worst_moments import Moment
@@ -68,7 +69,7 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
     :param classes: scores, at least of one class with truths.
     :returns: address of an image.
     """
-    drawn = [each for each in classes if each.precisions is not None]
+    drawn = [each for each in classes if each.curves is not None]
     columns = min(len(drawn), 3)
     rows = math.ceil(len(drawn) / columns)
     figure = Figure(figsize=(3.6 * columns + 0.4, 3.2 * rows), layout='constrained')
@@ -77,9 +78,9 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
         axes.set_title(scores.name)
         axes.set_xlim(0.0, 1.02)
         axes.set_ylim(0.0, 1.05)
-        assert scores.precisions is not None
+        assert scores.curves is not None
         for precision, distance, color in zip(
-                scores.precisions, MATCH_DISTANCES_M, _LINES, strict=True):
+                scores.curves.precisions, MATCH_DISTANCES_M, _LINES, strict=True):
             reached = precision > 0.0
             axes.plot(RECALLS[reached], precision[reached], color=color, linewidth=1.6,
                       label=f'{distance:g} m')

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The result of an evaluation as JSON, as lines for a terminal, and by the path of a number."""
+"""The result of an evaluation as JSON, and the numbers in it by their paths."""
 
 from __future__ import annotations
 
@@ -14,24 +14,37 @@ from collections.abc import Iterator, Mapping, Sequence
 import math
 from typing import Any, Final
 
-from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.evaluation.detection_metrics import ClassScores
+from state_sensor_ros.evaluation.detection_metrics import (
+    ClassScores,
+    detection_score,
+    mean_average_precision,
+    mean_recall_errors,
+)
+from state_sensor_ros.evaluation.ego_metrics import EgoScores
 from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.matches import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.prediction_metrics import ALL_PATHS, path_scores
+from state_sensor_ros.evaluation.tracking_metrics import mean_averages, TrackingScores
+from state_sensor_ros.frame import Floats
 
-ERROR_NAMES: Final = ('ate', 'ase', 'aoe', 'ave')
-_DISTANCES = tuple(str(each) for each in MATCH_DISTANCES_M)
-# Cones, signs and whatever else has no class: reported, but not a class that a stack detects.
-_NOT_IN_MEAN: Final = CLASS_NAMES[UNKNOWN]
+# Ours: plain means over the matches at 2 m. nuScenes': means over recall of running means.
+PLAIN: Final = 'plain'
+NUSCENES: Final = 'nuscenes'
+DEFINITIONS: Final = (PLAIN, NUSCENES)
+DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 
 
-def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int) -> dict[str, Any]:
+def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
+              definition: str = PLAIN, alignment: str = 'none') -> dict[str, Any]:
     """
-    Return the result with the keys of doc/interface.md; undefined numbers are None.
+    Return the result with the keys of doc/guide/evaluation.md; undefined numbers are None.
 
     :param topic_results: results of topics; each part is that of the first one that has it.
     :param n_truth_frames: number of frames of the truth.
+    :param definition: one of DEFINITIONS, of the errors of detections.
+    :param alignment: alignment of the poses of the ego.
     """
     result: dict[str, Any] = {
         'frames': topic_results[0].n_frames,
@@ -39,46 +52,88 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int) -> dict
         'truth_frames': n_truth_frames}
     for found in topic_results:
         if found.classes is not None:
-            result.setdefault('detection', _detection(found.classes))
+            result.setdefault('detection', _detection(found.classes, definition))
         if found.tracking is not None:
-            tracking = found.tracking
-            result.setdefault('tracking', {'hota': tracking.hota, 'mota': tracking.mota,
-                                           'idf1': tracking.idf1})
+            result.setdefault('tracking', _tracking(found.tracking))
         if found.prediction is not None:
-            result.setdefault('prediction', {str(horizon_s): {
-                'min_ade': _known(scores.min_ade), 'min_fde': _known(scores.min_fde),
-                'miss_rate': _known(scores.miss_rate)}
-                for horizon_s, scores in found.prediction.items()})
+            result.setdefault('prediction', _prediction(found.prediction))
         if found.ego is not None:
-            result.setdefault('ego', {'ate_rmse': _known(found.ego[0]),
-                                      'rpe_rmse': _known(found.ego[1])})
-    return result
+            result.setdefault('ego', _ego(found.ego, alignment))
+    known: dict[str, Any] = _known(result)
+    return known
 
 
-def _detection(classes: Sequence[ClassScores]) -> dict[str, Any]:
-    precisions = [float(each.average_precisions.mean()) for each in classes
-                  if each.average_precisions is not None and each.name != _NOT_IN_MEAN]
-    return {'map': sum(precisions) / len(precisions) if precisions else None,
-            'classes': {each.name: _class(each) for each in classes}}
+def _known(value: Any) -> Any:  # noqa: ANN401
+    """Return a result in which numbers that are not finite are None."""
+    if isinstance(value, dict):
+        return {key: _known(part) for key, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _class(scores: ClassScores) -> dict[str, Any]:
-    found = [None] * len(_DISTANCES) if scores.average_precisions is None \
-        else scores.average_precisions.tolist()
+def _detection(classes: Sequence[ClassScores], definition: str) -> dict[str, Any]:
+    means = mean_recall_errors(classes).tolist()
     return {
-        'ap': dict(zip(_DISTANCES, found, strict=True)),
-        **dict(zip(ERROR_NAMES, map(_known, scores.errors.tolist()), strict=True)),
+        'map': mean_average_precision(classes),
+        'classes': {scores.name: {
+            **_class(scores, definition),
+            **({'bands': {name: _class(band, definition) for name, band in scores.bands.items()}}
+               if scores.bands else {})} for scores in classes},
+        'nds': detection_score(classes),
+        **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)}}
+
+
+def _class(scores: ClassScores, definition: str) -> dict[str, Any]:
+    averages = scores.average_precisions
+    plain, over_recall = (dict(zip(ERROR_NAMES, errors.tolist(), strict=True))
+                          for errors in (scores.errors, scores.recall_errors))
+    if scores.curves is None:
+        over_recall = dict.fromkeys(ERROR_NAMES, math.nan)
+    return {
+        'ap': dict(zip(DISTANCES, [None] * len(DISTANCES) if averages is None
+                       else averages.tolist(), strict=True)),
+        **(over_recall if definition == NUSCENES else plain),
         'recall': _share(scores.n_matches, scores.n_truths),
         'precision': _share(scores.n_matches, scores.n_detections),
-        'truths': scores.n_truths, 'detections': scores.n_detections}
+        'truths': scores.n_truths, 'detections': scores.n_detections, NUSCENES: over_recall}
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _known(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def _tracking(scores: TrackingScores) -> dict[str, Any]:
+    clear = scores.clear
+    result: dict[str, Any] = {
+        'hota': scores.hota, 'mota': scores.mota, 'idf1': scores.idf1, 'motp': clear.motp,
+        'identity_switches': clear.n_switches, 'fragmentations': clear.n_fragmentations,
+        'false_positives': clear.n_false_positives, 'misses': clear.n_misses,
+        'objects': clear.n_truths, 'tracks': clear.n_tracks,
+        'mostly_tracked': clear.n_mostly_tracked, 'partially_tracked': clear.n_partially_tracked,
+        'mostly_lost': clear.n_mostly_lost,
+        'track_initialization_duration': clear.initialization_s,
+        'longest_gap_duration': clear.longest_gap_s}
+    if scores.averages is not None:
+        names = ('amota', 'amotp')
+        result |= dict(zip(names, mean_averages(scores.averages), strict=True))
+        result['classes'] = {name: dict(zip(names, numbers, strict=True))
+                             for name, numbers in scores.averages.items()}
+    return result
+
+
+def _prediction(sums: Floats) -> dict[str, Any]:
+    return {str(horizon_s): {
+        **by_count[ALL_PATHS],
+        'k': {str(n_paths): dict(scores) for n_paths, scores in by_count.items() if n_paths}}
+        for horizon_s, by_count in path_scores(sums).items()}
+
+
+def _ego(scores: EgoScores, alignment: str) -> dict[str, Any]:
+    return {
+        'ate_rmse': scores.absolute['translation']['rmse'],
+        'rpe_rmse': scores.relative['1m']['translation']['rmse'],
+        'ate': scores.absolute, 'rpe': scores.relative,
+        **{f'{name}_error': numbers for name, numbers in scores.driving.items()},
+        'alignment': alignment, 'scale': scores.scale}
 
 
 def number_at(result: Mapping[str, Any], path: str) -> float | None:
@@ -100,51 +155,20 @@ def number_at(result: Mapping[str, Any], path: str) -> float | None:
         done.append(key)
     if isinstance(found, Mapping):
         raise ConfigError(path, 'no number', f'{path}/ and one of {", ".join(found)}')
+    if isinstance(found, str | list):
+        raise ConfigError(path, f'{found}', 'the path of a number')
     return None if found is None else float(found)
 
 
-def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
+def numbers_of(result: Mapping[str, Any], path: str = '') -> Iterator[tuple[str, float | None]]:
     """
-    Yield the lines of a readable table.
+    Yield the path of each number, and the number.
 
-    :param result: result of :func:`result_of`.
+    :param result: result of :func:`result_of`, or a part of it.
+    :param path: path of the part, with ``/`` at its end.
     """
-    yield (f'{result["frames"]} frames evaluated, {result["frames_without_truth"]} without truth; '
-           f'{result["truth_frames"]} frames of truth')
-    if 'detection' in result:
-        yield from _detection_lines(result['detection'])
-    if 'tracking' in result:
-        yield from _group('tracking', {each.upper(): each for each in ('hota', 'mota', 'idf1')},
-                          result['tracking'])
-    for horizon, scores in result.get('prediction', {}).items():
-        yield from _group(f'prediction {horizon} s', {
-            'minADE m': 'min_ade', 'minFDE m': 'min_fde', 'miss rate': 'miss_rate'}, scores)
-    if 'ego' in result:
-        yield from _group('ego', {'ATE m': 'ate_rmse', 'RPE m': 'rpe_rmse'}, result['ego'])
-
-
-def _detection_lines(detection: Mapping[str, Any]) -> Iterator[str]:
-    width = max(map(len, ('detection', *detection['classes'])))
-    headings = (*(f'AP {each} m' for each in _DISTANCES), 'ATE m', 'ASE', 'AOE rad', 'AVE m/s',
-                'recall', 'precision', 'truths', 'detected')
-    yield ''
-    yield f'{"detection":{width}}' + ''.join(f'  {heading:>8}' for heading in headings)
-    for name, scores in detection['classes'].items():
-        numbers = (*scores['ap'].values(), *(scores[each] for each in (
-            *ERROR_NAMES, 'recall', 'precision', 'truths', 'detections')))
-        yield f'{name:{width}}' + ''.join(
-            f'  {_text(number):>{max(8, len(heading))}}'
-            for number, heading in zip(numbers, headings, strict=True))
-    note = f'  (without class {_NOT_IN_MEAN})' if _NOT_IN_MEAN in detection['classes'] else ''
-    yield f'{"mAP":{width}}  {_text(detection["map"]):>8}{note}'
-
-
-def _group(title: str, names: Mapping[str, str], scores: Mapping[str, Any]) -> Iterator[str]:
-    yield ''
-    yield title + ''.join(f'  {heading} {_text(scores[key])}' for heading, key in names.items())
-
-
-def _text(number: float | None) -> str:
-    if number is None:
-        return '-'
-    return str(number) if isinstance(number, int) else f'{number:.4f}'
+    for key, value in result.items():
+        if isinstance(value, Mapping):
+            yield from numbers_of(value, f'{path}{key}/')
+        elif value is None or isinstance(value, int | float):
+            yield f'{path}{key}', None if value is None else float(value)

@@ -11,26 +11,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import math
 from typing import Final
 
 import numpy as np
 
 from state_sensor_ros.errors import counted, TrajectoryFormatError
-from state_sensor_ros.evaluation.detection_metrics import (
-    ClassScores,
-    collect_matches,
-    Matches,
-    score_classes,
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
+from state_sensor_ros.evaluation.ego_metrics import (
+    DegenerateAlignmentError,
+    EgoPoses,
+    EgoScores,
+    score_ego,
 )
-from state_sensor_ros.evaluation.ego_errors import ate_rmse, rpe_rmse
 from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
+from state_sensor_ros.evaluation.matches import collect_matches, Matches
 from state_sensor_ros.evaluation.matching import Selection
 from state_sensor_ros.evaluation.object_set import EvaluatedFrame
-from state_sensor_ros.evaluation.prediction_metrics import HorizonScores, score_paths
+from state_sensor_ros.evaluation.prediction_metrics import PathScorer
 from state_sensor_ros.evaluation.stack_messages import DERIVED, objects_in, PREDICTED, TRACKED
 from state_sensor_ros.evaluation.stack_topics import TopicKey
 from state_sensor_ros.evaluation.tracking_metrics import (
@@ -38,8 +39,8 @@ from state_sensor_ros.evaluation.tracking_metrics import (
     score_tracks,
     TrackingScores,
 )
-from state_sensor_ros.frame import Floats
-from state_sensor_ros.rotations import IDENTITY_XYZW, quaternion_product
+from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.topics.base_link import BASE_LINK
 
 AT_STAMP: Final = 'stamp'
@@ -57,9 +58,10 @@ class TopicResult:
     ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` the others;
     ``n_without_transform`` those of them in a frame without a transform to the global frame;
     ``n_unusable`` objects, or messages of the ego, without a usable pose; ``classes``,
-    ``tracking``, ``prediction`` and ``ego`` (``ate_rmse``, ``rpe_rmse``, m) None if the topic has
-    no such part; ``ego_distances`` (T, 2) time, s, and error of each pose of the ego, m;
-    ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none.
+    ``tracking``, ``prediction`` and ``ego`` None if the topic has
+    no such part; ``prediction`` (F, H, K, 7), as :meth:`PathScorer.frame_sums` returns it;
+    ``ego_stamps_ns`` (T,) of the poses of the ego; ``unplaced_child`` frame of the ego's poses
+    that has no transform to base_link, '' for none.
     """
 
     topic: str
@@ -71,9 +73,9 @@ class TopicResult:
     matches: Matches | None = None
     classes: list[ClassScores] | None = None
     tracking: TrackingScores | None = None
-    prediction: dict[float, HorizonScores] | None = None
-    ego: tuple[float, float] | None = None
-    ego_distances: Floats | None = None
+    prediction: Floats | None = None
+    ego: EgoScores | None = None
+    ego_stamps_ns: Rows | None = None
     unplaced_child: str = ''
 
 
@@ -85,14 +87,18 @@ class Evaluator:
     :param selection: selection of messages and objects to evaluate.
     :param at: AT_STAMP or AT_RECEIVED, the time at which truth is taken.
     :param global_frame: frame of the truth.
+    :param alignment: one of ALIGNMENTS, for the poses of the ego.
+    :param with_averages: whether AMOTA and AMOTP are computed.
     :param transforms: returns the transforms of the bag; called once, and only if a message is in
         another frame.
     """
 
     def __init__(self, truth: GroundTruth, selection: Selection, *, at: str, global_frame: str,
+                 alignment: str, with_averages: bool,
                  transforms: Callable[[], FrameTransforms]) -> None:
         self._truth, self._selection = truth, selection
         self._at, self._global_frame = at, global_frame
+        self._alignment, self._with_averages = alignment, with_averages
         self._open_transforms = transforms
         self._transforms: FrameTransforms | None = None
 
@@ -111,7 +117,8 @@ class Evaluator:
         topic, type_name = key
         if type_name in (TRACKED, PREDICTED):
             load_trackeval()
-        result, shifts, span, last_ns = TopicResult(topic), [], _Span(), None
+        result, span, last_ns = TopicResult(topic), _Span(), None
+        paths = PathScorer(self._truth)
         has_ids = has_objects = False
         for log_ns, data in messages:
             found = objects_in(data, type_name)
@@ -130,19 +137,23 @@ class Evaluator:
             if found.objects.ids or found.has_ids:
                 has_ids = found.has_ids and (has_ids or not has_objects)
                 has_objects = True
-            result.frames.append(self._selection.match(
+            frame = self._selection.match(
                 found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
-                merges=type_name == DERIVED))
-            shifts.append(at_ns - found.stamp_ns)
+                merges=type_name == DERIVED)
+            if type_name == PREDICTED:
+                paths.add(frame, at_ns)
+                # Paths of all messages would fill the memory.
+                frame = replace(frame, stack=replace(frame.stack, paths=()))
+            result.frames.append(frame)
         result.n_frames = len(result.frames)
         self._check(name, result, span)
         result.matches = collect_matches(result.frames)
         result.classes = score_classes(result.frames, result.matches)
         if has_ids:
             load_trackeval()
-            result.tracking = score_tracks(result.frames)
+            result.tracking = score_tracks(result.frames, with_averages=self._with_averages)
         if type_name == PREDICTED:
-            result.prediction = score_paths(result.frames, self._truth, shift_ns=shifts)
+            result.prediction = paths.frame_sums()
         return result
 
     @np.errstate(all='ignore')
@@ -161,7 +172,7 @@ class Evaluator:
         if ego is None:
             raise TrajectoryFormatError(self._truth.name, 'no ego', f'one to compare {topic} with')
         result, span, last_ns = TopicResult(topic), _Span(), None
-        poses: list[Floats] = []
+        rows: list[Floats] = []
         times_ns: list[int] = []
         for log_ns, data in messages:
             message = decode_flat(data, type_name)
@@ -172,47 +183,46 @@ class Evaluator:
                 continue
             placed = self._placed(message.header.frame_id, stamp_ns)
             pose = unit_pose(message.pose.pose.values)
-            if pose is None:
-                result.n_unusable += 1
-            elif placed is None:
-                result.n_without_transform += 1
-            else:
-                last_ns = at_ns
-                times_ns.append(at_ns)
-                poses.append(self._base_link_pose(pose, placed, message.child_frame_id, stamp_ns,
-                                                  ego, result))
+            if pose is None or placed is None:
+                result.n_unusable += pose is None
+                result.n_without_transform += pose is not None
+                result.n_without_truth += 1
                 continue
-            result.n_without_truth += 1
-        stack: Floats = np.array(poses).reshape(-1, 7)
-        truth = ego.at(np.array(times_ns, np.int64))[1]
-        have_truth = np.isfinite(truth).all(axis=1)
+            last_ns = at_ns
+            times_ns.append(at_ns)
+            rows.append(_at_base_link(
+                pose, message.twist.twist.values, placed,
+                self._base_link(message.child_frame_id, stamp_ns, ego, result)))
+        stack: Floats = np.array(rows).reshape(-1, 8)
+        stamps_ns = np.array(times_ns, np.int64)
+        _, truth, speeds = ego.at(stamps_ns)
+        have_truth: Bools = np.logical_and.reduce(np.isfinite(truth), axis=1)
         result.n_frames = int(have_truth.sum())
         result.n_without_truth += int((~have_truth).sum())
         self._check(name, result, span)
-        stack, truth = stack[have_truth], truth[have_truth]
-        result.ego = ate_rmse(stack[:, :3], truth[:, :3]), rpe_rmse(stack, truth)
-        result.ego_distances = np.column_stack((
-            np.array(times_ns)[have_truth] * 1e-9,
-            np.linalg.norm(stack[:, :3] - truth[:, :3], axis=1)))
+        result.ego_stamps_ns = stamps_ns[have_truth]
+        try:
+            result.ego = score_ego(
+                EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
+                EgoPoses(stamps_ns, truth, speeds).select(have_truth), self._alignment)
+        except DegenerateAlignmentError as error:
+            raise TrajectoryFormatError(f'{name}: {topic}', 'positions on a line',
+                                        'a curve, which can be aligned, or --align none'
+                                        ) from error
         return result
 
-    def _base_link_pose(self, pose: Floats, placed: tuple[Floats, Floats], child: str,
-                        stamp_ns: int, ego: EgoTrack, result: TopicResult) -> Floats:
-        """Return the pose of base_link in the global frame from that of the child frame."""
-        turn, origin = placed
+    def _base_link(self, child: str, stamp_ns: int, ego: EgoTrack,
+                   result: TopicResult) -> tuple[Floats, Floats]:
+        """Return orientation and origin of base_link in the child frame of a message."""
         own_turn: Floats = np.array(IDENTITY_XYZW)
-        offset: Floats = np.zeros(3)
         if child in ego.frames:
-            offset = ego.offset
-        elif child not in ('', BASE_LINK):
+            return own_turn, ego.offset
+        if child not in ('', BASE_LINK):
             there = self._transformed(child, BASE_LINK, stamp_ns)
-            if there is None:
-                result.unplaced_child = child
-            else:
-                own_turn, offset = there
-        return np.concatenate((
-            turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
-            quaternion_product(turn, quaternion_product(pose[3:], own_turn))))
+            if there is not None:
+                return there
+            result.unplaced_child = child
+        return own_turn, np.zeros(3)
 
     def _ego_origin(self, at_ns: int) -> Floats:
         if self._truth.ego is None:
@@ -251,6 +261,24 @@ class Evaluator:
         raise TrajectoryFormatError(
             where, f'stamps {span}', f'some within those of {self._truth.name}, {span_of_truth}, '
             'and of the selection (--at, --stamp-source, --start, --end)')
+
+
+def _at_base_link(pose: Floats, twist: Floats, placed: tuple[Floats, Floats],
+                  base_link: tuple[Floats, Floats]) -> Floats:
+    """
+    Return (8,) the pose of base_link in the global frame, and its speed forward.
+
+    :param pose: (7,) float64, of the child frame in its frame.
+    :param twist: (6,) float64, of the child frame in its own axes.
+    :param placed: orientation and origin of the frame in the global frame.
+    :param base_link: orientation and origin of base_link in the child frame.
+    """
+    (turn, origin), (own_turn, offset) = placed, base_link
+    velocity = twist[:3] + np.cross(twist[3:], offset)
+    return np.concatenate((
+        turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
+        quaternion_product(turn, quaternion_product(pose[3:], own_turn)),
+        turned(own_turn * CONJUGATE_XYZW, velocity)[:1]))
 
 
 class _Span:

@@ -41,27 +41,29 @@ class EgoTrack:
     The ego over time, global frame.
 
     ``stamps_ns`` (T,) ascending; ``origins`` (T, 3) m; ``poses`` (T, 7) base_link, position xyz
-    (m), orientation xyzw of unit length; ``frames`` names of the frames at the origin;
+    (m), orientation xyzw of unit length; ``speeds`` (T,) m/s, of base_link along its x axis, NaN
+    if unknown; ``frames`` names of the frames at the origin;
     ``offset`` (3,) of base_link in the axes of the ego, m.
     """
 
     stamps_ns: Rows
     origins: Floats
     poses: Floats
+    speeds: Floats
     frames: frozenset[str]
     offset: Floats
 
-    def at(self, stamps_ns: Rows) -> tuple[Floats, Floats]:
+    def at(self, stamps_ns: Rows) -> tuple[Floats, Floats, Floats]:
         """
-        Return origins and poses at some times, NaN if there is no truth.
+        Return origins, poses and speeds at some times, NaN if there is no truth.
 
         A time that has no frame on one side continues the motion between the two frames on the
         other side.
 
         :param stamps_ns: (K,) int64.
-        :returns: (K, 3) and (K, 7) float64.
+        :returns: (K, 3), (K, 7) and (K,) float64.
         """
-        joined = np.column_stack((self.origins, self.poses))
+        joined = np.column_stack((self.origins, self.speeds, self.poses))
         found = np.full((len(stamps_ns), joined.shape[1]), np.nan)
         if len(self.stamps_ns):
             before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
@@ -71,9 +73,9 @@ class EgoTrack:
                     self.stamps_ns, before[alone], stamps_ns[alone])
             first, last = joined[before], joined[after]
             between = first + share[:, None] * (last - first)
-            between[:, 6:] = slerp(first[:, 6:], last[:, 6:], share)
+            between[:, 7:] = slerp(first[:, 7:], last[:, 7:], share)
             found[is_near] = between[is_near]
-        return found[:, :3], found[:, 3:]
+        return found[:, :3], found[:, 4:], found[:, 3]
 
 
 def brackets(stamps_ns: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats, Bools]:
@@ -149,6 +151,21 @@ class GroundTruth:
 
         :param stamp_ns: any time.
         """
+        found = self.rows_at(stamp_ns)
+        if found is None:
+            return None
+        rows, states = found
+        actors = self.actors[rows]
+        return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
+                         self.classes[rows], states, np.ones(len(rows))), \
+            self.are_selected[actors]
+
+    def rows_at(self, stamp_ns: int) -> tuple[Rows, Floats] | None:
+        """
+        Return the rows of the objects of :meth:`at`, and their (K, 9) states.
+
+        :param stamp_ns: any time.
+        """
         if not len(self.stamps_ns):
             return None
         [before], [after], [share], [is_near] = brackets(
@@ -161,10 +178,7 @@ class GroundTruth:
         if stamp_ns != self.stamps_ns[nearest]:
             states = self._between(rows, other if other != nearest else None, stamp_ns,
                                    nearest, 1.0 - share if share > 0.5 else share)
-        actors = self.actors[rows]
-        return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
-                         self.classes[rows], states, np.ones(len(rows))), \
-            self.are_selected[actors]
+        return rows, states
 
     def _between(self, rows: Rows, other: int | None, stamp_ns: int, nearest: int,
                  share: float) -> Floats:
@@ -190,6 +204,15 @@ class GroundTruth:
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.names)}
 
+    def actors_of(self, names: Sequence[str]) -> Rows:
+        """
+        Return the indices of names, (K,) int64.
+
+        :param names: K names of objects.
+        """
+        actors: Rows = np.array([self._numbers[name] for name in names], np.int64)
+        return actors
+
     def positions_at(self, names: Sequence[str], stamps_ns: Rows) -> Floats:
         """
         Return positions of objects while they are present.
@@ -198,7 +221,7 @@ class GroundTruth:
         :param stamps_ns: (P,) int64.
         :returns: (K, P, 2) float64, m, NaN if the truth does not have the object.
         """
-        actors: Rows = np.array([self._numbers[name] for name in names], np.int64)
+        actors = self.actors_of(names)
         found: Floats = np.full((len(names), len(stamps_ns), 2), np.nan)
         before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
         # Exactly at a stamp the other frame is not needed.

@@ -19,7 +19,7 @@ from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth, Grou
 from state_sensor_ros.evaluation.object_set import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XYZ, YAW
 from state_sensor_ros.frame import Bools, Floats, Frame
 from state_sensor_ros.naming import Actor, Registry
-from state_sensor_ros.objects.object_maker import ObjectMaker
+from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import global_from_unit, normalised
 from state_sensor_ros.settings import Settings
@@ -52,6 +52,7 @@ class FrameGroundTruth:
         self._stamps_ns: list[int] = []
         self._origins: list[Floats] = []
         self._poses: list[Floats] = []
+        self._speeds: list[float] = []
         self._offset: Floats = np.zeros(3)
         self._ego_frames = {BASE_LINK}
 
@@ -91,10 +92,14 @@ class FrameGroundTruth:
         origin = frame.position_xyz[i_ego]
         orientation = normalised(frame.orientation_xyzw[i_ego:i_ego + 1])
         self._offset = self._base_link.offset(frame, i_ego)
-        base = origin + global_from_unit(orientation)[0] @ self._offset
+        axes = global_from_unit(orientation)[0]
+        base = origin + axes @ self._offset
         self._stamps_ns.append(stamp_ns)
         self._origins.append(origin)
         self._poses.append(np.concatenate((base, orientation[0])))
+        twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
+                            is_finite=True)[0]
+        self._speeds.append(float(twist[:3] @ axes[:, 0]))
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:
@@ -102,6 +107,6 @@ class FrameGroundTruth:
         ego = None
         if self._stamps_ns:
             ego = EgoTrack(np.array(self._stamps_ns, np.int64), np.stack(self._origins),
-                           np.stack(self._poses), frozenset(self._ego_frames - {BASE_LINK}),
-                           self._offset)
+                           np.stack(self._poses), np.array(self._speeds),
+                           frozenset(self._ego_frames - {BASE_LINK}), self._offset)
         return self._builder.finish(ego)

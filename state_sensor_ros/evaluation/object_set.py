@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Objects at one instant as arrays: the common form of the truth and of a stack's messages."""
+"""Objects at one instant as arrays: the common format of the truth and of a stack's messages."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.rotations import plane_rotations
 
 # derived_object_msgs has one class number for both.
 BUS_OR_TRAILER: Final = len(CLASS_NAMES)
@@ -33,10 +34,16 @@ N_COLUMNS: Final = 9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathOfObject:
-    """A predicted path: ``step_ns`` between its points, ``points`` (P, 2) m, the first is now."""
+    """
+    A predicted path.
+
+    ``step_ns`` between its poses, of which the first is now; ``poses`` (P, 7) float64, position
+    xyz (m) and orientation xyzw; ``confidence`` 0..1.
+    """
 
     step_ns: int
-    points: Floats
+    poses: Floats
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,3 +108,26 @@ def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
     """
     distances: Floats = np.linalg.norm(objects.states[:, XYZ] - origin_xyz, axis=1)
     return distances
+
+
+def boxes_overlap(first: Floats, second: Floats) -> Bools:
+    """
+    Return which boxes overlap in the plane, by the separating axes of rectangles.
+
+    :param first: (K, 9) float64, states.
+    :param second: (M, 9) float64, states; a box of unknown size overlaps with none.
+    :returns: (K, M) bool.
+    """
+    overlap: Bools = np.zeros((len(first), len(second)), np.bool_)
+    halves, other_halves = 0.5 * first[:, SIZE][:, :2], 0.5 * second[:, SIZE][:, :2]
+    reach = np.hypot(*halves.T)[:, None] + np.hypot(*other_halves.T)
+    offsets = second[None, :, XY] - first[:, None, XY]
+    rows, columns = (np.hypot(offsets[..., 0], offsets[..., 1]) < reach).nonzero()
+    axes, other_axes = plane_rotations(first[rows, YAW]), plane_rotations(second[columns, YAW])
+    ways, cosines = offsets[rows, columns][:, None], np.abs(axes.transpose(0, 2, 1) @ other_axes)
+    halves, other_halves = halves[rows], other_halves[columns]
+    gaps = np.abs((ways @ axes)[:, 0]) - halves - (cosines @ other_halves[:, :, None])[:, :, 0]
+    other_gaps = np.abs((ways @ other_axes)[:, 0]) - other_halves \
+        - (halves[:, None] @ cosines)[:, 0]
+    overlap[rows, columns] = (gaps < 0.0).all(axis=1) & (other_gaps < 0.0).all(axis=1)
+    return overlap

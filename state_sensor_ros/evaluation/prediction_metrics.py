@@ -7,109 +7,212 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Displacement errors of predicted paths: minADE, minFDE and the miss rate at two horizons.
+Metrics of predicted paths: minADE, minFDE, miss rate and overlap rate at horizons.
 
-An object is scored if the truth that it matches at 2 m and one of its paths reach the horizon.
-Only points after now are scored; of several paths the least error is used.
+An object counts if the truth that it matches at 2 m and one of its paths reach the horizon. Only
+points after now count. Where Argoverse and nuScenes differ, both are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from state_sensor_ros.evaluation.ground_truth import GroundTruth
 from state_sensor_ros.evaluation.matching import I_ERRORS
-from state_sensor_ros.evaluation.object_set import EvaluatedFrame, PathOfObject
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.evaluation.object_set import (
+    boxes_overlap,
+    EvaluatedFrame,
+    PathOfObject,
+    XY,
+    YAW,
+)
+from state_sensor_ros.frame import Floats, Rows
 
-HORIZONS_S: Final = (3.0, 5.0)
+HORIZONS_S: Final = (3.0, 5.0, 8.0)
+# Numbers of paths of greatest confidence that count; 0 for all.
+ALL_PATHS: Final = 0
+PATH_COUNTS: Final = (ALL_PATHS, 1, 6)
 MISS_M: Final = 2.0
+# minFDE, minADE and miss rates: "argoverse" of the path with the least final displacement,
+# "nuscenes" a miss if the greatest displacement of every path exceeds 2 m.
+SCORE_NAMES: Final = ('min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse', 'miss_rate_nuscenes')
+OVERLAP_NAME: Final = 'overlap_rate'
+_KEPT_TRUTHS = 512
 
 
-@dataclass(frozen=True, slots=True)
-class HorizonScores:
-    """Means over ``n_objects`` at one horizon, NaN for none: m, m, share."""
-
-    min_ade: float
-    min_fde: float
-    miss_rate: float
-    n_objects: int
-
-
-def score_paths(frames: Sequence[EvaluatedFrame], truth: GroundTruth, *,
-                shift_ns: Sequence[int]) -> dict[float, HorizonScores]:
+class PathScorer:
     """
-    Score the paths of a stack by horizon, s.
+    Scores the paths of a stack frame by frame; keeps sums.
 
-    :param frames: frames whose objects of the stack have paths.
     :param truth: truth of all frames.
-    :param shift_ns: time from the stamp of each frame to the time at which truth is taken.
     """
-    errors: dict[float, list[Floats]] = {each: [np.zeros((0, 2))] for each in HORIZONS_S}
-    for frame, shift in zip(frames, shift_ns, strict=True):
+
+    def __init__(self, truth: GroundTruth) -> None:
+        self._truth = truth
+        # The points of several frames have equal times.
+        self._rows_at = lru_cache(_KEPT_TRUTHS)(truth.rows_at)
+        self._sums: list[Floats] = []
+
+    def add(self, frame: EvaluatedFrame, now_ns: int) -> None:
+        """
+        Score the paths of a frame.
+
+        :param frame: frame whose objects of the stack have paths.
+        :param now_ns: time of the truth of the frame.
+        """
         matches = frame.matches[I_ERRORS]
-        rows = np.flatnonzero(matches >= 0).tolist()
-        names = [frame.truth.ids[matches[row]] for row in rows]
-        paths = _alike([frame.stack.paths[row] for row in rows])
-        for horizon_s, found in errors.items():
-            found.append(_least_errors(paths, names, truth, frame.stamp_ns + shift,
-                                       round(horizon_s * 1e9)))
-    return {horizon_s: _scores(np.concatenate(found)) for horizon_s, found in errors.items()}
+        rows = np.flatnonzero(matches >= 0)
+        names = [frame.truth.ids[row] for row in matches[rows].tolist()]
+        paths = [sorted(frame.stack.paths[row], key=lambda path: -path.confidence)
+                 for row in rows.tolist()]
+        alike = _alike(paths)
+        overlap_ns = self._overlap_times(paths, frame.stack.states[rows], names, now_ns)
+        self._sums.append(np.stack([self._horizon_sums(
+            alike, names, overlap_ns, now_ns, round(horizon_s * 1e9))
+            for horizon_s in HORIZONS_S]))
+
+    def frame_sums(self) -> Floats:
+        """
+        Return the sums of each frame.
+
+        :returns: (F, H, K, 7) float64 by HORIZONS_S and PATH_COUNTS: number of objects, sums of
+            SCORE_NAMES and of overlaps.
+        """
+        shape = (0, len(HORIZONS_S), len(PATH_COUNTS), len(SCORE_NAMES) + 2)
+        return np.stack(self._sums) if self._sums else np.zeros(shape)
+
+    def _horizon_sums(self, alike: _Alike, names: Sequence[str], overlap_ns: Floats, now_ns: int,
+                      horizon_ns: int) -> Floats:
+        objects, ranks, errors = self._errors(alike, names, now_ns, horizon_ns)
+        sums = np.zeros((len(PATH_COUNTS), len(SCORE_NAMES) + 2))
+        for i, n_paths in enumerate(PATH_COUNTS):
+            counts = ranks < n_paths if n_paths else np.ones(len(ranks), np.bool_)
+            scores, scored = _least(objects[counts], errors[counts], len(names))
+            sums[i, 0] = len(scored)
+            sums[i, 1:-1] = scores.sum(axis=0)
+            sums[i, -1] = (overlap_ns[scored] <= horizon_ns).sum()
+        return sums
+
+    def _errors(self, alike: _Alike, names: Sequence[str], now_ns: int,
+                horizon_ns: int) -> tuple[Rows, Rows, Floats]:
+        """
+        Return the displacements of the paths that reach a horizon.
+
+        :returns: object and rank of each of R paths; (R, 3) float64, mean, final and greatest
+            displacement, m.
+        """
+        found: list[tuple[Rows, Rows, Floats]] = [
+            (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
+        for (step_ns, n_poses), (objects, ranks, poses) in alike.items():
+            if step_ns <= 0 or (n_poses - 1) * step_ns < horizon_ns:
+                continue
+            n_counted = horizon_ns // step_ns
+            # The horizon itself may lie between two points.
+            wanted_ns = np.append(np.arange(1, n_counted + 1) * step_ns, horizon_ns)
+            place = wanted_ns / step_ns
+            before = np.minimum(place.astype(np.int64), n_poses - 2)
+            share = (place - before)[:, None]
+            stacked = np.array(poses)[:, :, :2]
+            path_xy = stacked[:, before] * (1.0 - share) + stacked[:, before + 1] * share
+            true_xy = self._truth.positions_at([names[row] for row in objects], now_ns + wanted_ns)
+            off = np.linalg.norm(path_xy - true_xy, axis=2)
+            means = off[:, :n_counted].mean(axis=1) if n_counted else off[:, -1]
+            errors = np.column_stack((means, off[:, -1], off.max(axis=1)))
+            # NaN if the truth does not reach the horizon.
+            reach = np.isfinite(errors).all(axis=1)
+            found.append((np.array(objects)[reach], np.array(ranks)[reach], errors[reach]))
+        objects_, ranks_, errors_ = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return objects_, ranks_, errors_
+
+    def _overlap_times(self, paths: Sequence[Sequence[PathOfObject]], states: Floats,
+                       names: Sequence[str], now_ns: int) -> Floats:
+        """
+        Return when the most likely path of each object first overlaps with another actor.
+
+        The box of the object along its path is compared with the true boxes of the actors that are
+        present now.
+
+        :param paths: paths of K objects, the most likely one first.
+        :param states: (K, 9) float64, of the objects.
+        :param names: names of their truths.
+        :param now_ns: time of the first points.
+        :returns: (K,) float64, ns from now, infinite for never.
+        """
+        first_ns = np.full(len(paths), np.inf)
+        now = self._rows_at(now_ns)
+        if now is None:
+            return first_ns
+        present, own = self._truth.actors[now[0]], self._truth.actors_of(names)
+        likeliest = _alike([of_object[:1] for of_object in paths])
+        for (step_ns, n_poses), (objects, _, poses) in likeliest.items():
+            if step_ns <= 0:
+                continue
+            rows, boxes = np.array(objects), states[objects]
+            n_steps = min(n_poses - 1, round(HORIZONS_S[-1] * 1e9) // step_ns)
+            stacked = np.array(poses)[:, :n_steps + 1]
+            x, y, z, w = np.moveaxis(stacked[:, :, 3:], 2, 0)
+            yaws = np.arctan2(2.0 * (x * y + z * w), 1.0 - 2.0 * (y * y + z * z))
+            for i in range(1, n_steps + 1):
+                found = self._rows_at(now_ns + i * step_ns)
+                if found is None:
+                    break
+                boxes[:, XY], boxes[:, YAW] = stacked[:, i, :2], yaws[:, i]
+                actors = self._truth.actors[found[0]]
+                hits = boxes_overlap(boxes, found[1]) & np.isin(actors, present) \
+                    & (actors != own[rows, None])
+                first_ns[rows] = np.minimum(
+                    first_ns[rows], np.where(hits.any(axis=1), i * step_ns, np.inf))
+        return first_ns
 
 
-def _scores(errors: Floats) -> HorizonScores:
-    if not len(errors):
-        return HorizonScores(np.nan, np.nan, np.nan, 0)
-    min_ade, min_fde = errors.mean(axis=0).tolist()
-    return HorizonScores(min_ade, min_fde, float((errors[:, 1] > MISS_M).mean()), len(errors))
-
-
-# Paths of several objects by step and number of points: rows of the objects, and (G, P, 2) points.
-_Alike = dict[tuple[int, int], tuple[list[int], list[Floats]]]
+# Object, rank and poses of the paths, by step and number of poses.
+_Alike = dict[tuple[int, int], tuple[list[int], list[int], list[Floats]]]
 
 
 def _alike(paths_of_objects: Sequence[Sequence[PathOfObject]]) -> _Alike:
+    """Return the paths by step and number of poses."""
     found: _Alike = {}
     for row, paths in enumerate(paths_of_objects):
-        for path in paths:
-            rows, points = found.setdefault((path.step_ns, len(path.points)), ([], []))
+        for rank, path in enumerate(paths):
+            rows, ranks, poses = found.setdefault((path.step_ns, len(path.poses)), ([], [], []))
             rows.append(row)
-            points.append(path.points)
+            ranks.append(rank)
+            poses.append(path.poses)
     return found
 
 
-def _least_errors(alike: _Alike, names: Sequence[str], truth: GroundTruth, now_ns: int,
-                  horizon_ns: int) -> Floats:
+def _least(objects: Rows, errors: Floats, n_objects: int) -> tuple[Floats, Rows]:
     """
-    Return the least mean and final displacement of the objects that are scored.
+    Return the scores of each object that has a path, by its best one.
 
-    :param alike: paths of K objects.
-    :param names: names of the K truths.
-    :param now_ns: time of the first points.
-    :returns: (R, 2) float64, m.
+    :param objects: (R,) int64, object of each path.
+    :param errors: (R, 3) float64, mean, final and greatest displacement, m.
+    :param n_objects: number of objects.
+    :returns: (S, 5) float64 by SCORE_NAMES; (S,) int64, the objects.
     """
-    least = np.full((len(names), 2), np.inf)
-    for (step_ns, n_points), (rows, points) in alike.items():
-        if step_ns <= 0 or (n_points - 1) * step_ns < horizon_ns:
-            continue
-        n_counted = horizon_ns // step_ns
-        # The horizon itself may lie between two points.
-        wanted_ns = np.append(np.arange(1, n_counted + 1) * step_ns, horizon_ns)
-        place = wanted_ns / step_ns
-        before = np.minimum(place.astype(np.int64), n_points - 2)
-        share = (place - before)[:, None]
-        stacked = np.array(points)
-        path_xy = stacked[:, before] * (1.0 - share) + stacked[:, before + 1] * share
-        true_xy = truth.positions_at([names[row] for row in rows], now_ns + wanted_ns)
-        off = np.linalg.norm(path_xy - true_xy, axis=2)
-        # NaN if the truth does not reach the horizon.
-        means = off[:, :n_counted].mean(axis=1) if n_counted else off[:, -1]
-        errors = np.where(np.isnan(off).any(axis=1)[:, None], np.inf,
-                          np.column_stack((means, off[:, -1])))
-        np.minimum.at(least, rows, errors)
-    counted: Floats = least[np.isfinite(least).all(axis=1)]
-    return counted
+    least = np.full((n_objects, 3), np.inf)
+    np.minimum.at(least, objects, errors)
+    scored = np.flatnonzero(np.isfinite(least[:, 0]))
+    order = np.lexsort((errors[:, 1], objects))
+    best = order[np.unique(objects[order], return_index=True)[1]]
+    return np.column_stack((
+        least[scored, :2], least[scored, 1] > MISS_M, errors[best, 0],
+        least[scored, 2] > MISS_M)), scored
+
+
+def path_scores(sums: Floats) -> dict[float, dict[int, Mapping[str, float]]]:
+    """
+    Return the scores by horizon, s, and number of paths; NaN without objects.
+
+    :param sums: (F, H, K, 7) float64, as :meth:`PathScorer.frame_sums` returns them.
+    """
+    totals = sums.sum(axis=0)
+    with np.errstate(all='ignore'):
+        means = totals[:, :, 1:] / totals[:, :, :1]
+    return {horizon_s: {n_paths: dict(zip((*SCORE_NAMES, OVERLAP_NAME), means[i, j].tolist(),
+                                          strict=True)) for j, n_paths in enumerate(PATH_COUNTS)}
+            for i, horizon_s in enumerate(HORIZONS_S)}

@@ -35,7 +35,7 @@ from state_sensor_ros.evaluation.object_set import (
     YAW,
 )
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.rotations import global_from_body
+from state_sensor_ros.rotations import global_from_body, quaternion_product
 
 TRACKED: Final = 'autoware_perception_msgs/msg/TrackedObjects'
 DETECTED: Final = 'autoware_perception_msgs/msg/DetectedObjects'
@@ -88,9 +88,19 @@ class MessageObjects:
         # NaN marks an orientation that the stack does not send.
         states[:, YAW] = np.where(np.isnan(states[:, YAW]), np.nan, yaw)
         states[:, VELOCITY] = (self.velocities @ axes.T)[:, :2]
-        return ObjectSet(objects.ids, objects.classes, states, objects.scores, tuple(
-            tuple(PathOfObject(path.step_ns, (path.points @ axes.T + origin)[:, :2])
-                  for path in paths) for paths in objects.paths))
+        return ObjectSet(objects.ids, objects.classes, states, objects.scores, tuple([
+            tuple([_moved(path, turn, axes, origin) for path in paths])
+            for paths in objects.paths]))
+
+
+def _moved(path: PathOfObject, turn: Floats, axes: Floats, origin: Floats) -> PathOfObject:
+    """Return a path in another frame."""
+    if turn[3] == 1.0 and not origin.any():
+        return path
+    return PathOfObject(path.step_ns, np.column_stack((
+        path.poses[:, :3] @ axes.T + origin,
+        quaternion_product(np.broadcast_to(turn, (len(path.poses), 4)), path.poses[:, 3:]))),
+        path.confidence)
 
 
 class _Collected:
@@ -190,8 +200,9 @@ def _add_autoware(found: _Collected, each: Any, pose: Sequence[float],  # noqa: 
 
 
 def _path(path: Any) -> PathOfObject:  # noqa: ANN401
-    points = np.array([pose.values for pose in path.path], np.float64).reshape(-1, 7)[:, :3]
-    return PathOfObject(nanoseconds(path.time_step), points)
+    poses = np.array([pose.values for pose in path.path], np.float64).reshape(-1, 7)
+    return PathOfObject(nanoseconds(path.time_step), poses,
+                        path.confidence if math.isfinite(path.confidence) else 0.0)
 
 
 def _derived(message: Any) -> MessageObjects:  # noqa: ANN401

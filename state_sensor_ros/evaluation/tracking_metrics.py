@@ -15,16 +15,25 @@ The similarity of two objects is 1 at distance 0 and 0 at 4 m, so that MOTA and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
+import math
 from typing import Any, Final
 
 import numpy as np
 
+from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
+from state_sensor_ros.evaluation.clear_mot import (
+    average_scores,
+    clear_scores,
+    ClearScores,
+    collect_tracks,
+    matched_pairs,
+)
 from state_sensor_ros.evaluation.matching import distances_between
-from state_sensor_ros.evaluation.object_set import EvaluatedFrame
+from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame
 from state_sensor_ros.frame import Floats, Rows
 
 ZERO_SIMILARITY_M: Final = 4.0
@@ -34,12 +43,20 @@ MAX_IDS: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class TrackingScores:
-    """HOTA (mean over its thresholds), MOTA, IDF1; None without truths or above MAX_IDS ids."""
+    """
+    The scores of tracks.
+
+    ``hota`` (mean over its thresholds), ``mota``, ``idf1`` None without truths or above MAX_IDS
+    ids, of which there are ``n_ids``; ``clear`` the other CLEAR MOT metrics; ``averages`` AMOTA
+    and AMOTP (m) of each class that has truths, None if not requested.
+    """
 
     hota: float | None
     mota: float | None
     idf1: float | None
     n_ids: int
+    clear: ClearScores
+    averages: dict[str, tuple[float, float]] | None
 
 
 class _Similarities(Sequence[Floats]):
@@ -72,11 +89,12 @@ def load_trackeval() -> None:
         from trackeval import metrics  # noqa: F401
 
 
-def score_tracks(frames: Sequence[EvaluatedFrame]) -> TrackingScores:
+def score_tracks(frames: Sequence[EvaluatedFrame], *, with_averages: bool) -> TrackingScores:
     """
     Score the tracks of a stack; :func:`load_trackeval` has been called.
 
     :param frames: frames in the order of time, with the ids of the stack's objects.
+    :param with_averages: whether AMOTA and AMOTP are computed.
     """
     from trackeval.metrics import CLEAR, HOTA, Identity
     truth_numbers: dict[str, int] = {}
@@ -84,8 +102,15 @@ def score_tracks(frames: Sequence[EvaluatedFrame]) -> TrackingScores:
     truth_ids = [_numbered(frame.truth.ids, truth_numbers) for frame in frames]
     stack_ids = [_numbered(frame.stack.ids, stack_numbers) for frame in frames]
     n_ids = len(truth_numbers) + len(stack_numbers)
+    tracks = collect_tracks(frames, truth_ids, stack_ids)
+    clear = clear_scores(
+        tracks, matched_pairs(tracks, np.ones(len(tracks.pair_truths), np.bool_)),
+        np.ones(len(tracks.truth_ids), np.bool_), len(tracks.stack_ids))
+    averages = None if not with_averages else {
+        EVALUATED_CLASSES[number]: average_scores(tracks, number)
+        for number in np.unique(tracks.truth_classes).tolist()}
     if not truth_numbers or n_ids > MAX_IDS:
-        return TrackingScores(None, None, None, n_ids)
+        return TrackingScores(None, None, None, n_ids, clear, averages)
     data = {
         'gt_ids': truth_ids, 'tracker_ids': stack_ids,
         'similarity_scores': _Similarities(frames), 'num_timesteps': len(frames),
@@ -95,7 +120,7 @@ def score_tracks(frames: Sequence[EvaluatedFrame]) -> TrackingScores:
     return TrackingScores(
         float(np.mean(HOTA().eval_sequence(data)['HOTA'])),
         float(CLEAR(quiet).eval_sequence(data)['MOTA']),
-        float(Identity(quiet).eval_sequence(data)['IDF1']), n_ids)
+        float(Identity(quiet).eval_sequence(data)['IDF1']), n_ids, clear, averages)
 
 
 def _numbered(ids: tuple[str, ...], numbers: dict[str, int]) -> Rows:
@@ -108,3 +133,16 @@ def _numbered(ids: tuple[str, ...], numbers: dict[str, int]) -> Rows:
         used.add(name)
         found.append(numbers.setdefault(name, len(numbers)))
     return np.array(found, np.int64)
+
+
+def mean_averages(averages: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """
+    Return AMOTA and AMOTP (m), the means over classes without "unknown", NaN without any.
+
+    :param averages: AMOTA and AMOTP of each class.
+    """
+    numbers = [both for name, both in averages.items() if name != CLASS_NAMES[UNKNOWN]]
+    if not numbers:
+        return math.nan, math.nan
+    amota, amotp = np.mean(numbers, axis=0).tolist()
+    return amota, amotp

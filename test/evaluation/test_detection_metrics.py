@@ -15,13 +15,16 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.evaluation.detection_metrics import collect_matches, score_classes
-from state_sensor_ros.evaluation.evaluation_result import _detection, lines_of
+from state_sensor_ros.evaluation.detection_metrics import detection_score, score_classes
+from state_sensor_ros.evaluation.evaluation_lines import lines_of
+from state_sensor_ros.evaluation.evaluation_result import result_of
+from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.matches import collect_matches
 from state_sensor_ros.evaluation.matching import match, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame, ObjectSet
 
 # Made by make_golden.py beside it.
-GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())
+GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['detection']
 NOWHERE = np.full(3, math.nan)
 
 
@@ -55,6 +58,8 @@ def test_scores_are_those_of_nuscenes_devkit(scene):
     for name, expected in scene['expected'].items():
         assert scores[name].average_precisions == pytest.approx(expected['ap'], abs=1e-12)
         assert scores[name].errors == pytest.approx(expected['errors'], rel=1e-9)
+        assert scores[name].recall_errors == pytest.approx(expected['recall_errors'], rel=1e-9)
+    assert detection_score(list(scores.values())) == pytest.approx(scene['nds'], abs=1e-12)
 
 
 def test_golden_scenes_are_not_trivial():
@@ -104,20 +109,48 @@ def car(**changes):
     return [changes.get(name, value) for name, value in zip(names, CAR, strict=True)]
 
 
+# Of translation, scale, orientation, velocity and attribute: a speed of 1 m/s moves.
 @pytest.mark.parametrize(('changes', 'expected'), [
-    ({}, (0.0, 0.0, 0.0, 0.0)),
-    ({'x': 0.3, 'y': 0.4}, (0.5, 0.0, 0.0, 0.0)),
-    ({'z': 5.0}, (0.0, 0.0, 0.0, 0.0)),
-    ({'length': 2.0}, (0.0, 0.5, 0.0, 0.0)),
-    ({'length': 8.0, 'width': 4.0}, (0.0, 0.75, 0.0, 0.0)),
-    ({'yaw': 3.5}, (0.0, 0.0, 2.0 * math.pi - 3.5, 0.0)),
-    ({'yaw': -math.pi}, (0.0, 0.0, math.pi, 0.0)),
-    ({'vx': 4.0, 'vy': 6.0}, (0.0, 0.0, 0.0, 5.0)),
-    ({'vx': math.nan}, (0.0, 0.0, 0.0, math.nan)),
-    ({'yaw': math.nan}, (0.0, 0.0, math.nan, 0.0))])
+    ({}, (0.0, 0.0, 0.0, 0.0, 0.0)),
+    ({'x': 0.3, 'y': 0.4}, (0.5, 0.0, 0.0, 0.0, 0.0)),
+    ({'z': 5.0}, (0.0, 0.0, 0.0, 0.0, 0.0)),
+    ({'length': 2.0}, (0.0, 0.5, 0.0, 0.0, 0.0)),
+    ({'length': 8.0, 'width': 4.0}, (0.0, 0.75, 0.0, 0.0, 0.0)),
+    ({'yaw': 3.5}, (0.0, 0.0, 2.0 * math.pi - 3.5, 0.0, 0.0)),
+    ({'yaw': -math.pi}, (0.0, 0.0, math.pi, 0.0, 0.0)),
+    ({'vx': 4.0, 'vy': 6.0}, (0.0, 0.0, 0.0, 5.0, 0.0)),
+    ({'vx': 0.0, 'vy': 0.1}, (0.0, 0.0, 0.0, math.hypot(1.0, 1.9), 1.0)),
+    ({'vx': math.nan}, (0.0, 0.0, 0.0, math.nan, math.nan)),
+    ({'yaw': math.nan}, (0.0, 0.0, math.nan, 0.0, 0.0))])
 def test_errors_of_one_match(changes, expected):
     errors = scored([([car(**changes)], [car()])])['car'].errors
     assert errors == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(('name', 'truth_speed', 'speed', 'expected'), [
+    ('person', 0.0, 0.1, 0.0), ('person', 0.0, 1.0, 1.0),
+    # A cycle that stands may have a rider or not.
+    ('cyclist', 2.0, 2.0, 0.0), ('cyclist', 2.0, 0.0, 1.0), ('cyclist', 0.0, 2.0, math.nan),
+    ('unknown', 2.0, 2.0, math.nan)])
+def test_attribute_error(name, truth_speed, speed, expected):
+    errors = scored([([car(**{'class': name}, vx=speed, vy=0.0)],
+                      [car(**{'class': name}, vx=truth_speed, vy=0.0)])])[name].errors
+    assert errors[4] == pytest.approx(expected, nan_ok=True)
+
+
+def test_bands_of_distance():
+    """A detection is in the band of its truth, a false one in its own."""
+    truth, stack = object_set([car(x=29.0), car(x=60.0)]), object_set(
+        [car(x=30.5, score=0.9), car(x=45.0, score=0.8), car(x=500.0, score=0.7)])
+    frame = EvaluatedFrame(0, stack, truth, match(stack, truth), np.zeros(3))
+    [scores] = score_classes([frame], collect_matches([frame]))
+    counts = {name: (band.n_truths, band.n_detections, band.n_matches)
+              for name, band in scores.bands.items()}
+    assert counts == {'0-30': (1, 1, 1), '30-50': (0, 1, 0), '50+': (1, 1, 0)}
+    assert scores.bands['0-30'].errors[0] == pytest.approx(1.5)
+    # Within 1 m it does not match, and is a false one at 30.5 m.
+    assert scores.bands['0-30'].average_precisions.tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert scores.bands['30-50'].average_precisions is None
 
 
 def test_scores_of_a_class_without_truths_or_detections():
@@ -134,16 +167,24 @@ def test_perfect_detections_score_one_at_most():
     assert scored(frames)['car'].average_precisions.tolist() == [1.0] * 4
 
 
+def result_of_classes(frames):
+    """Return the result of frames of rows of the stack and of the truth."""
+    return result_of([TopicResult('/t', classes=list(scored(frames).values()))], 1)
+
+
 def test_class_unknown_is_reported_and_not_part_of_the_mean():
     cone = {'class': 'unknown', 'x': 30.0}
-    detection = _detection(list(scored([([car()], [car(), car(**cone)])]).values()))
+    detection = result_of_classes([([car()], [car(), car(**cone)])])['detection']
     assert detection['classes']['unknown']['truths'] == 1
     assert detection['classes']['unknown']['ap'] == dict.fromkeys(('0.5', '1.0', '2.0', '4.0'), 0)
     assert detection['map'] == 1.0
-    result = {'frames': 1, 'frames_without_truth': 0, 'truth_frames': 1, 'detection': detection}
-    assert list(lines_of(result))[-1].split() == ['mAP', '1.0000', '(without', 'class', 'unknown)']
-    only_unknown = _detection(list(scored([([], [car(**cone)])]).values()))
-    assert (only_unknown['map'], only_unknown['classes'].keys()) == (None, {'unknown'})
+    assert detection['nds'] == 1.0
+    last = list(lines_of(result_of_classes([([car()], [car(), car(**cone)])])))[-1]
+    assert last.startswith('mAP 1.0000  NDS 1.0000  mATE 0.0000')
+    assert last.endswith('(without class unknown)')
+    only_unknown = result_of_classes([([], [car(**cone)])])['detection']
+    assert (only_unknown['map'], only_unknown['nds']) == (None, None)
+    assert only_unknown['classes'].keys() == {'unknown'}
 
 
 def test_scores_of_no_frames():

@@ -41,29 +41,71 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
 KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego'}
-CLASS_KEYS = {'ap', 'ate', 'ase', 'aoe', 'ave', 'recall', 'precision', 'truths', 'detections'}
+CLASS_KEYS = {'ap', 'ate', 'ase', 'aoe', 'ave', 'aae', 'recall', 'precision', 'truths',
+              'detections', 'nuscenes', 'bands'}
+MEAN_KEYS = {'map', 'nds', 'mate', 'mase', 'maoe', 'mave', 'maae'}
+TRACKING_KEYS = {
+    'hota', 'mota', 'idf1', 'motp', 'identity_switches', 'fragmentations', 'false_positives',
+    'misses', 'objects', 'tracks', 'mostly_tracked', 'partially_tracked', 'mostly_lost',
+    'track_initialization_duration', 'longest_gap_duration'}
+EGO_KEYS = {'ate_rmse', 'rpe_rmse', 'ate', 'rpe', 'longitudinal_error', 'lateral_error',
+            'speed_error', 'alignment', 'scale'}
+STATISTICS = {'rmse', 'mean', 'median', 'std', 'min', 'max', 'sse'}
 
 
 def test_json_has_the_keys_of_the_interface(evaluate, stack):
     result = evaluate(stack)
     assert result.keys() == KEYS
-    assert result['detection'].keys() == {'map', 'classes'}
+    assert result['detection'].keys() == MEAN_KEYS | {'classes'}
     assert result['detection']['classes'].keys() == {'car'}
     assert result['detection']['classes']['car'].keys() == CLASS_KEYS
     assert result['detection']['classes']['car']['ap'].keys() == {'0.5', '1.0', '2.0', '4.0'}
-    assert result['tracking'].keys() == {'hota', 'mota', 'idf1'}
-    assert result['ego'].keys() == {'ate_rmse', 'rpe_rmse'}
+    bands = result['detection']['classes']['car']['bands']
+    assert bands.keys() == {'0-30', '30-50', '50+'}
+    assert sum(band['truths'] for band in bands.values()) == N_CARS * 80
+    assert all(band.keys() == CLASS_KEYS - {'bands'} for band in bands.values())
+    assert result['tracking'].keys() == TRACKING_KEYS
+    assert result['ego'].keys() == EGO_KEYS
+    assert result['ego']['rpe'].keys() == {'1m', '10m', '100m', '1s', '5s', '10s'}
+    assert result['ego']['ate']['rotation'].keys() == STATISTICS
+    assert result['ego']['lateral_error'].keys() == STATISTICS | {'bias'}
+
+
+def test_definition_of_nuscenes(tmp_path, evaluate, stack):
+    """Errors as means over recall, which ours are not, AMOTA and AMOTP."""
+    count = iter(range(10 ** 6))
+
+    def off(message, log_ns):
+        for each in message.objects:
+            number = next(count)
+            each.existence_probability = np.float32(1.0 - 1e-5 * number)
+            each.kinematics.pose_with_covariance.pose.position.x += 1e-4 * number
+    bag = changed(stack, tmp_path / 'bag', off)
+    plain, nuscenes = evaluate(bag), evaluate(bag, '--definition', 'nuscenes')
+    cars = [result['detection']['classes']['car'] for result in (plain, nuscenes)]
+    n_cars = N_CARS * 80
+    assert cars[0]['ate'] == pytest.approx(1e-4 * (n_cars - 1) / 2)
+    # The mean over recalls of 11 % to 100 % of the mean up to there.
+    assert cars[1]['ate'] == pytest.approx(1e-4 * n_cars / 2 * 0.555, rel=0.02)
+    assert cars[0]['nuscenes'] == cars[1]['nuscenes']
+    assert cars[1]['nuscenes']['ate'] == cars[1]['ate']
+    assert plain['detection']['nds'] == nuscenes['detection']['nds'] == pytest.approx(
+        (9.0 + 1.0 - cars[1]['ate']) / 10.0)
+    assert nuscenes['tracking'].keys() == TRACKING_KEYS | {'amota', 'amotp', 'classes'}
+    assert nuscenes['tracking']['amota'] == pytest.approx(1.0)
+    assert nuscenes['tracking']['classes']['car']['amotp'] == nuscenes['tracking']['amotp'] > 0.01
 
 
 def test_table_for_people(capsys, drive, stack):
     assert main(['evaluate', str(drive), str(stack)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == '80 frames evaluated, 0 without truth; 80 frames of truth'
+    assert lines[0] == ('80 frames evaluated, 0 without ground truth; 80 frames of ground '
+                        'truth')
     [heading], [car] = ([line for line in lines if line.startswith(name)]
                         for name in ('detection', 'car'))
     # Numbers end below the ends of their headings.
     assert len(heading) == len(car)
-    assert car.split() == ['car', *['1.0000'] * 4, *['0.0000'] * 4, '1.0000', '1.0000',
+    assert car.split() == ['car', *['1.0000'] * 4, *['0.0000'] * 5, '1.0000', '1.0000',
                            *[str(N_CARS * 80)] * 2]
     assert 'tracking  HOTA 1.0000  MOTA 1.0000  IDF1 1.0000' in lines
 
@@ -214,7 +256,7 @@ def test_selection_by_range(evaluate, stack):
 
 def test_selection_by_class(evaluate, stack):
     assert evaluate(stack, '--topic', TRACKING, '--classes', 'truck')['detection'] == {
-        'map': None, 'classes': {}}
+        **dict.fromkeys(MEAN_KEYS), 'classes': {}}
 
 
 def test_selection_by_time_and_rate(evaluate, stack):
@@ -307,7 +349,7 @@ def test_options_with_several_values_leave_truth_and_stack(capsys, drive, stack,
 
 def test_selection_by_tags(evaluate, stack):
     assert evaluate(stack, '--topic', TRACKING, '--undesired-tags', 'vehicle')['detection'] == {
-        'map': None, 'classes': {}}
+        **dict.fromkeys(MEAN_KEYS), 'classes': {}}
 
 
 # Hostile bags: what a broken or malicious stack may write.
@@ -378,7 +420,7 @@ def test_equal_ids_in_a_message(tmp_path, evaluate, stack):
         for each in message.objects:
             each.object_id = message.objects[0].object_id
     tracking = evaluate(changed(stack, tmp_path / 'bag', equal))['tracking']
-    assert all(0.0 <= score <= 1.0 + 1e-9 for score in tracking.values())
+    assert all(0.0 <= tracking[name] <= 1.0 + 1e-9 for name in ('hota', 'mota', 'idf1'))
 
 
 def test_ids_without_end(tmp_path, capsys, drive, stack):
@@ -398,7 +440,9 @@ def test_ids_without_end(tmp_path, capsys, drive, stack):
     bag = changed(stack, tmp_path / 'bag', new)
     assert main(['evaluate', str(drive), str(bag), '--json']) == 0
     captured = capsys.readouterr()
-    assert json.loads(captured.out)['tracking'] == {'hota': None, 'mota': None, 'idf1': None}
+    tracking = json.loads(captured.out)['tracking']
+    assert [tracking[name] for name in ('hota', 'mota', 'idf1')] == [None] * 3
+    assert tracking['false_positives'] == N_CARS * 80 * 7
     assert f'{N_CARS * 80 * 8 + N_CARS} ids of objects, more than 5000' in captured.err
 
 
@@ -409,7 +453,9 @@ def test_no_objects_at_all(tmp_path, evaluate, stack):
     car = result['detection']['classes']['car']
     assert (car['recall'], car['precision'], car['ate']) == (0.0, None, None)
     assert result['detection']['map'] == 0.0
-    assert result['tracking'] == {'hota': 0.0, 'mota': 0.0, 'idf1': 0.0}
+    assert [result['tracking'][name] for name in ('hota', 'mota', 'idf1')] == [0.0] * 3
+    assert (result['tracking']['misses'], result['tracking']['motp']) == (N_CARS * 80, None)
+    assert result['detection']['nds'] == 0.0
 
 
 @pytest.mark.parametrize('size', [0, 3, 40, 400])

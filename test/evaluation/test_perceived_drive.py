@@ -190,7 +190,8 @@ def test_predictions_are_off_by_the_noise_of_the_position(evaluate, bag):
     result = evaluate(bag('--outputs', 'autoware', '--autoware-objects', 'predicted', '-q',
                        position_std=0.3))
     expected = 0.3 * math.sqrt(math.pi / 2.0)
-    for scores in result['prediction'].values():
+    for horizon in ('3.0', '5.0'):
+        scores = result['prediction'][horizon]
         assert scores['min_ade'] == pytest.approx(expected, rel=0.06)
         assert scores['min_fde'] == pytest.approx(expected, rel=0.06)
         assert scores['miss_rate'] == 0.0

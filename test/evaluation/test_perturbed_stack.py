@@ -214,7 +214,8 @@ def test_prediction_that_is_off_to_a_side(tmp_path, evaluate, stack):
         bag = changed(stack, tmp_path / f'bag{offset_m}', off, (PREDICTED,))
         result = evaluate(bag)
         assert result['detection']['map'] == pytest.approx(1.0, abs=1e-9)
-        for scores in result['prediction'].values():
+        for horizon in ('3.0', '5.0'):
+            scores = result['prediction'][horizon]
             assert scores['min_ade'] == pytest.approx(offset_m, abs=1e-6)
             assert scores['min_fde'] == pytest.approx(offset_m, abs=1e-6)
             assert scores['miss_rate'] == miss_rate
@@ -225,14 +226,17 @@ def test_prediction_by_the_best_path(tmp_path, evaluate, stack):
     def second(message, log_ns):
         for each in message.objects:
             other = copy.deepcopy(each.kinematics.predicted_paths[0])
+            other.confidence = np.float32(0.2)
             for pose in other.path:
                 pose.position.x += 50.0
             each.kinematics.predicted_paths.insert(0, other)
             for path in each.kinematics.predicted_paths:
                 path.path = path.path[:8]
-    result = evaluate(changed(stack, tmp_path / 'bag', second, (PREDICTED,)))
-    assert result['prediction']['3.0']['min_fde'] < 1e-6
-    assert result['prediction']['5.0'] == {'min_ade': None, 'min_fde': None, 'miss_rate': None}
+    prediction = evaluate(changed(stack, tmp_path / 'bag', second, (PREDICTED,)))['prediction']
+    assert prediction['3.0']['min_fde'] < 1e-6
+    assert prediction['3.0']['k']['1']['min_fde'] < 1e-6
+    assert {key: prediction['5.0'][key] for key in ('min_ade', 'min_fde', 'miss_rate')} == {
+        'min_ade': None, 'min_fde': None, 'miss_rate': None}
 
 
 def test_prediction_that_drifts(tmp_path, evaluate, stack):
@@ -251,9 +255,18 @@ def test_ego_that_is_off(tmp_path, evaluate, stack):
     def off(message, log_ns):
         message.pose.pose.position.x += 0.3
         message.pose.pose.position.y -= 0.4
-    ego = evaluate(changed(stack, tmp_path / 'bag', off, (EGO,)))['ego']
-    assert ego['ate_rmse'] == pytest.approx(0.5, abs=1e-9)
+        message.twist.twist.linear.x += 0.25
+    bag = changed(stack, tmp_path / 'bag', off, (EGO,))
+    ego = evaluate(bag)['ego']
+    assert ego['ate_rmse'] == ego['ate']['translation']['rmse'] == pytest.approx(0.5, abs=1e-9)
     assert ego['rpe_rmse'] < 1e-9
+    assert ego['speed_error']['bias'] == pytest.approx(0.25, abs=1e-9)
+    assert ego['ate']['translation']['sse'] == pytest.approx(
+        ego['longitudinal_error']['sse'] + ego['lateral_error']['sse'], rel=0.01)
+    aligned = evaluate(bag, '--align', 'se3')['ego']
+    assert aligned['ate_rmse'] < 1e-6
+    assert (aligned['alignment'], aligned['scale']) == ('se3', 1.0)
+    assert abs(evaluate(bag, '--align', 'sim3')['ego']['scale'] - 1.0) < 1e-6
 
 
 def test_ego_in_another_child_frame(tmp_path, evaluate, drive, stack):
@@ -281,8 +294,10 @@ def test_ego_in_another_child_frame(tmp_path, evaluate, drive, stack):
             pose.position.z += 0.5
             yield topic, type_name, log_ns, message
     bag = write_bag(tmp_path / 'bag', [*transforms(), *odometries()])
-    # The ego is nearly level.
-    assert evaluate(bag)['ego']['ate_rmse'] < 0.05
+    ego = evaluate(bag)['ego']
+    # The ego is nearly level; its odometry has the velocity of base_link, not that of the sensor.
+    assert ego['ate_rmse'] < 0.05
+    assert ego['speed_error']['max'] < 0.1
 
 
 def test_ego_in_a_turned_child_frame(tmp_path, evaluate, stack):

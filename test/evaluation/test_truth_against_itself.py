@@ -50,7 +50,14 @@ def check_perfect(result, topic=TRACKING):
                 else scores[name] < 1e-6
     assert ('tracking' in result) is (topic not in WITHOUT_IDS)
     if 'tracking' in result:
-        assert list(result['tracking'].values()) == pytest.approx([1.0] * 3, abs=1e-9)
+        tracking = result['tracking']
+        assert [tracking[name] for name in ('hota', 'mota', 'idf1')] == pytest.approx(
+            [1.0] * 3, abs=1e-9)
+        assert tracking['motp'] < 1e-6
+        assert tracking['mostly_tracked'] == tracking['tracks'] > 0
+        assert all(tracking[name] == 0 for name in (
+            'identity_switches', 'fragmentations', 'false_positives', 'misses', 'mostly_lost',
+            'track_initialization_duration', 'longest_gap_duration'))
     assert ('prediction' in result) is (topic == PREDICTED)
 
 
@@ -65,7 +72,11 @@ def test_drive_against_itself(evaluate, stack, topic):
 
 def test_prediction_of_the_drive_itself(evaluate, stack):
     """The last 3 and 5 s have no truth for a whole path."""
-    for horizon, scores in evaluate(stack, '--topic', PREDICTED)['prediction'].items():
+    prediction = evaluate(stack, '--topic', PREDICTED)['prediction']
+    assert prediction.keys() == {'3.0', '5.0', '8.0'}
+    assert prediction['8.0']['min_ade'] is None
+    for horizon in ('3.0', '5.0'):
+        scores = prediction[horizon]
         assert scores['min_ade'] < 1e-6, horizon
         assert scores['min_fde'] < 1e-6
         assert scores['miss_rate'] == 0.0

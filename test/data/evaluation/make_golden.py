@@ -8,55 +8,72 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Make golden.json: scenes, and what nuscenes-devkit 1.2.0 makes of them.
+Make golden.json: scenes, and the numbers of nuscenes-devkit, motmetrics and evo.
 
-It needs NumPy below 2, so it runs in an environment of its own::
+nuscenes-devkit needs NumPy below 2, so this runs in an environment of its own::
 
     python3.11 -m venv /tmp/nuscenes
-    /tmp/nuscenes/bin/pip install nuscenes-devkit==1.2.0 'numpy<2'
+    /tmp/nuscenes/bin/pip install nuscenes-devkit==1.2.0 motmetrics==1.4.0 evo==1.38.1 \\
+        'numpy<2' 'pandas<2.3'
     /tmp/nuscenes/bin/python test/data/evaluation/make_golden.py
 
-All confidences of a scene differ: nuscenes-devkit's errors are interpolated over them. At the end
-of its curves they are the plain mean over all matches, which is what is compared.
+All confidences of a detection scene differ: nuscenes-devkit's errors are interpolated over them.
+At the end of its curves they are the plain mean over all matches.
 """
 
 import json
 import math
 from pathlib import Path
 
+from evo.core.metrics import APE, PoseRelation, RPE, Unit
+from evo.core.trajectory import PoseTrajectory3D
+import motmetrics
 import numpy as np
+from nuscenes.eval.common.config import config_factory
 from nuscenes.eval.common.data_classes import EvalBoxes
 from nuscenes.eval.common.utils import center_distance
-from nuscenes.eval.detection.algo import accumulate, calc_ap
-from nuscenes.eval.detection.data_classes import DetectionBox
+from nuscenes.eval.detection.algo import accumulate, calc_ap, calc_tp
+from nuscenes.eval.detection.data_classes import DetectionBox, DetectionMetrics
+from nuscenes.eval.tracking.algo import TrackingEvaluation
+from nuscenes.eval.tracking.data_classes import TrackingBox
+from nuscenes.eval.tracking.utils import create_motmetrics
 
 CLASSES = ('car', 'truck', 'bus')
 DISTANCES = (0.5, 1.0, 2.0, 4.0)
 # Errors of matches at 2 m, in the order of ClassScores.errors.
-ERRORS = ('trans_err', 'scale_err', 'orient_err', 'vel_err')
+ERRORS = ('trans_err', 'scale_err', 'orient_err', 'vel_err', 'attr_err')
+MOVING_SPEED = 0.2
 
 
 def made_box(token, random, name, score):
     """Return a box anywhere in a small field, so that several are near each other."""
     yaw = random.uniform(-math.pi, math.pi)
+    # Some of them stand.
+    velocity = tuple(random.normal(0.0, 5.0, 2) * (random.uniform() > 0.3))
     return DetectionBox(
         sample_token=token, translation=(*random.uniform(0.0, 30.0, 2), 1.0),
         size=tuple(random.uniform(1.0, 6.0, 3)),
         rotation=(math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0)),
-        velocity=tuple(random.normal(0.0, 5.0, 2)), detection_name=name, detection_score=score,
-        attribute_name='')
+        velocity=velocity, detection_name=name, detection_score=score,
+        attribute_name=attribute(velocity))
+
+
+def attribute(velocity):
+    """Return the attribute of a vehicle."""
+    return 'vehicle.moving' if math.hypot(*velocity) > MOVING_SPEED else 'vehicle.stopped'
 
 
 def moved(token, box, random, spread, score):
     """Return a detection of a box, with errors."""
     x, y, z = box.translation
     turn = math.atan2(box.rotation[3], box.rotation[0]) + random.normal(0.0, 0.3)
+    velocity = tuple(np.array(box.velocity) + random.normal(0.0, 0.15, 2))
     return DetectionBox(
         sample_token=token, translation=(*np.array((x, y)) + random.normal(0.0, spread, 2), z),
         size=tuple(np.array(box.size) * random.uniform(0.7, 1.3, 3)),
         rotation=(math.cos(turn), 0.0, 0.0, math.sin(turn)),
-        velocity=tuple(np.array(box.velocity) + random.normal(0.0, 1.0, 2)),
-        detection_name=box.detection_name, detection_score=score, attribute_name='')
+        velocity=velocity, detection_name=box.detection_name, detection_score=score,
+        attribute_name=attribute(velocity))
 
 
 def made_scene(seed):
@@ -98,8 +115,147 @@ def expected(truths, detections):
         scores[name] = {
             'ap': [calc_ap(curves[each], 0.1, 0.1) for each in DISTANCES],
             'errors': [float(getattr(at_2, each)[-1]) if has_matches else None
-                       for each in ERRORS]}
+                       for each in ERRORS],
+            'recall_errors': [calc_tp(at_2, 0.1, each) for each in ERRORS]}
     return scores
+
+
+def detection_score(scores):
+    """Return NDS of the classes that have truths."""
+    metrics = DetectionMetrics(config_factory('detection_cvpr_2019'))
+    metrics.cfg.class_names = list(scores)
+    for name, each in scores.items():
+        for distance, precision in zip(DISTANCES, each['ap'], strict=True):
+            metrics.add_label_ap(name, distance, precision)
+        for error, value in zip(ERRORS, each['recall_errors'], strict=True):
+            metrics.add_label_tp(name, error, value)
+    # Those of other classes are infinite, not zero, in a new object.
+    metrics._label_aps = {name: metrics._label_aps[name] for name in scores}
+    return metrics.nd_score
+
+
+def made_tracks(seed):
+    """Return rows of truths and of a stack for 40 frames: id, class, score, x, y."""
+    random = np.random.default_rng(seed)
+    p_missed, p_switch, spread, n_false = ((0.05, 0.0, 0.2, 0), (0.2, 0.05, 0.6, 1),
+                                           (0.7, 0.1, 1.2, 3))[seed]
+    tracks = [{'id': f't{i}', 'class': CLASSES[i % 2], 'xy': random.uniform(0.0, 14.0, 2),
+               'v': random.normal(0.0, 0.5, 2), 'span': sorted(random.integers(0, 40, 2).tolist()),
+               'name': f's{i}', 'score': random.uniform(0.3, 1.0)} for i in range(10)]
+    truths, stacks, count = [], [], 100
+    for frame in range(40):
+        present = [each for each in tracks if each['span'][0] <= frame <= each['span'][1]]
+        stack = []
+        for each in present:
+            if random.uniform() < p_switch:
+                each['name'], count = f's{count}', count + 1
+            if random.uniform() >= p_missed:
+                stack.append((each['name'], each['class'], each['score'] + random.uniform(-0.2, 0),
+                              each['xy'] + each['v'] * frame + random.normal(0.0, spread, 2)))
+        for _ in range(n_false):
+            stack.append((f's{count}', CLASSES[count % 2], random.uniform(0.0, 0.6),
+                          random.uniform(0.0, 14.0, 2)))
+            count += random.uniform() > 0.5
+        # Two false objects may have one id.
+        names = [name for name, *_ in stack]
+        truths.append([[each['id'], each['class'], -1.0,
+                        *(each['xy'] + each['v'] * frame).round(3).tolist()] for each in present])
+        stacks.append([[name, kind, round(float(score), 4), *xy.round(3).tolist()]
+                       for i, (name, kind, score, xy) in enumerate(stack)
+                       if name not in names[:i]])
+    return truths, stacks
+
+
+def tracking_boxes(frames):
+    """Return rows of frames as boxes by time, with the mean confidence of each track."""
+    scores = {}
+    for rows in frames:
+        for name, _, score, *_ in rows:
+            scores.setdefault(name, []).append(score)
+    return {'scene': {i: [TrackingBox(
+        sample_token=str(i), translation=(x, y, 0.0), size=(1.0, 1.0, 1.0),
+        rotation=(1.0, 0.0, 0.0, 0.0), tracking_id=name, tracking_name=kind,
+        tracking_score=float(np.mean(scores[name]))) for name, kind, _, x, y in rows]
+        for i, rows in enumerate(frames)}}
+
+
+def expected_tracking(truths, stacks):
+    """Return the numbers of motmetrics for all objects, and those of nuScenes for each class."""
+    accumulator = motmetrics.MOTAccumulator()
+    for frame, (truth, stack) in enumerate(zip(truths, stacks, strict=True)):
+        distances = np.linalg.norm(
+            np.array([row[3:] for row in truth]).reshape(-1, 1, 2)
+            - np.array([row[3:] for row in stack]).reshape(1, -1, 2), axis=2)
+        accumulator.update([int(row[0][1:]) for row in truth], [int(row[0][1:]) for row in stack],
+                           np.where(distances < 2.0, distances, np.nan), frameid=frame)
+    names = ['num_switches', 'num_fragmentations', 'num_false_positives', 'num_misses',
+             'num_objects', 'num_unique_objects', 'mostly_tracked', 'partially_tracked',
+             'mostly_lost', 'motp', 'mota', 'idf1']
+    summary = motmetrics.metrics.create().compute(accumulator, metrics=names)
+    durations = create_motmetrics().compute(accumulator, metrics=['tid', 'lgd'])
+    config = config_factory('tracking_nips_2019')
+    averages = {}
+    for name in CLASSES[:2]:
+        data = TrackingEvaluation(
+            tracking_boxes(truths), tracking_boxes(stacks), name, config.dist_fcn_callable,
+            config.dist_th_tp, config.min_recall, config.num_thresholds, config.metric_worst,
+            verbose=False).accumulate()
+        averages[name] = [
+            float(np.where(np.isnan(values), config.metric_worst[worst], values).mean())
+            for values, worst in ((np.array(data.motar), 'amota'), (np.array(data.motp), 'amotp'))]
+    return {**{name: float(summary[name].iloc[0]) for name in names},
+            **{name: float(durations[name].iloc[0]) for name in ('tid', 'lgd')},
+            'averages': averages}
+
+
+def made_ego(seed):
+    """Return 160 poses at 10 Hz, true ones and estimates that drift: xyz and xyzw."""
+    random = np.random.default_rng(seed)
+    times = np.arange(160) * 0.1
+    yaw = 0.2 * times + 0.3 * np.sin(0.4 * times)
+    truth = np.column_stack((
+        np.cumsum(np.cos(yaw)), np.cumsum(np.sin(yaw)), 0.5 * np.sin(0.3 * times),
+        np.zeros((160, 2)), np.sin(yaw / 2), np.cos(yaw / 2)))
+    off = 0.4 + 0.05 * np.cumsum(random.normal(0.0, 0.1, 160))
+    tilt = random.normal(0.0, 0.02, (160, 2))
+    estimate = np.column_stack((
+        1.02 * truth[:, 0] - 0.1 * truth[:, 1] + 3.0, 1.02 * truth[:, 1] + 0.1 * truth[:, 0],
+        truth[:, 2] + random.normal(0.0, 0.05, 160), tilt, np.sin((yaw + off) / 2),
+        np.cos((yaw + off) / 2)))
+    estimate[:, :2] += random.normal(0.0, 0.1, (160, 2))
+    estimate[:, 3:] /= np.linalg.norm(estimate[:, 3:], axis=1, keepdims=True)
+    return truth, estimate
+
+
+def trajectory(poses):
+    """Return poses as a trajectory of evo."""
+    return PoseTrajectory3D(poses[:, :3].copy(), poses[:, [6, 3, 4, 5]].copy(),
+                            np.arange(len(poses)) * 0.1)
+
+
+def expected_ego(truth, estimate):
+    """Return the statistics of evo by alignment, metric and relation."""
+    relations = {'translation': PoseRelation.translation_part,
+                 'rotation': PoseRelation.rotation_angle_rad}
+    found = {}
+    for alignment in ('none', 'se3', 'sim3'):
+        pair = trajectory(truth), trajectory(estimate)
+        if alignment != 'none':
+            pair[1].align(pair[0], correct_scale=alignment == 'sim3')
+        metrics = {'ate': lambda relation: APE(relation)}
+        for name, delta, unit in (('1m', 1.0, Unit.meters), ('10m', 10.0, Unit.meters),
+                                  ('100m', 100.0, Unit.meters), ('1s', 10, Unit.frames),
+                                  ('5s', 50, Unit.frames)):
+            metrics[name] = lambda relation, delta=delta, unit=unit: RPE(
+                relation, delta, unit, pairs_from_reference=True)
+        found[alignment] = {}
+        for name, make in metrics.items():
+            for part, relation in relations.items():
+                metric = make(relation)
+                metric.process_data(pair)
+                found[alignment].setdefault(name, {})[part] = {
+                    key: float(value) for key, value in metric.get_all_statistics().items()}
+    return found
 
 
 def main():
@@ -107,10 +263,22 @@ def main():
     scenes = []
     for seed in range(3):
         truths, detections = made_scene(seed)
+        scores = expected(truths, detections)
         scenes.append({'truths': written(truths), 'detections': written(detections),
-                       'expected': expected(truths, detections)})
+                       'expected': scores, 'nds': detection_score(scores)})
+    tracks = []
+    for seed in range(3):
+        truths, stacks = made_tracks(seed)
+        tracks.append({'truths': truths, 'stacks': stacks,
+                       'expected': expected_tracking(truths, stacks)})
+    truth, estimate = (poses.round(6) for poses in made_ego(0))
+    for poses in (truth, estimate):
+        poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
+    ego = {'truth': truth.tolist(), 'estimate': estimate.tolist(),
+           'expected': expected_ego(truth, estimate)}
     path = Path(__file__).parent / 'golden.json'
-    path.write_text(json.dumps(scenes) + '\n', encoding='utf-8')
+    path.write_text(json.dumps({'detection': scenes, 'tracking': tracks, 'ego': ego}) + '\n',
+                    encoding='utf-8')
 
 
 if __name__ == '__main__':

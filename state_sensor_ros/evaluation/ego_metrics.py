@@ -1,0 +1,215 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Errors of the ego: absolute and relative pose errors as evo computes them, and those of a driver.
+
+Source: ``evo/core/metrics.py``, ``filters.py`` and ``geometry.py`` of evo 1.38 (``evo_ape``,
+``evo_rpe --pairs_from_reference``, ``--align``, ``--correct_scale``). The alignment is that of
+Umeyama (1991).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+from typing import Final
+
+import numpy as np
+
+from state_sensor_ros.frame import Bools, Floats, NS_PER_S, Rows
+from state_sensor_ros.rotations import (
+    CONJUGATE_XYZW,
+    global_from_body,
+    global_from_unit,
+    normalised,
+    quaternion_product,
+)
+
+ALIGNMENTS: Final = ('none', 'se3', 'sim3')
+# Lengths of the relative errors: distances travelled, m, and times, s.
+DISTANCES_M: Final = (1.0, 10.0, 100.0)
+TIMES_S: Final = (1.0, 5.0, 10.0)
+# A tolerance of a millisecond: periods of recordings vary.
+_TIME_TOLERANCE_NS = 1_000_000
+
+Statistics = dict[str, float]
+
+
+class DegenerateAlignmentError(Exception):
+    """The positions lie on a line, so that no rotation about it is determined."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EgoPoses:
+    """
+    T poses of base_link in the global frame.
+
+    ``stamps_ns`` (T,) int64; ``poses`` (T, 7) position xyz (m) and orientation xyzw of unit
+    length; ``speeds`` (T,) m/s along the x axis of base_link, NaN if unknown.
+    """
+
+    stamps_ns: Rows
+    poses: Floats
+    speeds: Floats
+
+    def select(self, mask: Bools) -> EgoPoses:
+        """
+        Return the poses of a mask.
+
+        :param mask: (T,) bool.
+        """
+        return EgoPoses(self.stamps_ns[mask], self.poses[mask], self.speeds[mask])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EgoScores:
+    """
+    The scores of the ego.
+
+    ``absolute`` and ``relative`` (by length, such as '10m' and '1s') have the statistics of
+    evo of ``translation`` (m) and ``rotation`` (rad); ``driving`` those of the size of the errors
+    ``longitudinal``, ``lateral`` (m) and ``speed`` (m/s), and their ``bias``, the signed mean;
+    ``distances`` (T,) error of each position, m; ``scale`` of the alignment.
+    """
+
+    absolute: dict[str, Statistics]
+    relative: dict[str, dict[str, Statistics]]
+    driving: dict[str, Statistics]
+    distances: Floats
+    scale: float
+
+
+def statistics(errors: Floats) -> Statistics:
+    """
+    Return the statistics of the table that evo prints, NaN for no errors.
+
+    :param errors: (K,) float64, at least 0.
+    """
+    if not len(errors):
+        return dict.fromkeys(('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse'), math.nan)
+    square_sum = float(np.square(errors).sum())
+    return {'rmse': math.sqrt(square_sum / len(errors)), 'mean': float(errors.mean()),
+            'median': float(np.median(errors)), 'std': float(errors.std()),
+            'min': float(errors.min()), 'max': float(errors.max()), 'sse': square_sum}
+
+
+def score_ego(stack: EgoPoses, truth: EgoPoses, alignment: str) -> EgoScores:
+    """
+    Score the poses of a stack.
+
+    :param stack: T poses.
+    :param truth: T poses at the same times.
+    :param alignment: one of ALIGNMENTS.
+    :raises DegenerateAlignmentError: if the poses cannot be aligned.
+    """
+    poses, scale = stack.poses, 1.0
+    if alignment != 'none':
+        poses, scale = _aligned(poses, truth.poses, has_scale=alignment == 'sim3')
+    offsets = poses[:, :3] - truth.poses[:, :3]
+    distances: Floats = np.linalg.norm(offsets, axis=1)
+    turns = _angles(quaternion_product(truth.poses[:, 3:] * CONJUGATE_XYZW, poses[:, 3:]))
+    relative = {}
+    for marks, unit, lengths in (
+            (_distance_marks, 'm', DISTANCES_M), (_time_marks, 's', TIMES_S)):
+        for length in lengths:
+            relative[f'{length:g}{unit}'] = _relative(poses, truth.poses, marks(truth, length))
+    own_offsets = (offsets[:, None, :] @ global_from_unit(truth.poses[:, 3:]))[:, 0]
+    return EgoScores(
+        {'translation': statistics(distances), 'rotation': statistics(turns)}, relative,
+        {'longitudinal': _signed(own_offsets[:, 0]), 'lateral': _signed(own_offsets[:, 1]),
+         'speed': _signed(stack.speeds - truth.speeds)}, distances, scale)
+
+
+def _signed(errors: Floats) -> Statistics:
+    errors = errors[np.isfinite(errors)]
+    bias = float(errors.mean()) if len(errors) else math.nan
+    return {**statistics(np.abs(errors)), 'bias': bias}
+
+
+def _relative(stack: Floats, truth: Floats, marks: Rows) -> dict[str, Statistics]:
+    """Return the statistics of the errors of the relative poses from each mark to the next."""
+    (stack_steps, stack_turns), (truth_steps, truth_turns) = (
+        _steps(poses[marks]) for poses in (stack, truth))
+    # The translation of the relative pose of both; a rotation does not change its length.
+    translation = np.linalg.norm(stack_steps - truth_steps, axis=1)
+    rotation = _angles(quaternion_product(truth_turns * CONJUGATE_XYZW, stack_turns))
+    return {'translation': statistics(translation), 'rotation': statistics(rotation)}
+
+
+def _steps(poses: Floats) -> tuple[Floats, Floats]:
+    """Return the step (m) and the turn (xyzw) from each pose to the next, in its own axes."""
+    axes = global_from_body(poses[:-1, 3:])
+    steps: Floats = (np.diff(poses[:, :3], axis=0)[:, None, :] @ axes)[:, 0, :]
+    return steps, quaternion_product(poses[:-1, 3:] * CONJUGATE_XYZW, poses[1:, 3:])
+
+
+def _angles(turns_xyzw: Floats) -> Floats:
+    angles: Floats = 2.0 * np.arctan2(np.linalg.norm(turns_xyzw[:, :3], axis=1),
+                                      np.abs(turns_xyzw[:, 3]))
+    return angles
+
+
+def _distance_marks(truth: EgoPoses, length_m: float) -> Rows:
+    """Return the rows at which at least a length has been travelled since the last one."""
+    rows, travelled = [0], 0.0
+    steps = np.linalg.norm(np.diff(truth.poses[:, :3], axis=0), axis=1).tolist()
+    for row, step in enumerate(steps, 1):
+        travelled += step
+        if travelled >= length_m:
+            rows.append(row)
+            travelled = 0.0
+    return np.array(rows if len(truth.poses) else [], np.int64)
+
+
+def _time_marks(truth: EgoPoses, length_s: float) -> Rows:
+    """Return the rows at which at least a time has passed since the last one."""
+    stamps_ns, row = truth.stamps_ns, 0
+    rows = []
+    while row < len(stamps_ns):
+        rows.append(row)
+        row = int(np.searchsorted(
+            stamps_ns, stamps_ns[row] + round(length_s * NS_PER_S) - _TIME_TOLERANCE_NS))
+    return np.array(rows, np.int64)
+
+
+def _aligned(poses: Floats, truth: Floats, *, has_scale: bool) -> tuple[Floats, float]:
+    """Return the poses moved onto the truth with the least squares of distances, and the scale."""
+    middle, true_middle = poses[:, :3].mean(axis=0), truth[:, :3].mean(axis=0)
+    offsets, true_offsets = poses[:, :3] - middle, truth[:, :3] - true_middle
+    left, values, right = np.linalg.svd(true_offsets.T @ offsets / len(poses))
+    if not np.isfinite(values).all() or (values > np.finfo(np.float64).eps).sum() < 2:
+        raise DegenerateAlignmentError
+    signs = np.ones(3)
+    # A rotation, not a reflection.
+    if np.linalg.det(left) * np.linalg.det(right) < 0.0:
+        signs[2] = -1.0
+    rotation = left * signs @ right
+    scale = 1.0
+    if has_scale:
+        scale = float(values @ signs) / float(np.square(offsets).sum() / len(poses))
+    axes = rotation @ global_from_unit(poses[:, 3:])
+    return np.column_stack((scale * offsets @ rotation.T + true_middle, _quaternions(axes))), scale
+
+
+def _quaternions(axes: Floats) -> Floats:
+    """
+    Return rotations as quaternions, xyzw.
+
+    :param axes: (T, 3, 3) float64.
+    """
+    # Of the four products of the greatest component with all, none is a small difference.
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = axes.transpose(1, 2, 0)
+    products = np.stack((
+        (1.0 + xx - yy - zz, xy + yx, xz + zx, zy - yz),
+        (xy + yx, 1.0 - xx + yy - zz, yz + zy, xz - zx),
+        (xz + zx, yz + zy, 1.0 - xx - yy + zz, yx - xy),
+        (zy - yz, xz - zx, yx - xy, 1.0 + xx + yy + zz)))
+    greatest = np.einsum('iit->it', products).argmax(axis=0)
+    chosen: Floats = products[greatest, :, np.arange(len(axes))]
+    return normalised(chosen)

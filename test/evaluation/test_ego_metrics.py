@@ -1,0 +1,151 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Errors of the ego: values of evo, and cases worked out by hand."""
+
+import json
+import math
+
+import numpy as np
+from paths import DATA
+import pytest
+
+from state_sensor_ros.evaluation.ego_metrics import (
+    ALIGNMENTS,
+    DegenerateAlignmentError,
+    EgoPoses,
+    score_ego,
+    statistics,
+)
+
+# Made by make_golden.py beside it.
+GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['ego']
+TIME_S = np.arange(120) * 0.1
+
+
+def ego_poses(poses, speeds=None):
+    """Return poses at 10 Hz."""
+    poses = np.array(poses, np.float64).reshape(-1, 7)
+    return EgoPoses(np.arange(len(poses), dtype=np.int64) * 100_000_000, poses,
+                    np.full(len(poses), np.nan) if speeds is None else np.array(speeds))
+
+
+def on_circle(offset=(0.0, 0.0, 0.0), turn=0.0):
+    """Return (120, 7) poses on a circle of 40 m, with an error that swings."""
+    yaw = 0.15 * TIME_S + turn
+    zeros = np.zeros(len(yaw))
+    return np.column_stack((
+        40.0 * np.sin(0.15 * TIME_S) + offset[0] * np.sin(TIME_S),
+        40.0 * (1.0 - np.cos(0.15 * TIME_S)) + offset[1] * np.cos(2.0 * TIME_S),
+        0.3 * np.sin(0.5 * TIME_S) + offset[2], zeros, zeros, np.sin(yaw / 2), np.cos(yaw / 2)))
+
+
+def along_x(n_poses, step=1.0):
+    """Return poses along the x axis."""
+    poses = np.zeros((n_poses, 7))
+    poses[:, 0], poses[:, 6] = step * np.arange(n_poses), 1.0
+    return poses
+
+
+def check(scores, expected):
+    """Check the table of evo."""
+    for name, parts in expected.items():
+        found = scores.absolute if name == 'ate' else scores.relative[name]
+        for part, numbers in parts.items():
+            assert found[part] == pytest.approx(numbers, rel=1e-6, abs=1e-9), (name, part)
+
+
+@pytest.mark.parametrize('alignment', ALIGNMENTS)
+def test_scores_are_those_of_evo(alignment):
+    scores = score_ego(ego_poses(GOLDEN['estimate']), ego_poses(GOLDEN['truth']), alignment)
+    check(scores, GOLDEN['expected'][alignment])
+    assert (scores.scale == 1.0) is (alignment != 'sim3')
+
+
+@pytest.mark.parametrize('alignment', ALIGNMENTS)
+@pytest.mark.parametrize('seed', range(3))
+def test_scores_are_those_of_evo_on_random_poses(alignment, seed):
+    metrics, trajectory = (pytest.importorskip(f'evo.core.{name}')
+                           for name in ('metrics', 'trajectory'))
+    random = np.random.default_rng(seed)
+    truth, estimate = (np.column_stack((random.normal(0.0, 5.0, (90, 3)).cumsum(axis=0),
+                                        random.normal(0.0, 1.0, (90, 4)))) for _ in range(2))
+    for poses in (truth, estimate):
+        poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
+    pair = [trajectory.PosePath3D(poses[:, :3].copy(), poses[:, [6, 3, 4, 5]].copy())
+            for poses in (truth, estimate)]
+    if alignment != 'none':
+        pair[1].align(pair[0], correct_scale=alignment == 'sim3')
+    expected = {}
+    for name, relation in (('translation', metrics.PoseRelation.translation_part),
+                           ('rotation', metrics.PoseRelation.rotation_angle_rad)):
+        for key, metric in (
+                ('ate', metrics.APE(relation)),
+                ('10m', metrics.RPE(relation, 10.0, metrics.Unit.meters,
+                                    pairs_from_reference=True)),
+                ('1s', metrics.RPE(relation, 10, metrics.Unit.frames))):
+            metric.process_data(pair)
+            expected.setdefault(key, {})[name] = metric.get_all_statistics()
+    check(score_ego(ego_poses(estimate), ego_poses(truth), alignment), expected)
+
+
+def test_scores_of_the_ego_are_those_of_evo_computed_once():
+    """By evo 1.38.1: APE and RPE of the translation part, 1 m, pairs_from_reference."""
+    scores = score_ego(ego_poses(on_circle((0.3, 0.2, 0.1), 0.02 * np.sin(3.0 * TIME_S))),
+                       ego_poses(on_circle()), 'none')
+    assert scores.absolute['translation']['rmse'] == pytest.approx(0.2764148719653861, rel=1e-12)
+    assert scores.relative['1m']['translation']['rmse'] == pytest.approx(
+        0.07260042685172385, rel=1e-12)
+
+
+def test_constant_offset_is_no_relative_error():
+    scores = score_ego(ego_poses(on_circle((0.0, 0.0, 0.5))), ego_poses(on_circle()), 'none')
+    assert scores.absolute['translation']['rmse'] == pytest.approx(0.5)
+    assert scores.relative['1m']['translation']['max'] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_wrong_scale_of_ways_of_exactly_a_metre():
+    scores = score_ego(ego_poses(along_x(11, 1.1)), ego_poses(along_x(11)), 'none')
+    assert scores.relative['1m']['translation']['rmse'] == pytest.approx(0.1)
+    assert scores.relative['10m']['translation']['mean'] == pytest.approx(1.0)
+    # The poses are 0.1 s apart: 10 m in a second.
+    assert scores.relative['1s']['translation']['mean'] == pytest.approx(1.0)
+    assert math.isnan(scores.relative['100m']['translation']['rmse'])
+
+
+def test_errors_of_a_driver():
+    """Truth heads along y: an error along x is one to the right."""
+    truth = along_x(4)
+    truth[:, 5:] = math.sqrt(0.5)
+    stack = truth.copy()
+    stack[:, :2] += (0.3, -0.4)
+    scores = score_ego(ego_poses(stack, [5.0, 5.0, 5.0, math.nan]),
+                       ego_poses(truth, [4.0, 6.0, 7.0, 5.0]), 'none').driving
+    assert scores['lateral']['bias'] == pytest.approx(-0.3)
+    assert scores['lateral']['mean'] == pytest.approx(0.3)
+    assert scores['longitudinal']['bias'] == pytest.approx(-0.4)
+    assert scores['speed']['bias'] == pytest.approx(-2.0 / 3.0)
+    assert scores['speed']['max'] == 2.0
+
+
+def test_line_cannot_be_aligned():
+    with pytest.raises(DegenerateAlignmentError):
+        score_ego(ego_poses(along_x(5)), ego_poses(along_x(5)), 'se3')
+
+
+@pytest.mark.parametrize('n_poses', [0, 1])
+def test_scores_without_ways(n_poses):
+    scores = score_ego(ego_poses(along_x(n_poses)), ego_poses(along_x(n_poses)), 'none')
+    assert math.isnan(scores.relative['1m']['translation']['rmse'])
+    assert math.isnan(scores.absolute['translation']['rmse']) is (n_poses == 0)
+
+
+def test_statistics_worked_out_by_hand():
+    assert statistics(np.array([1.0, 1.0, 4.0])) == pytest.approx({
+        'rmse': math.sqrt(6.0), 'mean': 2.0, 'median': 1.0, 'std': math.sqrt(2.0), 'min': 1.0,
+        'max': 4.0, 'sse': 18.0})

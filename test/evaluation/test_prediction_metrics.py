@@ -1,0 +1,131 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Predicted paths: where Argoverse and nuScenes differ, numbers of paths, overlap."""
+
+import math
+
+import numpy as np
+import pytest
+
+from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
+from state_sensor_ros.evaluation.matching import match
+from state_sensor_ros.evaluation.object_set import (
+    boxes_overlap,
+    EvaluatedFrame,
+    ObjectSet,
+    PathOfObject,
+)
+from state_sensor_ros.evaluation.prediction_metrics import path_scores, PathScorer
+
+STEP_NS = 500_000_000
+N_STEPS = 17
+
+
+def states(*rows):
+    """Return states of rows of x, y, yaw, length and width."""
+    found = np.zeros((len(rows), 9))
+    for state, (x, y, yaw, length, width) in zip(found, rows, strict=True):
+        state[:2], state[3], state[6:8] = (x, y), yaw, (length, width)
+    return found
+
+
+def objects(names, rows, paths=()):
+    return ObjectSet(names, np.zeros(len(names), np.int64), states(*rows), np.ones(len(names)),
+                     paths)
+
+
+def path(points, confidence=1.0):
+    poses = np.zeros((N_STEPS, 7))
+    poses[:, 0], poses[:, 1] = points
+    poses[:, 6] = 1.0
+    return PathOfObject(STEP_NS, poses, confidence)
+
+
+def scored(paths, other=None):
+    """Return the scores of paths of a car that drives 1 m in each step along x."""
+    builder = GroundTruthBuilder('truth')
+    names = ('a',) if other is None else ('a', 'b')
+    rows = [] if other is None else [other]
+    for i in range(N_STEPS):
+        builder.add(i * STEP_NS, objects(names, [(float(i), 0.0, 0.0, 4.0, 2.0), *rows]),
+                    np.ones(len(names), np.bool_))
+    truth = builder.finish(None)
+    stack = objects(('s',), [(0.0, 0.0, 0.0, 4.0, 2.0)], (tuple(paths),))
+    found = truth.at(0)[0]
+    scorer = PathScorer(truth)
+    scorer.add(EvaluatedFrame(0, stack, found, match(stack, found), np.full(3, np.nan)), 0)
+    return path_scores(scorer.frame_sums())
+
+
+STEPS = np.arange(float(N_STEPS))
+
+
+def test_definitions_of_argoverse_and_nuscenes():
+    """One path ends at the truth after a detour of 3 m; the other is off by 1 m all the time."""
+    detour = np.where((STEPS > 0) & (STEPS < 6), 3.0, 0.0)
+    paths = path((STEPS, detour), 0.6), path((STEPS, np.ones(N_STEPS)), 0.4)
+    scores = scored(paths)[3.0]
+    assert scores[6] == scores[0] == pytest.approx({
+        'min_ade': 1.0, 'min_fde': 0.0, 'miss_rate': 0.0, 'min_ade_argoverse': 2.5,
+        'miss_rate_nuscenes': 0.0, 'overlap_rate': 0.0})
+    # The most likely one alone: for nuScenes its detour is a miss.
+    assert scores[1] == pytest.approx({
+        'min_ade': 2.5, 'min_fde': 0.0, 'miss_rate': 0.0, 'min_ade_argoverse': 2.5,
+        'miss_rate_nuscenes': 1.0, 'overlap_rate': 0.0})
+
+
+def test_number_of_paths():
+    """The seventh path is right and does not count for k = 6."""
+    paths = [path((STEPS, np.full(N_STEPS, 7.0 - i)), 1.0 - 0.1 * i) for i in range(7)]
+    scores = scored([*paths, path((STEPS, np.zeros(N_STEPS)), 0.0)])[5.0]
+    assert [scores[k]['min_fde'] for k in (1, 6, 0)] == [7.0, 2.0, 0.0]
+    assert [scores[k]['miss_rate'] for k in (1, 6, 0)] == [1.0, 0.0, 0.0]
+
+
+def test_overlap_with_another_actor():
+    """A standing car 9 m ahead: boxes of 4 m overlap from 5 m on, after 5 steps."""
+    standing = (9.5, 0.0, 0.0, 4.0, 2.0)
+    scores = scored([path((STEPS, np.zeros(N_STEPS)))], standing)
+    assert [scores[horizon][1]['overlap_rate'] for horizon in (3.0, 5.0, 8.0)] == [1.0] * 3
+    scores = scored([path((0.5 * STEPS, np.zeros(N_STEPS)))], standing)
+    assert [scores[horizon][1]['overlap_rate'] for horizon in (3.0, 5.0, 8.0)] == [0.0, 0.0, 1.0]
+    assert scored([path((STEPS, np.full(N_STEPS, 2.1)))], standing)[8.0][1]['overlap_rate'] == 0.0
+
+
+def test_horizon_that_no_path_reaches():
+    short = PathOfObject(STEP_NS, path((STEPS, 0.0 * STEPS)).poses[:8], 1.0)
+    scores = scored([short])
+    assert scores[3.0][1]['min_ade'] == 0.0
+    assert all(map(math.isnan, scores[5.0][1].values()))
+
+
+@pytest.mark.parametrize(('other', 'expected'), [
+    ((3.9, 0.0, 0.0, 4.0, 2.0), True), ((4.1, 0.0, 0.0, 4.0, 2.0), False),
+    ((0.0, 1.9, 0.0, 4.0, 2.0), True), ((0.0, 2.1, 0.0, 4.0, 2.0), False),
+    # Only the axes of the turned box separate the two.
+    ((2.6, 1.6, math.pi / 4, 2.0, 2.0), True), ((2.8, 1.8, math.pi / 4, 2.0, 2.0), False),
+    ((0.0, 0.0, 1.0, 0.5, 0.5), True), ((1.0, 0.0, 0.0, math.nan, 2.0), False)])
+def test_boxes_overlap(other, expected):
+    first, second = states((0.0, 0.0, 0.0, 4.0, 2.0)), states(other)
+    assert boxes_overlap(first, second).tolist() == [[expected]]
+    assert boxes_overlap(second, first).tolist() == [[expected]]
+
+
+def test_boxes_overlap_as_polygons():
+    affinity, geometry = (pytest.importorskip(f'shapely.{name}')
+                          for name in ('affinity', 'geometry'))
+    random = np.random.default_rng(0)
+    rows = np.column_stack((random.uniform(-8.0, 8.0, (80, 2)), random.uniform(-4.0, 4.0, 80),
+                            random.uniform(0.5, 6.0, (80, 2)))).tolist()
+    polygons = [affinity.translate(affinity.rotate(
+        geometry.box(-length / 2, -width / 2, length / 2, width / 2), yaw, (0, 0),
+        use_radians=True), x, y) for x, y, yaw, length, width in rows]
+    boxes = states(*rows)
+    assert boxes_overlap(boxes, boxes).tolist() == [
+        [one.intersects(other) for other in polygons] for one in polygons]

@@ -1,0 +1,134 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Tracking: the numbers of motmetrics and nuscenes-devkit, and cases worked out by hand."""
+
+import json
+import math
+
+import numpy as np
+from paths import DATA
+import pytest
+
+from state_sensor_ros.evaluation.matching import match
+from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame, ObjectSet
+
+pytest.importorskip('trackeval')
+from state_sensor_ros.evaluation.tracking_metrics import (  # noqa: E402
+    load_trackeval,
+    mean_averages,
+    score_tracks,
+)
+
+# Made by make_golden.py beside it.
+GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['tracking']
+NAMES = {'num_switches': 'n_switches', 'num_fragmentations': 'n_fragmentations',
+         'num_false_positives': 'n_false_positives', 'num_misses': 'n_misses',
+         'num_objects': 'n_truths', 'num_unique_objects': 'n_tracks',
+         'mostly_tracked': 'n_mostly_tracked', 'partially_tracked': 'n_partially_tracked',
+         'mostly_lost': 'n_mostly_lost', 'motp': 'motp', 'tid': 'initialization_s',
+         'lgd': 'longest_gap_s'}
+PERIOD_NS = 500_000_000
+
+
+def object_set(rows):
+    """Return objects of rows of id, class, score, x and y."""
+    states = np.full((len(rows), 9), np.nan)
+    states[:, :2] = np.array([row[3:] for row in rows], np.float64).reshape(-1, 2)
+    return ObjectSet(tuple(row[0] for row in rows),
+                     np.array([EVALUATED_CLASSES.index(row[1]) for row in rows], np.int64), states,
+                     np.array([row[2] for row in rows], np.float64))
+
+
+def scored(truths, stacks):
+    """Return the scores of frames of rows, two in a second."""
+    frames = []
+    for i, (truth, stack) in enumerate(zip(truths, stacks, strict=True)):
+        truth, stack = object_set(truth), object_set(stack)
+        frames.append(EvaluatedFrame(i * PERIOD_NS, stack, truth, match(stack, truth),
+                                     np.full(3, np.nan)))
+    load_trackeval()
+    return score_tracks(frames, with_averages=True)
+
+
+@pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])
+def test_scores_are_those_of_motmetrics_and_nuscenes(scene):
+    scores, expected = scored(scene['truths'], scene['stacks']), scene['expected']
+    found = {name: getattr(scores.clear, ours) for name, ours in NAMES.items()}
+    assert found == pytest.approx({name: expected[name] for name in NAMES}, rel=1e-12)
+    assert (scores.mota, scores.idf1) == pytest.approx((expected['mota'], expected['idf1']))
+    assert scores.averages == {name: pytest.approx(both, rel=1e-12)
+                               for name, both in expected['averages'].items()}
+    assert mean_averages(scores.averages) == pytest.approx(
+        np.mean(list(expected['averages'].values()), axis=0))
+
+
+def test_golden_scenes_have_every_error():
+    assert all(any(scene['expected'][name] > 0.0 for scene in GOLDEN) for name in NAMES)
+    assert 0.0 < GOLDEN[1]['expected']['averages']['car'][0] < 1.0
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_scores_are_those_of_motmetrics(seed):
+    """Dense objects: several matches are possible in most frames."""
+    motmetrics = pytest.importorskip('motmetrics')
+    random = np.random.default_rng(seed)
+    accumulator = motmetrics.MOTAccumulator()
+    truths, stacks = [], []
+    for frame in range(60):
+        numbers = random.permutation(12)[:random.integers(0, 9)].tolist()
+        others = random.permutation(12)[:random.integers(0, 9)].tolist()
+        positions = {i: np.array((i % 4, i // 4)) * 1.3 + 0.02 * frame for i in range(12)}
+        truth = [[str(i), 'car', 1.0, *positions[i]] for i in numbers]
+        stack = [[str(i), 'car', 1.0, *(positions[i] + random.normal(0.0, 0.7, 2))]
+                 for i in others]
+        distances = np.linalg.norm(
+            np.array([row[3:] for row in truth]).reshape(-1, 1, 2)
+            - np.array([row[3:] for row in stack]).reshape(1, -1, 2), axis=2)
+        accumulator.update(numbers, others, np.where(distances < 2.0, distances, np.nan),
+                           frameid=frame)
+        truths.append(truth)
+        stacks.append(stack)
+    names = [name for name in NAMES if name not in ('tid', 'lgd')]
+    summary = motmetrics.metrics.create().compute(accumulator, metrics=names)
+    clear = scored(truths, stacks).clear
+    assert {name: getattr(clear, NAMES[name]) for name in names} == pytest.approx(
+        {name: float(summary[name].iloc[0]) for name in names})
+
+
+def row(name, x, score=1.0):
+    return [name, 'car', score, x, 0.0]
+
+
+def test_track_worked_out_by_hand():
+    """Missed, found as a, lost, found as a, taken over by b, missed at the end."""
+    truths = [[row('t', float(i))] for i in range(8)]
+    stacks = [[], [row('a', 1.5)], [], [], [row('a', 4.0)], [row('b', 5.0)],
+              [row('b', 6.0), row('c', 60.0)], []]
+    clear = scored(truths, stacks).clear
+    assert (clear.n_matches, clear.n_misses, clear.n_false_positives) == (4, 4, 1)
+    assert (clear.n_switches, clear.n_fragmentations, clear.n_partially_tracked) == (1, 1, 1)
+    assert (clear.motp, clear.initialization_s, clear.longest_gap_s) == (0.125, 0.5, 1.0)
+
+
+def test_kept_match_is_preferred_to_a_nearer_one():
+    truths = [[row('t', 0.0)], [row('t', 0.0)]]
+    stacks = [[row('a', 0.0)], [row('b', 0.1), row('a', 1.9)]]
+    clear = scored(truths, stacks).clear
+    assert (clear.n_switches, clear.n_false_positives) == (0, 1)
+    assert clear.motp == pytest.approx(0.95)
+
+
+def test_average_scores_without_truths_or_detections():
+    scores = scored([[row('t', 0.0)]], [[]])
+    assert scores.averages == {'car': (0.0, 2.0)}
+    assert math.isnan(scores.clear.motp)
+    scores = scored([[]], [[row('a', 0.0)]])
+    assert scores.averages == {}
+    assert all(map(math.isnan, mean_averages(scores.averages)))
+    assert scores.clear.n_false_positives == 1
