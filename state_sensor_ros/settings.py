@@ -41,7 +41,7 @@ Own = TypeVar('Own')
 
 # The simulators of this package: each is a folder of this name in simulators/. The first one is
 # the default; simulators without a format of their own are recorded in its format.
-SIMULATORS = ('monodrive', 'carla', 'sumo', 'osi')
+SIMULATORS = ('monodrive', 'carla', 'carla9', 'sumo', 'osi')
 # Value of ``source`` for a recording.
 FILE = 'file'
 NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})

@@ -122,7 +122,8 @@ def test_format_is_a_row_and_its_modules(row):
 def test_simulator_is_a_folder_and_a_value(name):
     assert f'simulators/{name}/{name}_simulator.py' in SOURCES
     importing = {place for place, text in SOURCES.items()
-                 if f'simulators.{name}' in text and not place.startswith(f'simulators/{name}/')}
+                 if re.search(rf'simulators\.{name}\b', text)
+                 and not place.startswith(f'simulators/{name}/')}
     assert {place for place in importing if not place.startswith('emulator/')} == set()
 
 

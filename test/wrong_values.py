@@ -10,20 +10,21 @@
 
 _FLAGS = ('autostart', 'loop', 'include_obb', 'debug_drawing', 'labels', 'wheel_tf',
           'joint_states', 'odometry', 'frame', 'publish_clock', 'carla.camera_tf',
-          'sumo.step_it')
+          'carla9.tick', 'carla9.static', 'sumo.step_it')
 _CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_s_unit',
             'overflow')
 _INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'max_actor_topics',
              'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed',
-             'perception.seed', 'osi.port')
+             'perception.seed', 'osi.port', 'carla9.port')
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
            'stale_after', 'sumo.step', 'control.kp', 'control.ki', 'control.full_throttle',
            'control.full_brake', 'control.wheelbase', 'control.max_steering_angle',
            'control.max_speed', 'control.max_acceleration', 'control.max_deceleration',
-           'control.timeout')
+           'control.timeout', 'carla9.timeout', 'carla9.step')
 _TEXTS = ('host', 'carla.relay_bind', 'config_file', 'map_file', 'trajectory_file', 'global_frame',
           'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame', 'sumo.config', 'sumo.host',
-          'sumo.ego', 'sumo.net', 'osi.bind', 'osi.ego')
+          'sumo.ego', 'sumo.net', 'osi.bind', 'osi.ego',
+          'carla9.host', 'carla9.ego')
 _TAGS = ('desired_tags', 'undesired_tags', 'sumo.args')
 _SIXES = ('global_frame_pose', 'pose_covariance_diagonal', 'twist_covariance_diagonal')
 

@@ -44,7 +44,7 @@ from state_sensor_ros.files.storage.decompressed_file import (
 )
 from state_sensor_ros.files.storage.storage_file import StoredTopic
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
-from state_sensor_ros.simulators.opening import trajectory_format
+from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
 
 _EPILOG = """A program of this package that was killed leaves .OUT.part beside OUT: a trajectory
@@ -64,10 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('part', metavar='PART', help='trajectory, or storage file or folder of a '
-                        'bag; recognised by its content, whatever its name')
+    parser.add_argument('part', metavar='PART', help='trajectory, recorder log, or storage file '
+                        'or folder of a bag; recognised by its content, whatever its name')
     parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
-                        'trajectory, a folder for a bag')
+                        'trajectory, a folder for a bag, NAME.log for a recorder log')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     add_bag_limit(parser)
@@ -108,15 +108,22 @@ def _check_apart(part: Path, output: str) -> None:
 
 
 def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
-    """Copy the complete frames; return a line about the result."""
+    """Copy the complete frames of a file; return a line about the result."""
     if args.max_bag_bytes is not None:
         raise UsageError(f'--max-bag-bytes is for a bag; PART {args.part} is none')
-    if output_format(args.output) != trajectory_format():
-        raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
+    form = format_of(args.part)
+    if not form.repair:
+        form = trajectory_format()
+    if form == trajectory_format():
+        if output_format(args.output) != form:
+            raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
+    elif format_of_name(args.output) != form:
+        raise ConfigError('OUT', args.output, f'NAME{form.suffixes[0]}, because PART is '
+                          f'{form.noun}')
     with open(args.part, 'rb') as part, interruption.writing(
             lambda: WholeFile(args.output, force=args.force)) as file:
         source, compressed = decompressed(part)
-        n_frames, lost = trajectory_format().copy_whole(source, file.handle, args.part)
+        n_frames, lost = form.copy_whole(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
             lost = 'nothing but the end of the compressed data'
     return f'{counted(n_frames, "frame")}; ' + (f'lost: {lost}' if lost else 'nothing was lost')

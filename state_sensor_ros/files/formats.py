@@ -112,7 +112,9 @@ class Format:
     with those, such as ``outputs`` or, for one value or item of a list, ``outputs autoware``.
 
     ``recognised_by`` names, in the same way, a function that returns whether an existing Path is
-    of this format: needed for a folder, and for a suffix that other formats share.
+    of this format: needed for a folder, and for a suffix that other formats share. With
+    ``any_name`` the content alone decides: a file of any name may be of this format, and one with
+    the suffix may not.
 
     ``reader`` is called with a path and :class:`ReadOptions`, and returns a RecordingReader;
     ``writer`` with a path and :class:`WriteOptions`, and returns a FrameWriter. For a format that
@@ -125,6 +127,7 @@ class Format:
     noun: str
     suffixes: tuple[str, ...] = ()
     recognised_by: str = ''
+    any_name: bool = False
     reader: str = ''
     writer: str = ''
     payloads: str = ''

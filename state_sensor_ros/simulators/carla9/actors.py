@@ -1,0 +1,278 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The actors of CARLA 0.9 by id: names, tags, boxes, and which one is the ego.
+
+A type is CARLA's blueprint, such as ``vehicle.tesla.model3`` (doc/protocol/carla9.md#actors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+import math
+from typing import Final
+
+import numpy as np
+
+from state_sensor_ros.simulators import EGO_TAG
+from state_sensor_ros.simulators.frame_arrays import Bools, Floats, Rows
+
+GENERATION: Final = 'carla9'
+TRAFFIC_LIGHT: Final = 'traffic_light'
+_VEHICLE, _WALKER, _PROP = 'vehicle', 'walker', 'static'
+_LIGHT_TYPE, _TRAFFIC, _LIMIT = 'traffic.traffic_light', 'traffic', 'traffic.speed_limit.'
+# Objects of the level that can be pushed, such as chairs; props that a client spawns have
+# another type.
+_OF_THE_LEVEL = 'static.prop.mesh'
+# Role names of the ego in the order of precedence.
+_EGO_ROLES = ('hero', 'ego_vehicle')
+# Role names that many actors share: blueprints, the traffic manager and scenario_runner set them.
+_SHARED_ROLES = frozenset(('', 'autopilot', 'scenario', 'background', 'default', 'front', 'prop',
+                           'pedestrian', 'walker', 'vehicle'))
+# By the attribute base_type, which blueprints have since 0.9.13; a van is a car here.
+_TAGS_OF_BASE_TYPES: Mapping[str, str] = {
+    'car': 'car', 'van': 'car', 'truck': 'truck', 'bus': 'bus', 'motorcycle': 'motorcycle',
+    'bicycle': 'bicycle'}
+# Parts of the types without that attribute.
+_TAGS_OF_TYPES = (
+    ('bicycle', ('.bh.crossbike', '.diamondback.century', '.gazelle.omafiets')),
+    ('truck', ('.carlacola', '.firetruck', 'hgv')), ('bus', ('.fusorosa',)))
+# An actor needs a place in every frame: a larger list is not that of a world.
+MAX_ACTORS: Final = 100_000
+# Ids of removed actors that are remembered, to recognise one that is used again.
+_MAX_REMOVED = 100_000
+NO_BOX: Final = (math.nan,) * 6
+
+
+@dataclass(frozen=True, slots=True)
+class WorldActor:
+    """
+    The constant properties of an actor.
+
+    ``number`` its id in CARLA; ``serial`` a number that no other actor has, also one with the same
+    id later; ``name`` in frames; ``role`` its role name; ``tags`` without that of the ego; ``box``
+    half edge lengths xyz and centre xyz from the origin of the actor, m, REP-103 axes, NaN for
+    none; ``display`` what a sign shows.
+    """
+
+    number: int
+    serial: int
+    name: str
+    role: str
+    tags: tuple[str, ...]
+    box: tuple[float, ...] = NO_BOX
+    display: str = ''
+
+    @property
+    def is_vehicle(self) -> bool:
+        """Whether it is a vehicle."""
+        return self.tags[0] == _VEHICLE
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is a light or a sign, which never moves."""
+        return self.tags[0] in (TRAFFIC_LIGHT, 'traffic_sign')
+
+
+@dataclass(frozen=True, slots=True)
+class ActorRows:
+    """
+    Constant properties of the N actors of a frame.
+
+    ``serials`` (N,); ``names``, ``tags`` and ``displays`` N each; ``are_vehicles`` and
+    ``are_fixed`` (N,); ``size_xyz`` (N, 3) edge lengths and ``center_xyz`` (N, 3) middle from the
+    origin of the actor, m, axes of the actor, NaN for an actor without a box.
+    """
+
+    serials: Rows
+    names: tuple[str, ...]
+    tags: tuple[tuple[str, ...], ...]
+    displays: tuple[str, ...]
+    are_vehicles: Bools
+    are_fixed: Bools
+    size_xyz: Floats
+    center_xyz: Floats
+
+
+def tags_of(type_id: str, attributes: Mapping[str, str], *, with_level: bool) -> tuple[str, ...]:
+    """
+    Return the tags of an actor, without that of the ego.
+
+    :param type_id: name of its blueprint.
+    :param attributes: attributes of the blueprint by name.
+    :param with_level: whether objects of the level are actors.
+    :returns: empty for what is not an actor of a frame: sensors, controllers, the spectator.
+    """
+    group = type_id.partition('.')[0]
+    if group == _VEHICLE:
+        return _VEHICLE, _vehicle_tag(type_id, attributes)
+    if group == _WALKER:
+        return ('pedestrian',)
+    if type_id.startswith(_LIGHT_TYPE):
+        return (TRAFFIC_LIGHT,)
+    if group == _TRAFFIC:
+        return ('traffic_sign', 'speed_limit_sign') if type_id.startswith(_LIMIT) \
+            else ('traffic_sign',)
+    if group == _PROP and (with_level or type_id != _OF_THE_LEVEL):
+        return ('prop',)
+    return ()
+
+
+def _vehicle_tag(type_id: str, attributes: Mapping[str, str]) -> str:
+    tag = _TAGS_OF_BASE_TYPES.get(attributes.get('base_type', '').lower())
+    if tag is None:
+        tag = next((tag for tag, parts in _TAGS_OF_TYPES
+                    if any(part in type_id for part in parts)), None)
+    if tag is None:
+        tag = 'motorcycle' if attributes.get('number_of_wheels') == '2' else 'car'
+    return tag
+
+
+def box_of(center_xyz: Iterable[float], extent_xyz: Iterable[float]) -> tuple[float, ...]:
+    """
+    Return a box as :attr:`WorldActor.box` has it.
+
+    :param center_xyz: m from the origin of the actor, CARLA's axes.
+    :param extent_xyz: half edge lengths, m. Sensors have infinite ones, and no box.
+    """
+    values = (*extent_xyz, *center_xyz)
+    if not all(map(math.isfinite, values)) or min(values[:3]) <= 0.0:
+        return NO_BOX
+    return (*values[:4], -values[4], values[5])
+
+
+class WorldActors:
+    """
+    The actors that exist.
+
+    :param ego: role name or id of the ego; empty for the usual role names.
+    :param with_level: whether objects of the level are actors.
+    """
+
+    def __init__(self, ego: str, *, with_level: bool) -> None:
+        self._ego, self._with_level = ego, with_level
+        self._actors: dict[int, WorldActor] = {}
+        # Actors that are not part of frames, such as sensors.
+        self._others: dict[int, None] = {}
+        self._names: set[str] = set()
+        self._n_lives: dict[int, int] = {}
+        self._serial = 0
+        self._key = b''
+        self._rows: ActorRows | None = None
+
+    def __iter__(self) -> Iterator[WorldActor]:
+        """Return the actors of frames, in the order of their appearance."""
+        return iter(self._actors.values())
+
+    def __contains__(self, number: object) -> bool:
+        """Return whether an id is known, also that of a sensor."""
+        return number in self._actors or number in self._others
+
+    def get(self, number: int) -> WorldActor | None:
+        """Return the actor of frames with an id, None if there is none."""
+        return self._actors.get(number)
+
+    def add(self, number: int, type_id: str, attributes: Mapping[str, str],
+            box: tuple[float, ...] = NO_BOX) -> bool:
+        """
+        Add an actor; one with the same id is replaced.
+
+        :param number: its id.
+        :param type_id: name of its blueprint.
+        :param attributes: attributes of the blueprint by name.
+        :param box: as of :func:`box_of`.
+        :returns: False if there are too many, and it is left out.
+        """
+        self.remove(number)
+        if len(self._actors) + len(self._others) >= MAX_ACTORS:
+            return False
+        tags = tags_of(type_id, attributes, with_level=self._with_level)
+        if not tags:
+            self._others[number] = None
+            return True
+        role = attributes.get('role_name', '')
+        self._serial += 1
+        self._actors[number] = WorldActor(
+            number, self._serial, self._new_name(number, type_id, role), role, tags,
+            NO_BOX if tags[0] in (TRAFFIC_LIGHT, 'traffic_sign') else box,
+            type_id.removeprefix(_LIMIT) if type_id.startswith(_LIMIT) else '')
+        self._names.add(self._actors[number].name)
+        self._key = b''
+        return True
+
+    def _new_name(self, number: int, type_id: str, role: str) -> str:
+        if role not in _SHARED_ROLES and role not in self._names:
+            return role
+        name = f'{type_id}_{number}'
+        n_lives = self._n_lives.get(number, 0)
+        return f'{name}_{n_lives + 1}' if n_lives else name
+
+    def remove(self, number: int) -> None:
+        """Remove an actor, if there is one of this id."""
+        self._others.pop(number, None)
+        actor = self._actors.pop(number, None)
+        if actor is None:
+            return
+        self._names.discard(actor.name)
+        n_lives = self._n_lives.pop(number, 0)
+        self._n_lives[number] = n_lives + 1
+        if len(self._n_lives) > _MAX_REMOVED:
+            del self._n_lives[next(iter(self._n_lives))]
+        self._key = b''
+
+    def set_box(self, number: int, box: tuple[float, ...]) -> None:
+        """
+        Set the box of an actor, if there is one of this id.
+
+        :param number: its id.
+        :param box: as of :func:`box_of`.
+        """
+        actor = self._actors.get(number)
+        if actor is not None and not actor.is_fixed:
+            self._actors[number] = replace(actor, box=box)
+            self._key = b''
+
+    def ego_of(self, numbers: Iterable[int]) -> int | None:
+        """
+        Return the id of the ego.
+
+        :param numbers: ids of the actors of a frame, all known.
+        """
+        vehicles = [self._actors[number] for number in numbers if self._actors[number].is_vehicle]
+        for role in (self._ego,) if self._ego else _EGO_ROLES:
+            for vehicle in vehicles:
+                if role == vehicle.role or (self._ego and role == str(vehicle.number)):
+                    return vehicle.number
+        return None
+
+    def rows(self, numbers: Rows) -> ActorRows:
+        """
+        Return the properties of the actors of a frame; computed again if these change.
+
+        :param numbers: (N,) ids, all known.
+        """
+        key = numbers.tobytes()
+        if self._rows is None or not self._key or key != self._key:
+            self._key, self._rows = key, self._collected(numbers)
+        return self._rows
+
+    def _collected(self, numbers: Rows) -> ActorRows:
+        actors = [self._actors[number] for number in numbers.tolist()]
+        ego = self.ego_of(numbers.tolist())
+        boxes = np.array([actor.box for actor in actors], float).reshape(-1, 6)
+        return ActorRows(
+            np.array([actor.serial for actor in actors], np.int64),
+            tuple(actor.name for actor in actors),
+            tuple((*actor.tags, EGO_TAG) if actor.number == ego else actor.tags
+                  for actor in actors),
+            tuple(actor.display for actor in actors),
+            np.array([actor.is_vehicle for actor in actors], bool),
+            np.array([actor.is_fixed for actor in actors], bool),
+            2.0 * boxes[:, :3], boxes[:, 3:])

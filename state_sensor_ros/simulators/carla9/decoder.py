@@ -1,0 +1,292 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Frames of a recorder log: what each frame says, joined with what earlier ones have said.
+
+A log lists an actor and its box when it appears; lights and signs have no place in later frames.
+Velocities are those of the log, or differences of positions if it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.simulators import Decoded, DecodeError, Fault, LEFT_OUT
+from state_sensor_ros.simulators.carla9 import packets
+from state_sensor_ros.simulators.carla9.actors import box_of, MAX_ACTORS, WorldActors
+from state_sensor_ros.simulators.carla9.frames import (
+    FrameTimes,
+    LightStates,
+    make_frame,
+    to_inputs,
+    to_rep103,
+)
+from state_sensor_ros.simulators.carla9.packets import LoggedFrame, LogHeader
+from state_sensor_ros.simulators.frame_arrays import (
+    CONJUGATE_XYZW,
+    Floats,
+    quaternion_product,
+    Rows,
+)
+
+_CM = 100.0
+# Faults of a frame that are told one by one; the rest is one more.
+_MAX_FAULTS = 100
+# Longest time between frames, and largest speed, m/s, that a difference of positions stands for:
+# beyond it the actor was put somewhere else.
+_MAX_STEP_S = 1.0
+_MAX_SPEED = 200.0
+
+
+@dataclass(slots=True)
+class _Moment:
+    """
+    A frame without the velocities that the log does not have.
+
+    ``serials`` (N,) of its actors; ``kinematics`` (N, 13), NaN if a velocity is unknown.
+    """
+
+    decoded: Decoded
+    serials: Rows
+    kinematics: Floats
+
+
+@dataclass(slots=True)
+class _PlaceTable:
+    """
+    Where the actors of a frame come from, the same until an actor comes or goes.
+
+    ``key`` ids of the records of positions; ``numbers`` (N,) ids of the actors, ascending;
+    ``rows`` in the frame of those that have a record, and ``records`` which; ``fixed_rows`` rows
+    of lights and signs without a record, and ``fixed`` (K, 6) their places; ``unknown`` ids of
+    records without an actor.
+    """
+
+    key: bytes
+    numbers: Rows
+    rows: Rows
+    records: Rows
+    fixed_rows: Rows
+    fixed: Floats
+    unknown: list[int]
+
+
+class LogDecoder:
+    """
+    Decodes the frames of one log, in their order.
+
+    :param header: of the log.
+    :param ego: role name or id of the ego, empty for the usual ones.
+    :param with_level: whether objects of the level are actors.
+    """
+
+    def __init__(self, header: LogHeader, ego: str, *, with_level: bool) -> None:
+        self._date = header.date
+        self._table = WorldActors(ego, with_level=with_level)
+        # Places of lights and signs: position xyz cm, roll pitch yaw degrees.
+        self._fixed: dict[int, tuple[float, ...]] = {}
+        self._layout: _PlaceTable | None = None
+
+    def frames(self, items: Iterable[LoggedFrame | DecodeError],
+               ) -> Iterator[Decoded | DecodeError]:
+        """
+        Yield the frames.
+
+        :param items: all of the log; an error stands for a frame that cannot be read.
+        """
+        last: _Moment | None = None
+        now: _Moment | None = None
+        for item in items:
+            if isinstance(item, DecodeError):
+                if now is not None:
+                    yield _completed(last, now, None)
+                last = now = None
+                yield item
+                continue
+            following = self._moment(item)
+            if now is not None:
+                yield _completed(last, now, following)
+            last, now = now, following
+        if now is not None:
+            yield _completed(last, now, None)
+
+    def _moment(self, logged: LoggedFrame) -> _Moment:
+        faults = _Faults()
+        self._take_events(logged, faults)
+        numbers, poses = self._places(logged, faults)
+        n_actors = len(numbers)
+        kinematics = to_rep103(poses, *self._velocities(logged, numbers))
+        lights = logged.of(packets.LIGHTS)
+        clock = FrameTimes(
+            logged.elapsed_s, logged.number if logged.number < 1 << 32 else 0,
+            int(self._date + logged.elapsed_s) if self._date else 0)
+        controls = np.full((n_actors, 4), np.nan)
+        records = logged.of(packets.CONTROLS)
+        rows, found = _matched(numbers, records['id'].astype(np.int64))
+        for i, name in enumerate(('throttle', 'brake', 'steer')):
+            controls[rows, i] = records[name][found]
+        if logged.steering:
+            controls[:, 3] = [logged.steering.get(number, math.nan) for number in numbers.tolist()]
+        frame = make_frame(
+            self._table, clock, numbers, kinematics, inputs=to_inputs(controls),
+            lights=LightStates(lights['id'].astype(np.int64), lights['state']))
+        return _Moment(Decoded(frame, faults.listed()), self._table.rows(numbers).serials,
+                       kinematics)
+
+    def _take_events(self, logged: LoggedFrame, faults: _Faults) -> None:
+        """Add and remove actors, and set their boxes."""
+        if logged.added or logged.removed:
+            self._layout = None
+        replaced: set[int] = set()
+        for added in logged.added:
+            if added.number in self._table:
+                replaced.add(added.number)
+                self._fixed.pop(added.number, None)
+            if not self._table.add(added.number, added.type_id, added.attributes):
+                faults.add(added.number, f'more than {MAX_ACTORS} actors', 'fewer')
+                continue
+            actor = self._table.get(added.number)
+            if actor is not None and actor.is_fixed:
+                self._fixed[added.number] = added.pose
+        for number in logged.removed:
+            # Additions are written first, so that the removal of an id that is used again in the
+            # same frame is that of the earlier actor.
+            if number in replaced:
+                replaced.discard(number)
+            else:
+                self._table.remove(number)
+                self._fixed.pop(number, None)
+        for record in logged.of(packets.BOXES):
+            with np.errstate(invalid='ignore'):
+                self._table.set_box(int(record['id']), box_of(
+                    (record['first'].astype(float) / _CM).tolist(),
+                    (record['second'].astype(float) / _CM).tolist()))
+
+    def _places(self, logged: LoggedFrame, faults: _Faults) -> tuple[Rows, Floats]:
+        """Return ids, ascending, and poses (N, 6) in m and degrees, of the actors of the frame."""
+        records = logged.of(packets.POSITIONS)
+        layout = self._layout
+        if layout is None or layout.key != records['id'].tobytes():
+            layout = self._layout = self._laid_out(records['id'])
+        for number in layout.unknown:
+            faults.add(number, 'a position', 'an actor that was added')
+        poses = np.empty((len(layout.numbers), 6))
+        poses[layout.rows, 0:3] = records['first'][layout.records]
+        poses[layout.rows, 3:6] = records['second'][layout.records]
+        poses[layout.fixed_rows] = layout.fixed
+        poses[:, :3] /= _CM
+        return layout.numbers, poses
+
+    def _laid_out(self, ids: npt.NDArray[np.uint32]) -> _PlaceTable:
+        # Some versions write an actor that is neither vehicle nor person twice.
+        moved, first = np.unique(ids.astype(np.int64), return_index=True)
+        is_shown = np.array([self._table.get(number) is not None for number in moved.tolist()],
+                            bool)
+        unknown = [number for number in moved[~is_shown].tolist() if number not in self._table]
+        moved, first = moved[is_shown], first[is_shown]
+        fixed = np.setdiff1d(np.array(list(self._fixed), np.int64), moved)
+        numbers = np.union1d(moved, fixed)
+        return _PlaceTable(
+            ids.tobytes(), numbers, np.searchsorted(numbers, moved), first,
+            np.searchsorted(numbers, fixed),
+            np.array([self._fixed[number] for number in fixed.tolist()]).reshape(-1, 6), unknown)
+
+    def _velocities(self, logged: LoggedFrame, numbers: Rows) -> tuple[Floats, Floats]:
+        """Return velocities (N, 3), m/s, and angular ones (N, 3), degrees/s, NaN if unknown."""
+        velocities, rates = np.full((2, len(numbers), 3), np.nan)
+        is_fixed = self._table.rows(numbers).are_fixed
+        velocities[is_fixed] = rates[is_fixed] = 0.0
+        records = logged.of(packets.KINEMATICS)
+        rows, found = _matched(numbers, records['id'].astype(np.int64))
+        velocities[rows], rates[rows] = records['first'][found], records['second'][found]
+        return velocities, rates
+
+
+class _Faults:
+    """Actors of one frame that were left out; of many, the first ones and their number."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+        self._n_more = 0
+
+    def add(self, number: int, found: str, expected: str) -> None:
+        """Add the fault of an actor."""
+        if len(self._faults) < _MAX_FAULTS:
+            self._faults.append(Fault(LEFT_OUT, DecodeError(f'actor {number}', found, expected)))
+        else:
+            self._n_more += 1
+
+    def listed(self) -> tuple[Fault, ...]:
+        """Return the faults."""
+        if self._n_more:
+            return (*self._faults, Fault(LEFT_OUT, DecodeError(
+                'actors', f'{self._n_more} more faults', 'none')))
+        return tuple(self._faults)
+
+
+def _matched(numbers: Rows, others: Rows) -> tuple[Rows, Rows]:
+    """Return the indices of the common ids in both; of one that is there twice, the first."""
+    _, first, second = np.intersect1d(numbers, others, return_indices=True)
+    return first, second
+
+
+def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) -> Decoded:
+    """
+    Return a frame with the velocities that differences give, if the log has none.
+
+    The difference is that of the next and the last frame, or of one of these and this one.
+    """
+    is_unknown = np.isnan(now.kinematics[:, 7:10]).any(axis=1) \
+        & np.isfinite(now.kinematics[:, 0:7]).all(axis=1)
+    if not is_unknown.any():
+        return now.decoded
+    rows = np.flatnonzero(is_unknown)
+    time_s = now.decoded.frame.game_time
+    poses = now.kinematics[rows, 0:7]
+    begin, end = poses.copy(), poses.copy()
+    begin_s, end_s = np.full((2, len(rows)), time_s)
+    for other, ends, times in ((last, begin, begin_s), (following, end, end_s)):
+        if other is None:
+            continue
+        step_s = abs(time_s - other.decoded.frame.game_time)
+        mine, others = _matched(now.serials[rows], other.serials)
+        distances = np.linalg.norm(
+            other.kinematics[others, 0:3] - poses[mine, 0:3], axis=1)
+        # NaN compares false.
+        is_near = (distances <= _MAX_SPEED * step_s) & (0.0 < step_s <= _MAX_STEP_S)
+        ends[mine[is_near]] = other.kinematics[others[is_near], 0:7]
+        times[mine[is_near]] = other.decoded.frame.game_time
+    elapsed_s = end_s - begin_s
+    elapsed_s[elapsed_s <= 0.0] = math.nan
+    kinematics = now.kinematics.copy()
+    kinematics[rows, 7:10] = (end[:, :3] - begin[:, :3]) / elapsed_s[:, None]
+    kinematics[rows, 10:13] = _turned(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
+    return replace(now.decoded, frame=replace(now.decoded.frame, kinematics=kinematics))
+
+
+def _turned(first_xyzw: Floats, last_xyzw: Floats) -> Floats:
+    """
+    Return the rotations between orientations, the shorter way.
+
+    :param first_xyzw: (N, 4) float64, unit length.
+    :param last_xyzw: (N, 4) float64, unit length.
+    :returns: (N, 3) float64, rad, along the axis in the global frame.
+    """
+    turns = quaternion_product(last_xyzw, first_xyzw * CONJUGATE_XYZW)
+    turns = np.where(turns[:, 3:] < 0.0, -turns, turns)
+    sines = np.linalg.norm(turns[:, :3], axis=1)
+    angles = 2.0 * np.arctan2(sines, turns[:, 3])
+    # Of a small rotation, the vector part is half the angle.
+    factors: Floats = np.divide(angles, sines, out=np.full(len(sines), 2.0), where=sines > 0.0)
+    return turns[:, :3] * factors[:, None]

@@ -1,0 +1,307 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The packets of a recorder log, frame by frame: ids, numbers and events as the file has them.
+
+The format is described in CARLA's documentation ("Recorder Binary File Format") and checked
+against two genuine logs (doc/protocol/carla9.md#recorder-logs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+import os
+import struct
+from typing import BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.simulators import DecodeError, TrajectoryFormatError, TruncatedError
+
+MAGIC: Final = b'\x0e\x00CARLA_RECORDER'
+_VERSION = struct.Struct('<H')
+_LENGTH = struct.Struct('<H')
+_DATE = struct.Struct('<q')
+_PACKET = struct.Struct('<BI')
+_COUNT = struct.Struct('<H')
+_START = struct.Struct('<Qdd')
+_ADDED = struct.Struct('<IB6fI')
+_WHEEL_COUNT = struct.Struct('<II')
+# Ids of packets.
+(FRAME_START, FRAME_END, ADDED, REMOVED, PARENT, COLLISION, POSITIONS, LIGHTS, CONTROLS, WALKERS,
+ VEHICLE_LIGHTS, SCENE_LIGHTS, KINEMATICS, BOXES, PLATFORM_TIME, PHYSICS, LIGHT_TIMES, TRIGGERS,
+ FRAME_COUNTER, BONES, VISUAL_TIME, DOORS, WHEELS, BIKERS) = range(24)
+# Records of one size: an id, then numbers.
+_VECTORS = np.dtype([('id', '<u4'), ('first', '<f4', 3), ('second', '<f4', 3)])
+_RECORDS: Mapping[int, np.dtype[np.void]] = {
+    REMOVED: np.dtype([('id', '<u4')]), POSITIONS: _VECTORS, KINEMATICS: _VECTORS,
+    BOXES: _VECTORS,
+    LIGHTS: np.dtype([('id', '<u4'), ('frozen', 'u1'), ('elapsed', '<f4'), ('state', 'u1')]),
+    CONTROLS: np.dtype([('id', '<u4'), ('steer', '<f4'), ('throttle', '<f4'), ('brake', '<f4'),
+                        ('hand_brake', 'u1'), ('gear', '<i4')])}
+_NAMES = {ADDED: 'added actors', REMOVED: 'removed actors', POSITIONS: 'positions',
+          LIGHTS: 'traffic lights', CONTROLS: 'controls', KINEMATICS: 'velocities',
+          BOXES: 'boxes', WHEELS: 'wheels', FRAME_START: 'start of a frame'}
+_WHEEL = np.dtype([('place', 'u1'), ('steer', '<f4'), ('spin', '<f4')])
+_BICYCLE_WHEELS = 2
+# 31 years: a larger number is not a time.
+_MAX_ELAPSED_S = 1e9
+
+Records = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedActor:
+    """
+    An actor that appears: ``number`` its id; ``pose`` position xyz cm, roll pitch yaw degrees.
+
+    ``type_id`` its blueprint; ``attributes`` of the blueprint by name.
+    """
+
+    number: int
+    pose: tuple[float, ...]
+    type_id: str
+    attributes: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class LoggedFrame:
+    """
+    What a log has of one frame.
+
+    ``number`` and ``elapsed_s`` of its start; ``added`` and ``removed`` in the order of the file;
+    ``records`` by packet, empty for one that the frame does not have; ``steering`` by id of a
+    vehicle the angle of its front wheels, degrees (+ = right). ``end`` offset after it.
+    """
+
+    number: int
+    elapsed_s: float
+    added: list[AddedActor] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+    records: dict[int, Records] = field(default_factory=dict)
+    steering: dict[int, float] = field(default_factory=dict)
+    end: int = 0
+
+    def of(self, packet: int) -> Records:
+        """
+        Return the records of a packet.
+
+        :param packet: its id.
+        """
+        found = self.records.get(packet)
+        return np.zeros(0, _RECORDS[packet]) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class LogHeader:
+    """``date`` s since the Unix epoch; ``town`` name of the map; ``end`` offset after it."""
+
+    date: int
+    town: str
+    end: int
+
+
+class LogFile:
+    """
+    An open log.
+
+    :param file: seekable.
+    :param name: of the file, for errors.
+    :param max_bytes: size above which a packet that is needed is refused.
+    :ivar unknown: ids of the packets that were skipped because they are not known.
+    :raises TrajectoryFormatError: if it is not a log, or ends in its header.
+    """
+
+    def __init__(self, file: BinaryIO, name: str, max_bytes: int) -> None:
+        self._file, self._name, self._max_bytes = file, name, max_bytes
+        self.unknown: set[int] = set()
+        self.header = self._read_header()
+
+    def _read(self, offset: int, n_bytes: int) -> bytes:
+        """Return bytes; fewer at the end of the file."""
+        self._file.seek(offset)
+        return self._file.read(n_bytes)
+
+    def _read_header(self) -> LogHeader:
+        head = self._read(0, 2 * _VERSION.size + len(MAGIC) + (1 << 16) + _DATE.size)
+        begin = _VERSION.size + len(MAGIC)
+        if head[_VERSION.size:begin] != MAGIC[:max(len(head) - _VERSION.size, 0)]:
+            raise TrajectoryFormatError(self._name, 'another beginning',
+                                        'a recorder log of CARLA')
+        try:
+            [date] = _DATE.unpack_from(head, begin)
+            town, end = _text(head, begin + _DATE.size)
+        except DecodeError as error:
+            raise self._cut(error.where, 0, 0) from error
+        except struct.error as error:
+            raise self._cut('the header', 0, 0) from error
+        # CARLA writes seconds since 1970; another number is not a date.
+        return LogHeader(date if 0 <= date < 1 << 40 else 0, town, end)
+
+    def _cut(self, where: str, n_frames: int, end: int) -> TruncatedError:
+        return TruncatedError(
+            self._name, f'the end of the file in {where}', 'its rest', n_frames=n_frames, end=end,
+            lost='the frame that is not complete' if n_frames else 'everything')
+
+    def frames(self) -> Iterator[LoggedFrame | DecodeError | TruncatedError]:
+        """
+        Yield the frames; in place of one that cannot be read its error; a cut as the last item.
+
+        :raises TrajectoryFormatError: if a packet is larger than allowed.
+        """
+        size = self._file.seek(0, os.SEEK_END)
+        offset = end = self.header.end
+        frame: LoggedFrame | DecodeError | None = None
+        n_frames = 0
+        for packet, offset, length in self._packets(size):
+            place = f'frame {n_frames + 1}'
+            if packet == FRAME_START:
+                if frame is not None:
+                    yield frame if isinstance(frame, DecodeError) else DecodeError(
+                        place, 'another start before its end', 'the end of the frame')
+                frame = self._started(self._content(packet, offset, length, place), place)
+            elif packet == FRAME_END and frame is not None:
+                n_frames, end = n_frames + 1, offset + length
+                if isinstance(frame, LoggedFrame):
+                    frame.end = end
+                yield frame
+                frame = None
+            elif packet in _NAMES and isinstance(frame, LoggedFrame):
+                content = self._content(packet, offset, length, place)
+                try:
+                    _take(frame, packet, content, place)
+                except DecodeError as error:
+                    frame = error
+            offset += length
+        if frame is not None or offset < size:
+            yield self._cut(f'frame {n_frames + 1}', n_frames, end)
+
+    def _packets(self, size: int) -> Iterator[tuple[int, int, int]]:
+        """
+        Yield id, offset and length of the content of each complete packet; note unknown ones.
+
+        :param size: of the file.
+        """
+        offset = self.header.end
+        while offset + _PACKET.size <= size:
+            packet, length = _PACKET.unpack(self._read(offset, _PACKET.size))
+            offset += _PACKET.size
+            if offset + length > size:
+                return
+            if packet > BIKERS:
+                self.unknown.add(packet)
+            yield packet, offset, length
+            offset += length
+
+    def _content(self, packet: int, offset: int, length: int, place: str) -> bytes:
+        if length > self._max_bytes:
+            raise TrajectoryFormatError(
+                f'{self._name}: {place}: {_NAMES[packet]}', f'{length} bytes',
+                f'at most {self._max_bytes} (--max-bag-bytes)')
+        return self._read(offset, length)
+
+    @staticmethod
+    def _started(content: bytes, place: str) -> LoggedFrame | DecodeError:
+        if len(content) != _START.size:
+            return DecodeError(f'{place}: start', f'{len(content)} bytes', str(_START.size))
+        number, _, elapsed_s = _START.unpack(content)
+        if not 0.0 <= elapsed_s < _MAX_ELAPSED_S:
+            return DecodeError(f'{place}: elapsed', f'{elapsed_s:g}', 'a time in s')
+        return LoggedFrame(number, elapsed_s)
+
+
+def _take(frame: LoggedFrame, packet: int, content: bytes, place: str) -> None:
+    """
+    Add a packet to its frame.
+
+    :raises DecodeError: if its length is not that of its records.
+    """
+    where = f'{place}: {_NAMES[packet]}'
+    if len(content) < _COUNT.size:
+        raise DecodeError(where, f'{len(content)} bytes', 'a number of records')
+    if packet == ADDED:
+        frame.added.extend(_added(content, where))
+    elif packet == WHEELS:
+        frame.steering.update(_steering(content, where))
+    else:
+        dtype = _RECORDS[packet]
+        [count] = _COUNT.unpack_from(content)
+        n_bytes = len(content) - _COUNT.size
+        # The count has 16 bits; a larger list is written whole, and its length says how long.
+        n_records, rest = divmod(n_bytes, dtype.itemsize)
+        if rest or n_records % 65536 != count:
+            raise DecodeError(where, f'{n_bytes} bytes', f'{count} records of {dtype.itemsize}')
+        records = np.frombuffer(content, dtype, n_records, _COUNT.size)
+        if packet == REMOVED:
+            frame.removed.extend(records['id'].tolist())
+        else:
+            frame.records[packet] = records
+
+
+def _text(content: bytes, offset: int) -> tuple[str, int]:
+    """
+    Return a text, and the offset after it.
+
+    :raises DecodeError: if it is longer than the content.
+    """
+    begin = offset + _LENGTH.size
+    if begin <= len(content):
+        end = begin + _LENGTH.unpack_from(content, offset)[0]
+        if end <= len(content):
+            return content[begin:end].decode(errors='replace'), end
+    raise DecodeError('a text', f'{len(content) - offset} bytes', 'more')
+
+
+def _added(content: bytes, where: str) -> Sequence[AddedActor]:
+    """
+    Return the actors that appear.
+
+    :raises DecodeError: if the packet is shorter than they are.
+    """
+    actors: list[AddedActor] = []
+    [count] = _COUNT.unpack_from(content)
+    offset = _COUNT.size
+    try:
+        for _ in range(count):
+            number, _, *pose, _ = _ADDED.unpack_from(content, offset)
+            type_id, offset = _text(content, offset + _ADDED.size)
+            [n_attributes] = _COUNT.unpack_from(content, offset)
+            offset += _COUNT.size
+            attributes: dict[str, str] = {}
+            for _ in range(n_attributes):
+                # A byte with the type of the value, then name and value.
+                key, offset = _text(content, offset + 1)
+                attributes[key], offset = _text(content, offset)
+            actors.append(AddedActor(number, tuple(pose), type_id, attributes))
+    except (struct.error, DecodeError) as error:
+        raise DecodeError(where, f'{len(content)} bytes', f'{count} actors') from error
+    return actors
+
+
+def _steering(content: bytes, where: str) -> Iterator[tuple[int, float]]:
+    """
+    Yield id of a vehicle and angle of its front wheels, degrees.
+
+    :raises DecodeError: if the packet is shorter than its wheels.
+    """
+    [count] = _COUNT.unpack_from(content)
+    offset = _COUNT.size
+    for _ in range(count):
+        try:
+            number, n_wheels = _WHEEL_COUNT.unpack_from(content, offset)
+            offset += _WHEEL_COUNT.size
+            wheels = np.frombuffer(content, _WHEEL, n_wheels, offset)
+        except (struct.error, ValueError) as error:
+            raise DecodeError(where, f'{len(content)} bytes', f'{count} vehicles') from error
+        offset += n_wheels * _WHEEL.itemsize
+        if n_wheels:
+            n_front = 1 if n_wheels == _BICYCLE_WHEELS else 2
+            yield number, float(wheels['steer'][:n_front].mean())

@@ -1,0 +1,152 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A recorder log of CARLA as a recording, in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from state_sensor_ros.simulators import (
+    DecodeError,
+    FrameDecoder,
+    FrameFile,
+    FrameLike,
+    PayloadDecoder,
+    ReadOptions,
+    reason_of,
+    TrajectoryFormatError,
+    TruncatedError,
+)
+from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Parameters
+from state_sensor_ros.simulators.carla9.decoder import LogDecoder
+from state_sensor_ros.simulators.carla9.packets import LogFile, LoggedFrame, MAGIC
+from state_sensor_ros.simulators.file_reading import open_positioned
+
+_VERSION_BYTES = 2
+_COPIED_BYTES = 1 << 20
+
+
+class _LogFrames(FrameDecoder):
+    """
+    Stands for a decoder: frames are not decoded.
+
+    :param unknown: ids of the packets that were skipped so far.
+    """
+
+    def __init__(self, unknown: set[int]) -> None:
+        self._unknown = unknown
+
+    @property
+    def unknown_members(self) -> frozenset[str]:  # type: ignore[override]
+        """Names of the packets that were skipped."""
+        return frozenset(f'packet {packet}' for packet in self._unknown)
+
+
+class LogRecording(FrameFile):
+    """
+    A recorder log.
+
+    :param path: path of an existing file.
+    :param own: parameters of the simulator.
+    :param max_bytes: size above which a packet is refused.
+    :raises TrajectoryFormatError: if it cannot be read.
+    """
+
+    def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
+        try:
+            self._file: BinaryIO = open_positioned(path)
+        except OSError as error:
+            raise TrajectoryFormatError(path, reason_of(error)) from error
+        self._own = own
+        try:
+            self._log = LogFile(self._file, path, max_bytes)
+        except BaseException:
+            self._file.close()
+            raise
+        super().__init__(path, f'recorder log of CARLA, {self._log.header.town}', 'carla9')
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Return what stands for a decoder, and names unknown packets."""
+        return _LogFrames(self._log.unknown)
+
+    def read(self) -> Iterator[FrameLike]:
+        """Yield the frames; the complete ones if the log was cut."""
+        self.cut = None
+        decoder = LogDecoder(self._log.header, self._own.ego, with_level=self._own.static)
+        yield from decoder.frames(self._whole())
+
+    def _whole(self) -> Iterator[LoggedFrame | DecodeError]:
+        try:
+            for item in self._log.frames():
+                if isinstance(item, TruncatedError):
+                    if not item.n_frames:
+                        raise item
+                    self.cut = item
+                else:
+                    yield item
+        except OSError as error:
+            raise TrajectoryFormatError(self.name, reason_of(error)) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def open_log(path: str, options: ReadOptions) -> LogRecording:
+    """
+    Open a recorder log.
+
+    :param path: path of the file.
+    :param options: options of the command or the node.
+    :raises TrajectoryFormatError: if it cannot be read.
+    """
+    return LogRecording(path, options.settings.of(Carla9Parameters), options.limits.n_bytes)
+
+
+def is_log(path: Path) -> bool:
+    """
+    Return whether a file begins as a recorder log does.
+
+    :param path: path of an existing file.
+    :raises OSError: if it cannot be read.
+    """
+    with path.open('rb') as file:
+        head = file.read(_VERSION_BYTES + len(MAGIC))[_VERSION_BYTES:]
+    return bool(head) and MAGIC.startswith(head)
+
+
+def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
+    """
+    Copy a log up to its last complete frame.
+
+    :param cut: log that was cut, seekable.
+    :param target: file to copy to.
+    :param name: name of the log, for errors.
+    :returns: number of its frames; description of the loss, empty for none.
+    :raises TrajectoryFormatError: if there is no complete frame.
+    """
+    n_frames, end, lost = 0, 0, ''
+    log = LogFile(cut, name, ReadOptions().limits.n_bytes)
+    for item in log.frames():
+        if isinstance(item, TruncatedError):
+            lost = item.lost
+            end = item.end
+            n_frames = item.n_frames
+        elif isinstance(item, LoggedFrame):
+            n_frames, end = n_frames + 1, item.end
+    if not n_frames:
+        raise TrajectoryFormatError(name, 'no complete frame', 'at least one')
+    cut.seek(0)
+    left = end
+    while left and (piece := cut.read(min(left, _COPIED_BYTES))):
+        target.write(piece)
+        left -= len(piece)
+    return n_frames, lost

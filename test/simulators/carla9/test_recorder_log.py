@@ -1,0 +1,292 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Recorder logs of CARLA 0.9 as recordings."""
+
+from contextlib import suppress
+import json
+import math
+from pathlib import Path
+import random
+import struct
+
+import carla9_logs as logs
+import numpy as np
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.simulators.carla9.frames import to_rep103
+
+MODEL = 'vehicle.tesla.model3'
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(data, name='drive.log'):
+    Path(name).write_bytes(data)
+    return name
+
+
+def read(data, **parameters):
+    """Return the frames of a log, and the errors and left out actors."""
+    with sensor.open_recording(write(data), parameters=parameters) as recording:
+        return list(recording), [str(fault.error) for fault in recording.faults]
+
+
+def frames_of(name):
+    with sensor.open_recording(name) as recording:
+        return list(recording)
+
+
+def spawned(number=8, **attributes):
+    return logs.counted(2, [logs.added(number, MODEL, **attributes)])
+
+
+def placed(*actors):
+    """Return positions of ids at x in m."""
+    return logs.counted(6, [logs.vectors(number, 100.0 * x, 0, 0, 0, 0, 0)
+                            for number, x in actors])
+
+
+@pytest.mark.parametrize('has_more', [True, False])
+def test_recorder_log_equals_what_an_independent_reader_finds(has_more):
+    counts, worst = logs.compare(write(logs.drive(has_more=has_more)))
+    assert counts == {'frames': 6, 'actors': 36, 'velocities': 30 if has_more else 12,
+                      'boxes': 18 if has_more else 0, 'lights': 4, 'egos': 6, 'controls': 12}
+    assert max(worst.values()) < 1e-5, worst
+
+
+def test_recorder_log_signs_are_those_of_the_client_library():
+    carla = pytest.importorskip('carla')
+    chance = random.Random(7)
+    for _ in range(50):
+        roll, pitch, yaw = (chance.uniform(-180, 180), chance.uniform(-89, 89),
+                            chance.uniform(-180, 180))
+        place = [chance.uniform(-100, 100) for _ in range(3)]
+        transform = carla.Transform(carla.Location(*place),
+                                    carla.Rotation(pitch=pitch, yaw=yaw, roll=roll))
+        [row] = to_rep103(np.array([[*place, roll, pitch, yaw]]), np.zeros((1, 3)),
+                          np.zeros((1, 3)))
+        # A point of the body in both axes is the same point of the world in both axes.
+        point = np.array([1.0, 2.0, 3.0, 1.0])
+        world = np.array(transform.get_matrix()) @ point
+        mine = logs._matrix_of(row[3:7]) @ (logs.MIRROR @ point[:3]) + row[:3]
+        assert np.allclose(mine, logs.MIRROR @ world[:3], atol=1e-3)
+        forward = transform.get_forward_vector()
+        assert np.allclose(logs._matrix_of(row[3:7])[:, 0], (forward.x, -forward.y, forward.z),
+                           atol=1e-5)
+
+
+def test_recorder_log_has_names_tags_inputs_times_and_displays():
+    frames, faults = read(logs.drive())
+    frame = frames[2]
+    assert faults == []
+    assert dict(zip(frame.names, frame.tags, strict=True)) == {
+        'static.prop.trafficcone01_3': ('prop',), 'walker.pedestrian.0001_5': ('pedestrian',),
+        'traffic.traffic_light_6': ('traffic_light',),
+        'traffic.speed_limit.30_7': ('traffic_sign', 'speed_limit_sign'),
+        'hero': ('vehicle', 'car', 'ego'),
+        'vehicle.carlamotors.firetruck_9': ('vehicle', 'truck')}
+    assert (frame.game_time, frame.sample_count, frame.time) == (0.1, 3, 1637671165)
+    assert frame.inputs[frame.ego] == pytest.approx(
+        (0.5, 0.0, -0.25, -math.radians(10.5)), abs=1e-6)
+    assert frame.traffic_lights.names == ('traffic.traffic_light_6',)
+    assert [shown.extension.displays()[2] for shown in frames] == [
+        'red', 'yellow', 'green', '', '', 'red']
+    assert frame.extension.displays()[3] == '30'
+    assert len(frames[0].select(np.array([3, 4])).extension.displays()) == 2
+    assert 'static.prop.mesh_4' in read(logs.drive(), **{'carla9.static': True})[0][0]
+
+
+def test_recorder_log_without_velocities_has_those_of_the_movement():
+    for frame in read(logs.drive(has_more=False))[0]:
+        assert frame.velocity_xyz[frame.ego] == pytest.approx((9.0, -3.0, 0.5), abs=1e-3)
+        # The axis of the yaw is that of the world.
+        assert frame.angular_velocity_xyz[frame.ego] == pytest.approx(
+            (0.0, 0.0, -math.radians(20.0)), abs=1e-4)
+        walker = frame.row('walker.pedestrian.0001_5')
+        assert frame.velocity_xyz[walker] == pytest.approx((0.0, 1.5, 0.0), abs=1e-3)
+
+
+def test_recorder_log_does_not_take_a_jump_for_a_velocity():
+    frames, _ = read(logs.header() + b''.join(
+        logs.frame(i + 1, 0.1 * i, spawned() if i == 0 else b'', placed((8, x)))
+        for i, x in enumerate((0.0, 1.0, 500.0, 502.0))))
+    assert [frame.velocity_xyz[0, 0] for frame in frames] == pytest.approx([10, 10, 20, 20])
+    frames, _ = read(logs.header() + logs.frame(1, 0.0, spawned(), placed((8, 0.0)))
+                     + logs.frame(2, 5.0, placed((8, 1.0))))
+    assert all(np.isnan(frame.velocity_xyz).all() for frame in frames)
+
+
+@pytest.mark.parametrize(('roles', 'ego', 'found'), [
+    (('ego_vehicle', 'hero'), '', 1), (('ego_vehicle', 'autopilot'), '', 0),
+    (('autopilot', 'autopilot'), '', None), (('a', 'b'), 'b', 1), (('a', 'b'), '10', 0),
+    (('a', 'hero'), 'c', None), (('hero', 'hero'), '', 0)])
+def test_recorder_log_has_the_ego_of_the_parameter(roles, ego, found):
+    [frame], _ = read(logs.header() + logs.frame(1, 0.0, *[
+        spawned(10 + i, role_name=role) for i, role in enumerate(roles)],
+        placed((10, 1.0), (11, 2.0))), **{'carla9.ego': ego})
+    assert frame.ego == found
+    assert len(set(frame.names)) == 2
+    assert not {'autopilot'} & set(frame.names)
+
+
+def test_recorder_log_with_an_id_that_is_used_again():
+    frames, faults = read(logs.header() + logs.frame(1, 0.0, spawned(), placed((8, 0.0)))
+                          + logs.frame(2, 0.1, logs.counted(3, [struct.pack('<I', 8)]))
+                          + logs.frame(3, 0.2, spawned(), placed((8, 50.0)))
+                          # Additions are written before removals.
+                          + logs.frame(4, 0.3, spawned(), logs.counted(3, [struct.pack('<I', 8)]),
+                                       placed((8, 51.0)))
+                          + logs.frame(5, 0.4, placed((8, 52.0), (12, 0.0))))
+    assert [frame.names for frame in frames] == [
+        (f'{MODEL}_8',), (), (f'{MODEL}_8_2',), (f'{MODEL}_8_3',), (f'{MODEL}_8_3',)]
+    # It is another actor: its place is no movement of the first one.
+    assert np.isnan(frames[2].velocity_xyz).all()
+    assert frames[3].velocity_xyz[0, 0] == pytest.approx(10.0)
+    assert faults == ['actor 12: found a position; expected an actor that was added']
+
+
+def test_recorder_log_is_a_recording_of_every_command(capsys):
+    data = logs.drive(12)
+    write(data)
+    # Known by its content, whatever its name; and a trajectory may still have the suffix.
+    write(data, 'plain')
+    for name in ('drive.log', 'plain'):
+        assert main(['inspect', name, '--json']) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert 'carla9' in str(found)
+        assert found['frames'] == 12
+    for out in ('bag', 'bag.mcap', 'table.parquet', 'trace.json', 'trace.osi', 'pic.png',
+                'scene.rrd'):
+        command = {'pic.png': ['render', 'plain', out],
+                   'scene.rrd': ['view', 'plain', '--save', out]}.get(
+                       out, ['convert', 'drive.log', out])
+        assert main([*command, '--quiet']) == 0, out
+    Path('trace.json').rename('other.log')
+    with sensor.open_recording('other.log') as recording, sensor.open_recording('bag') as bag:
+        assert len(recording) == 12
+        first, second = recording[3], bag[3]
+    assert np.allclose(first.position_xyz, second.position_xyz, atol=1e-5)
+    assert second.names[second.ego] == 'hero'
+    assert main(['convert', 'drive.log', 'stack', '--outputs', 'vision', '--quiet']) == 0
+    capsys.readouterr()
+    assert main(['evaluate', 'drive.log', 'stack', '--json']) == 0
+    judged = json.loads(capsys.readouterr().out)
+    assert judged['detection']['classes']['truck']['ap']['0.5'] == pytest.approx(1.0)
+    Path('many').mkdir()
+    Path('drive.log').rename('many/drive.log')
+    Path('many/other.log').write_text('2026-11-24 started')
+    assert main(['convert', 'many', 'tables', '--to', 'parquet', '--quiet']) == 0
+    assert [path.name for path in Path('tables').glob('*.parquet')] == ['drive.parquet']
+    capsys.readouterr()
+    for words, text in ((['convert', 'plain', 'new.log'], '.log'),
+                        (['inspect', 'plain', '-p', 'carla9.tick:=true'], 'carla9.tick')):
+        assert main(words) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_recorder_log_cut_at_any_place_gives_its_whole_frames(capsys):
+    data = logs.drive(3)
+    ends = [len(data) - len(logs.drive(3)) + len(logs.drive(i)) for i in range(4)]
+    for end in range(2 + len(logs.text('C')), len(data), 7):
+        n_whole = sum(end >= each for each in ends[1:])
+        write(data[:end])
+        if n_whole:
+            assert len(frames_of('drive.log')) == n_whole
+        else:
+            with pytest.raises(sensor.TrajectoryFormatError, match='the end of the file'):
+                frames_of('drive.log')
+    write(data[:ends[2] + 9])
+    assert main(['inspect', 'drive.log']) == 0
+    assert 'repair' in capsys.readouterr().err
+    assert main(['repair', 'drive.log', 'whole.log']) == 0
+    assert Path('whole.log').read_bytes() == data[:ends[2]]
+
+
+@pytest.mark.parametrize(('frame', 'words'), [
+    (logs.packet(6, struct.pack('<HI', 3, 8)), 'frame 2: positions: found 4 bytes; expected 3'),
+    (logs.packet(6, b'\1'), 'frame 2: positions: found 1 bytes; expected a number'),
+    (logs.packet(2, b'\1\0' + bytes(30)), 'frame 2: added actors: found 32 bytes'),
+    (logs.packet(2, b'\1\0' + logs.added(8, MODEL)[:-2] + b'\5\0'), 'frame 2: added actors'),
+    (logs.packet(22, b'\1\0' + struct.pack('<II', 8, 2 ** 31)), 'frame 2: wheels: found'),
+    (logs.packet(0, bytes(24)), 'frame 2: found another start before its end'),
+    (logs.packet(0, bytes(3)), 'frame 2: start: found 3 bytes; expected 24')])
+def test_recorder_log_names_a_frame_that_it_cannot_read(frame, words):
+    frames, faults = read(logs.header() + logs.frame(1, 0.0, spawned(), placed((8, 0.0)))
+                          + logs.frame(2, 0.1, frame) + logs.frame(3, 0.2, placed((8, 0.5))))
+    assert [each.game_time for each in frames if len(each)] == [0.0, 0.2]
+    assert len([fault for fault in faults if words in fault]) == 1, faults
+
+
+@pytest.mark.parametrize('elapsed', [math.nan, math.inf, -1.0, 1e300])
+def test_recorder_log_names_a_frame_without_a_time(elapsed):
+    frames, [fault] = read(logs.header() + logs.frame(1, elapsed, spawned())
+                           + logs.frame(2, 0.1))
+    assert [frame.game_time for frame in frames] == [0.1]
+    assert 'frame 1: elapsed' in fault
+
+
+def test_recorder_log_with_numbers_that_are_none_and_unknown_packets(capsys):
+    nan = (math.nan,) * 6
+    data = logs.header(town='Tówn \xff', date=-5) + logs.frame(
+        2 ** 40, 0.0, spawned(), logs.packet(200, bytes(100)), logs.packet(4, b'\0\0'),
+        logs.counted(6, [logs.vectors(8, *nan)]), logs.counted(13, [logs.vectors(8, *nan)]),
+        logs.counted(12, [logs.vectors(8, *nan)]),
+        logs.counted(8, [struct.pack('<IfffBi', 8, 9.0, -1.0, math.nan, 0, 0)])) + logs.frame(
+            2, 1e8, placed((8, 3e36)))
+    frames, faults = read(data)
+    assert faults == []
+    assert (frames[0].time, frames[0].sample_count) == (0, 0)
+    assert np.isnan(frames[0].kinematics).all()
+    assert frames[0].inputs[0, :2].tolist() == pytest.approx([0.0, math.nan], nan_ok=True)
+    assert frames[0].inputs[0, 2] == -1.0
+    with sensor.open_recording('drive.log') as recording:
+        list(recording)
+        assert recording._recording.decoder.unknown_members == {'packet 200'}
+    assert main(['convert', 'drive.log', 'bag', '--quiet']) == 0
+
+
+def test_recorder_log_refuses_a_packet_that_is_too_large():
+    data = logs.header() + logs.frame(1, 0.0, logs.packet(6, bytes(3000)))
+    with pytest.raises(sensor.TrajectoryFormatError, match='--max-bag-bytes'), \
+            sensor.open_recording(write(data), max_bag_bytes=2000) as recording:
+        list(recording)
+
+
+def test_recorder_log_of_too_many_actors_leaves_the_rest_out():
+    size = 60_000
+    with open('drive.log', 'wb') as file:
+        file.write(logs.header())
+        for i in range(3):
+            ids = range(1 + i * size, 1 + (i + 1) * size)
+            file.write(logs.frame(i + 1, 0.05 * i, logs.counted(2, [
+                logs.added(number, MODEL) for number in ids]), placed(*[
+                    (number, 1.0) for number in ids])))
+    with sensor.open_recording('drive.log') as recording:
+        frames = [len(frame) for frame in recording]
+        faults = recording.faults
+    assert frames == [size, 40_000, 0]
+    assert any('more than 100000 actors' in str(fault.error) for fault in faults)
+
+
+def test_recorder_log_with_random_damage_is_an_error_or_a_recording():
+    chance, data, n_read = random.Random(3), logs.drive(4), 0
+    for _ in range(120):
+        damaged = bytearray(data)
+        for _ in range(chance.randint(1, 8)):
+            at = chance.randrange(18, len(damaged))
+            damaged[at] = chance.randrange(256)
+        # Any other error is a defect.
+        with suppress(sensor.StateSensorError):
+            n_read += len(frames_of(write(bytes(damaged))))
+    assert n_read > 120
