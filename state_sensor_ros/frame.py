@@ -286,14 +286,21 @@ class MapLine:
         """
         Check the shape, and make the array read-only.
 
-        :raises StateError: for another shape, or fewer than two points.
+        :raises StateError: for another shape, fewer than two points, or one that is not on Earth.
         """
         if self.points_xyz.ndim != 2 or self.points_xyz.shape[1] != 3 or len(self.points_xyz) < 2:
             raise StateError('points_xyz', f'shape {self.points_xyz.shape}',
                              '(P, 3), at least two points')
+        with np.errstate(invalid='ignore'):
+            is_on_earth = np.abs(self.points_xyz).max() < _MAX_COORDINATE
+        if not is_on_earth:
+            raise StateError('points_xyz', 'a point that is NaN or far away',
+                             f'coordinates below {_MAX_COORDINATE:g} m')
         _freeze(self.points_xyz)
 
 
+# Coordinates of maps in the axes of a projection reach 1e7 m.
+_MAX_COORDINATE = 1e9
 LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
 # Ids of actors and lights are uint32 in messages and tables.
 MAX_ID = 2**32 - 1

@@ -55,6 +55,10 @@ def test_map_of_sumo_tells_sidewalks_junctions_and_roads_apart():
 
 @pytest.mark.parametrize(('name', 'content', 'words'), [
     ('town.osm', '', r'town\.osm.*\.net\.xml'), ('none.net.xml', None, 'existing file'),
+    ('nan.net.xml', HILL.read_text().replace('shape="', 'shape="nan,nan,1 ', 1),
+     r'nan\.net\.xml.*NaN.*network of SUMO'),
+    ('far.net.xml', HILL.read_text().replace('shape="', 'shape="1e308,0,1 ', 1),
+     r'far\.net\.xml.*far away.*network of SUMO'),
     ('bad.net.xml', '<net><edge', r'bad\.net\.xml.*network of SUMO'),
     ('other.net.xml.gz', 'text', r'other\.net\.xml\.gz.*network of SUMO')])
 def test_map_that_is_none_is_refused_in_one_line(tmp_path, capsys, name, content, words):
@@ -67,6 +71,12 @@ def test_map_that_is_none_is_refused_in_one_line(tmp_path, capsys, name, content
                  '--map', str(path)]) == 1
     assert capsys.readouterr().err.count('\n') == 1
     assert not (tmp_path / 'a.png').exists()
+
+
+def test_map_line_has_points_on_earth():
+    for number in (np.nan, -np.inf, 1e10):
+        with pytest.raises(StateError, match='NaN or far away'):
+            MapLine('driving', np.array([[0.0, 1.0, 2.0], [0.0, number, 1.0]]))
 
 
 @pytest.mark.parametrize('shape', [(1, 3), (4, 2), (3,)])

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.errors import StateError, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_reader import Bag
 from state_sensor_ros.files.bags.bag_types import typestore
 from state_sensor_ros.files.bags.state_frames import NOT_SUCH
@@ -47,10 +47,14 @@ def roads_of(bag: Bag) -> Roads:
     lines: list[MapLine] = []
     for array in _messages(bag, *_MAP):
         # The last map is that of the last frames.
-        lines = [line for marker in array.markers
-                 if (marker.type, marker.action) == (_LINE_LIST, _ADD)
-                 for line in _lines(marker.ns, np.array(
-                     [(point.x, point.y, point.z) for point in marker.points], float))]
+        try:
+            lines = [line for marker in array.markers
+                     if (marker.type, marker.action) == (_LINE_LIST, _ADD)
+                     for line in _lines(marker.ns, np.array(
+                         [(point.x, point.y, point.z) for point in marker.points], float))]
+        except StateError as error:
+            raise TrajectoryFormatError(f'{bag.name}: ~/{_MAP[0]}: {error.where}', error.found,
+                                        error.expected) from error
     return Roads(MappingProxyType(names), tuple(lines))
 
 

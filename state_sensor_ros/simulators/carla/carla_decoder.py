@@ -59,6 +59,7 @@ from state_sensor_ros.simulators.carla.sensor_payloads import (
     ServerSensors,
 )
 from state_sensor_ros.simulators.frame_arrays import mirrored_vectors
+from state_sensor_ros.simulators.protobuf_lists import checked_message, NotFieldsError
 
 _UINT32_MAX = 2 ** 32 - 1
 _UINT64_MAX = 2 ** 64 - 1
@@ -147,8 +148,8 @@ class CarlaDecoder(_MeasurementDecoder):
         """
         message = Measurements()
         try:
-            message.ParseFromString(payload)
-        except ProtobufError as error:
+            message.ParseFromString(checked_message(payload, Measurements.DESCRIPTOR))
+        except (ProtobufError, NotFieldsError) as error:
             raise DecodeError('payload', f'{counted(len(payload), "byte")} ({error})',
                               'a protobuf Measurements') from error
         player = message.player_measurements if message.HasField('player_measurements') else None

@@ -9,14 +9,12 @@
 """
 Serialised messages of OSI as ground truth: which of the two kinds they are, and their time.
 
-An entry of a list has two bytes at least, and takes 60 bytes of memory: entries are counted before
-the message is parsed. Lists that frames do not need, such as lane boundaries, are not parsed.
+Lists that frames do not need, such as lane boundaries, are not parsed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 import math
@@ -24,27 +22,24 @@ import re
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import DecodeError
+from state_sensor_ros.simulators.protobuf_lists import (
+    checked_message,
+    fields_of,
+    NotFieldsError,
+    TooManyError,
+)
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor
     from osi3.osi_groundtruth_pb2 import GroundTruth
     from osi3.osi_sensorview_pb2 import SensorView
 
 NS_PER_S = 1_000_000_000
-# Most entries of a list of a message: more objects than a city has, and more lanes than its map.
-MAX_ENTRIES = 100_000
-# Most messages within one message: protobuf takes 60 MB for them.
-MAX_PARTS = 1_000_000
 # Members of a GroundTruth that frames are made of.
 _USED = frozenset(('timestamp', 'host_vehicle_id', 'stationary_object', 'moving_object', 'lane',
                    'logical_lane'))
 TIME = frozenset(('timestamp',))
 _USED_OF_VIEW = frozenset(('timestamp', 'host_vehicle_id'))
 _TRUTH_OF_VIEW = 'global_ground_truth'
-# Encoding of fields (protobuf.dev/programming-guides/encoding): the lowest bits of a key say how
-# long the value is.
-_VARINT, _EIGHT_BYTES, _DELIMITED, _FOUR_BYTES = 0, 1, 2, 5
-_LONGEST_VARINT = 10
 
 
 class MessageKind(str, Enum):
@@ -71,10 +66,6 @@ class TimedTruth:
     truth: GroundTruth
     game_time: float
     host: int | None
-
-
-class TooManyError(DecodeError):
-    """A list of a message is longer than any that is read."""
 
 
 def text_of(value: str | bytes) -> str:
@@ -148,104 +139,21 @@ def parse_truth(data: bytes, kind: MessageKind,
     from osi3.osi_sensorview_pb2 import SensorView
     try:
         if kind is MessageKind.GROUND_TRUTH:
-            truth = GroundTruth.FromString(_used_members(data, GroundTruth.DESCRIPTOR, members))
+            truth = GroundTruth.FromString(checked_message(data, GroundTruth.DESCRIPTOR, members))
             return TimedTruth(truth, _time_of(truth), _host_of(truth))
         view = SensorView.FromString(
-            _used_members(data, SensorView.DESCRIPTOR, _USED_OF_VIEW))
+            checked_message(data, SensorView.DESCRIPTOR, _USED_OF_VIEW))
         member = SensorView.DESCRIPTOR.fields_by_name[_TRUTH_OF_VIEW].number
         # Members of a message that occurs again are merged, as protobuf does.
-        truth = GroundTruth.FromString(_used_members(
-            b''.join([data[begin:end] for number, _, begin, end in _fields(data)
+        truth = GroundTruth.FromString(checked_message(
+            b''.join([data[begin:end] for number, _, begin, end in fields_of(data)
                       if number == member]), GroundTruth.DESCRIPTOR, members))
-    except (ProtobufError, ValueError, IndexError) as error:
-        if isinstance(error, TooManyError):
-            raise
+    except (ProtobufError, NotFieldsError) as error:
         raise DecodeError('message', f'{len(data)} bytes that cannot be parsed',
                           f'an {kind.value}') from error
     time_s, host = _time_of(truth), _host_of(truth)
     return TimedTruth(truth, _time_of(view) if math.isnan(time_s) else time_s,
                       _host_of(view) if host is None else host)
-
-
-def _used_members(data: bytes, type_: Descriptor, used: frozenset[str]) -> bytes:
-    """
-    Return a message with the members that are used, after counting its entries.
-
-    :raises TooManyError: if one of its lists is too long.
-    :raises ValueError: if it cannot be parsed; IndexError likewise.
-    """
-    names = {field.number: field.name for field in type_.fields}
-    counts: Counter[int] = Counter()
-    parts = []
-    for number, start, _, end in _fields(data):
-        counts[number] += 1
-        if counts[number] > MAX_ENTRIES:
-            raise TooManyError(names.get(number, f'member {number}'), f'more than {MAX_ENTRIES}',
-                               f'at most {MAX_ENTRIES} in a message')
-        if names.get(number) in used:
-            parts.append(data[start:end])
-    kept = b''.join(parts)
-    # An entry has two bytes at least: most messages are too short for too many.
-    if len(kept) > 2 * MAX_PARTS and _n_parts(kept, type_) > MAX_PARTS:
-        raise TooManyError('message', f'more than {MAX_PARTS} messages in it',
-                           f'at most {MAX_PARTS}')
-    return kept
-
-
-def _n_parts(data: bytes, type_: Descriptor) -> int:
-    """Return the number of messages within a message, or a number above MAX_PARTS."""
-    n_parts, waiting = 0, [(data, type_)]
-    while waiting and n_parts <= MAX_PARTS:
-        data, type_ = waiting.pop()
-        types = {field.number: field.message_type for field in type_.fields}
-        for number, _, begin, end in _fields(data):
-            inner = types.get(number)
-            n_parts += 1
-            if n_parts > MAX_PARTS:
-                break
-            if inner is not None and end > begin:
-                waiting.append((data[begin:end], inner))
-    return n_parts
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """
-    Yield the number of each field, and the offsets of its key, its value and its end.
-
-    :raises ValueError: if the bytes are not fields; IndexError if they end in one.
-    """
-    offset, n_bytes = 0, len(data)
-    while offset < n_bytes:
-        start = offset
-        key, offset = _varint(data, offset)
-        kind = key & 7
-        if kind == _DELIMITED:
-            size, offset = _varint(data, offset)
-            end = offset + size
-        elif kind == _VARINT:
-            end = _varint(data, offset)[1]
-        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
-            end = offset + (8 if kind == _EIGHT_BYTES else 4)
-        else:
-            raise ValueError(f'fields of kind {kind}')
-        if end > n_bytes:
-            raise IndexError(end)
-        yield key >> 3, start, offset, end
-        offset = end
-
-
-def _varint(data: bytes, offset: int) -> tuple[int, int]:
-    """Return a number and the offset of its end."""
-    value = data[offset]
-    if value < 0x80:
-        return value, offset + 1
-    value &= 0x7F
-    for i in range(1, _LONGEST_VARINT):
-        byte = data[offset + i]
-        value |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            return value, offset + i + 1
-    raise ValueError('a number of more than 10 bytes')
 
 
 def _time_of(message: GroundTruth | SensorView) -> float:

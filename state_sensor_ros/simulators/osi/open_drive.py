@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.simulators import ConfigError, MapLine, reason_of
+from state_sensor_ros.simulators import ConfigError, MapLine, reason_of, StateError
 from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.osi.reference_line import (
     MAX_LENGTH,
@@ -44,6 +44,8 @@ _MAX_POINTS = 10_000_000
 _NARROW = 0.05
 # Tolerance of distances along the road, m: shorter sections are left out.
 _SHORT = 1e-6
+# Largest number of a lane: an int32 in messages.
+_MAX_LANE_ID = 2**31 - 1
 _JUNCTION, _NO_JUNCTION, _NO_LANE = 'junction', '-1', 'none'
 _Curve = Callable[[Floats], Floats]
 
@@ -63,12 +65,14 @@ def read_lanes(path: str) -> Sequence[MapLine]:
             raise ValueError(f'an element <{root.tag}>')
         lines: list[MapLine] = []
         n_points = 0
-        for road in root.iterfind('road'):
-            for line in _lines_of(road):
-                lines.append(line)
-                n_points += len(line.points_xyz)
-                if n_points > _MAX_POINTS:
-                    raise ValueError(f'more than {_MAX_POINTS} points')
+        # Numbers that become too large are found in the points.
+        with np.errstate(all='ignore'):
+            for road in root.iterfind('road'):
+                for line in _lines_of(road):
+                    lines.append(line)
+                    n_points += len(line.points_xyz)
+                    if n_points > _MAX_POINTS:
+                        raise ValueError(f'more than {_MAX_POINTS} points')
         if not lines:
             raise ValueError('no lanes')
         return lines
@@ -95,6 +99,8 @@ def _lines_of(road: Element) -> Iterator[MapLine]:
                 yield from _section_lines(
                     section, name, _samples(pieces, begin, end), pieces, elevation, offset,
                     is_junction=is_junction)
+    except StateError as error:
+        raise ValueError(f'road {name}: {error.found}') from error
     except ValueError as error:
         raise ValueError(f'road {name}: {error}') from error
 
@@ -120,9 +126,8 @@ def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[Road
     heights, middle = elevation(s), offset(s)
     begin = number(section, 's')
     for side in (1, -1):
-        lanes = sorted((lane for lane in section.iterfind('*/lane')
-                        if int(number(lane, 'id')) * side > 0),
-                       key=lambda lane: abs(number(lane, 'id')))
+        lanes = sorted((lane for lane in section.iterfind('*/lane') if _id_of(lane) * side > 0),
+                       key=lambda lane: abs(_id_of(lane)))
         inner: Floats = np.zeros(len(s))
         for lane in lanes:
             outer = _outer_border(lane, s - begin, inner)
@@ -132,8 +137,15 @@ def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[Road
                 t = middle + side * (inner + outer) / 2.0
                 points = np.column_stack((xy + left * t[:, None], heights))
                 yield MapLine(_JUNCTION if is_junction and kind == 'driving' else kind, points,
-                              float(np.median(width)), road, int(number(lane, 'id')))
+                              float(np.median(width)), road, _id_of(lane))
             inner = outer
+
+
+def _id_of(lane: Element) -> int:
+    value = number(lane, 'id')
+    if abs(value) > _MAX_LANE_ID:
+        raise ValueError(f'a lane {value:g}')
+    return int(value)
 
 
 def _outer_border(lane: Element, s: Floats, inner: Floats) -> Floats:

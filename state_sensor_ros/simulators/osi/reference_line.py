@@ -33,6 +33,8 @@ _STEP = 1.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 # Longer than any road; a map that says otherwise is wrong.
 MAX_LENGTH = 1e6
+# A circle of a millimetre, 1/m.
+_MAX_CURVATURE = 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def _piece(geometry: Element) -> RoadPiece:
 
 def _curve(begin: float, end: float, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
     """Return the places of a piece whose curvature changes from ``begin`` to ``end``, 1/m."""
+    if max(abs(begin), abs(end)) > _MAX_CURVATURE:
+        raise ValueError(f'a curvature of {max(begin, end, key=abs):g} /m')
     change = (end - begin) / length if length else 0.0
 
     def headings(s: Floats) -> Floats:

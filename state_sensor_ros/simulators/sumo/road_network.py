@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _KINDS = {'pedestrian': 'sidewalk', 'bicycle': 'biking', 'tram': 'tram', 'rail': 'rail'}
 # Kinds by the function of an edge; walking areas have no middle line, only an outline.
 _KINDS_BY_FUNCTION = {'internal': 'junction', 'crossing': 'crossing', 'walkingarea': ''}
+# Largest file: while it is read, it takes ten times as much memory.
+_MAX_BYTES = 1 << 30
 _GZIP_MAGIC = b'\x1f\x8b'
 
 
@@ -77,6 +79,8 @@ def read_network(path: str | Path) -> RoadNetwork:
     with importing('a network of SUMO'):
         import sumolib.net
     try:
+        if Path(path).stat().st_size > _MAX_BYTES:
+            raise ValueError(f'more than {_MAX_BYTES} bytes')
         sign = 1 if _is_left_hand(path) else -1
         net = sumolib.net.readNet(str(path), withPrograms=True, withInternal=True)
         edges = list(net.getEdges())

@@ -166,6 +166,20 @@ LINE = '<line/>'
      'road 7: a geometry of 1e+12 m'),
     (f'{HEAD}{road([(0, 0, 0, LINE)])}</OpenDRIVE>'.replace('id="-1"', 'id="one"'),
      'could not convert'),
+    *[(f'{HEAD}{road([(0, 0, 0, shape)])}</OpenDRIVE>', f'road 7: a curvature of {number} /m')
+      for shape, number in (('<arc curvature="1e308"/>', '1e+308'),
+                            ('<spiral curvStart="0" curvEnd="-1e5"/>', '-100000'))],
+    *[(f'{HEAD}{road([(0, 0, 0, LINE)], **parts)}</OpenDRIVE>'.replace(*changed),
+       'road 7: a point that is NaN or far away') for changed, parts in (
+           (('a="4"', 'a="1e308"'), {}), (('b="0.01"', 'b="1e308"'), {}),
+           (('y="0"', 'y="1e10"'), {}),
+           (('', ''), {'elevation': '<elevation s="0" a="1" b="0" c="0" d="-1e306"/>'}),
+           (('', ''), {'offset': '<laneOffset s="0" a="-1e308" b="0" c="0" d="0"/>'}))],
+    *[(f'{HEAD}{road([(0, 0, 0, shape)])}</OpenDRIVE>', 'road 7: a point that is NaN or far away')
+      for shape in ('<poly3 a="0" b="0" c="1e308" d="1"/>',
+                    '<paramPoly3 aU="0" bU="1" cU="0" dU="1e308" aV="0" bV="0" cV="0" dV="0"/>')],
+    (f'{HEAD}{road([(0, 0, 0, LINE)])}</OpenDRIVE>'.replace('id="-2"', 'id="-1e300"'),
+     'road 7: a lane -1e+300'),
     ('<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb">' + ''.join(
         f'<!ENTITY {chr(c + 1)} "{f"&{chr(c)};" * 10}">' for c in range(98, 110))
      + ']><OpenDRIVE>&n;</OpenDRIVE>', '')])
