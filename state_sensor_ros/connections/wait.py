@@ -43,12 +43,14 @@ class Wait:
     :param missing: what the peer is to send or take, such as ``reply to X``.
     :param timeout_s: longest wait.
     :param on_silence: called with one line after :data:`SILENCE_S`, at most once.
+    :param error: type of the error after the time-out.
     """
 
     def __init__(self, where: str, missing: str, timeout_s: float,
-                 on_silence: OnSilence = ignore) -> None:
-        self._where, self._missing, self._timeout_s = where, missing, timeout_s
-        self._on_silence = on_silence
+                 on_silence: OnSilence = ignore, *,
+                 error: type[TransportError] = TransportError) -> None:
+        self._where, self.missing, self._timeout_s = where, missing, timeout_s
+        self._on_silence, self._error = on_silence, error
         self._is_reported = False
         self._began_s = time.monotonic()
 
@@ -91,8 +93,8 @@ class Wait:
     def _timed_out(self) -> None:
         elapsed_s = time.monotonic() - self._began_s
         if elapsed_s >= self._timeout_s:
-            raise TransportError(self._where, f'no {self._missing} in {self._timeout_s:g} s')
+            raise self._error(self._where, f'no {self.missing} in {self._timeout_s:g} s')
         if elapsed_s >= SILENCE_S and not self._is_reported:
             self._is_reported = True
-            self._on_silence(f'{self._where}: no {self._missing} for {SILENCE_S:g} s; '
+            self._on_silence(f'{self._where}: no {self.missing} for {SILENCE_S:g} s; '
                              f'waiting up to {self._timeout_s:g} s')

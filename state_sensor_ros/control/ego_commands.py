@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+import math
 from typing import Protocol
 
 
@@ -20,7 +21,8 @@ class EgoCommand:
     One command to the ego, checked and within its limits.
 
     ``throttle`` and ``brake`` 0..1; ``steer`` -1..1, + = left; ``steering_angle`` rad, + = left,
-    the same in another unit.
+    the same in another unit; ``until_s`` time of ``time.monotonic()`` after which the command is
+    too old to be sent, infinity for full brake.
     """
 
     throttle: float
@@ -29,15 +31,21 @@ class EgoCommand:
     steering_angle: float
     hand_brake: bool = False
     reverse: bool = False
+    until_s: float = field(default=math.inf, compare=False)
+
+    def full_brake(self) -> EgoCommand:
+        """Return full brake with the steering and the gear of this command."""
+        return replace(self, throttle=0.0, brake=1.0, hand_brake=False, until_s=math.inf)
 
 
 class EgoCommands(Protocol):
     """
     Sends commands to the ego of a running simulator.
 
-    Its methods are called by one thread, which is not that of the source. The newest command
-    counts: one that cannot be sent before the next replaces it is dropped. None is sent before
-    the first one arrives, and the last one is full brake.
+    Its methods are called by one thread, which is not that of the source; only the last brake is
+    sent by another one if :meth:`send` still waits for the simulator then. The newest command
+    counts: one that cannot be sent before the next replaces it is dropped. None is sent before the
+    first one arrives, and the last one is full brake.
     """
 
     def send(self, command: EgoCommand) -> None:
@@ -46,8 +54,10 @@ class EgoCommands(Protocol):
 
         It counts until the next one. It is repeated from time to time, also after an error.
 
-        :param command: the newest command, or full brake if no more commands arrive.
-        :raises StateSensorError: if the simulator cannot take it.
+        :param command: the newest command, or full brake if no more commands arrive. After its
+            ``until_s`` it fails, or ``full_brake()`` is sent in its place. Full brake does not
+            wait for earlier commands.
+        :raises StateSensorError: if the simulator cannot take it in time.
         """
 
     def close(self) -> None:

@@ -25,20 +25,26 @@ The simulator's own driver drives in IDLE. In DRIVING the newest command counts;
 is evaluated again at each frame. In STALE, TIMED_OUT and BLOCKED the ego brakes. CLOSED begins
 with full brake, unless nothing was accepted before. A command that could not be sent is sent again
 until it times out.
+
+A command is as old as the time since the middleware received it. Its age is checked again when it
+is sent: after a stop of the process (SIGSTOP) an old one is not. What has happened is reported by
+another thread after the command or the brake was sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 import math
 import threading
 import time
 
 from state_sensor_ros.control.control_parameters import ControlParameters
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
+from state_sensor_ros.control.late_calls import LateCalls
 from state_sensor_ros.control.setpoint import Setpoint
 from state_sensor_ros.control.speed_controller import SpeedController
 from state_sensor_ros.errors import StateSensorError
@@ -50,9 +56,9 @@ _BRAKE_PERIOD_S = 0.5
 _RETRY_S = 0.1
 # The age of the ego is read this much after it may be too old.
 _FRESH_S = 0.001
-# Longest wait for the last brake and the end of the simulator's commands; a program has to end
-# within 2 s of a signal.
-_END_S = 0.65
+# Limits of the end, s: until another thread sends the last brake, for the end of the simulator's
+# commands as a whole, and for the last reports. A program has to end within 2 s of a signal.
+_PROMPT_S, _END_S, _REPORTS_S = 0.1, 0.65, 0.2
 _N_LATENCIES = 4096
 
 
@@ -107,7 +113,7 @@ class EgoDriver:
     :param commands: sender of the simulator.
     :param motion: returns the ego's motion.
     :param stale_after: age of the last frame of the ego above which it brakes, s.
-    :param on_sent: called with each command that the simulator has, in the driver's thread.
+    :param on_sent: called with each command that the simulator has, by the thread of the reports.
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
     """
@@ -120,6 +126,7 @@ class EgoDriver:
         self._parameters, self._commands, self._motion = parameters, commands, motion
         self._stale_after = stale_after
         self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
+        self._reports = LateCalls(on_defect)
         self._controller = SpeedController(parameters)
         self._game_time = math.nan
         # Guards all below; notified at each change.
@@ -131,6 +138,8 @@ class EgoDriver:
         self._is_due = False
         self._repeat_s = math.inf
         self._last = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
+        # Whether the last brake was sent or, without a command before, is not needed.
+        self._is_released = False
         self._thread = threading.Thread(target=self._work, daemon=True, name='commands')
         self._thread.start()
 
@@ -139,19 +148,23 @@ class EgoDriver:
         """Return what the driver does."""
         return self._state
 
-    def accept(self, wanted: Setpoint | EgoCommand, received_ns: int) -> None:
+    def accept(self, wanted: Setpoint | EgoCommand, received_ns: int, age_s: float = 0.0) -> None:
         """
-        Send a command; it replaces one that waits.
+        Send a command; it replaces one that waits. One that is older than the time-out is refused.
 
         :param wanted: command within its limits.
         :param received_ns: ``time.perf_counter_ns()`` at its receipt.
+        :param age_s: time that it waited before, s.
         """
+        if age_s >= self._parameters.timeout:
+            self.refuse(f'it waited {age_s:.3g} s, longer than control.timeout')
+            return
         with self._changed:
             if self._state is DriverState.CLOSED:
                 return
             self.counters.n_received += 1
             self._wanted, self._received_ns = wanted, received_ns
-            self._accepted_s = time.monotonic()
+            self._accepted_s = time.monotonic() - age_s
             if not self._is_driving:
                 self._drive()
             self._wake()
@@ -183,12 +196,30 @@ class EgoDriver:
             with self._changed:
                 self._changed.notify_all()
 
-    def close(self) -> None:
-        """Send full brake, if a command was accepted before, and end within :data:`_END_S`."""
+    def end(self) -> None:
+        """
+        Send full brake, if a command was accepted before, and nothing afterwards.
+
+        It waits for :data:`_PROMPT_S` at most, and may be called from any thread.
+        """
         with self._changed:
             self._state = DriverState.CLOSED
             self._changed.notify_all()
-        self._thread.join(_END_S)
+            if self._changed.wait_for(lambda: self._is_released, _PROMPT_S) \
+                    or not self._has_driven():
+                return
+        # The thread waits for the simulator, such as for the reply to an earlier command. So may
+        # this one, in a simulator that has no other way.
+        last = threading.Thread(target=self._send, args=(self._full_brake(), 0), daemon=True)
+        last.start()
+        last.join(_PROMPT_S)
+
+    def close(self) -> None:
+        """As :meth:`end`; then end within :data:`_END_S`."""
+        until_s = time.monotonic() + _END_S
+        self.end()
+        self._thread.join(max(until_s - time.monotonic(), 0.0))
+        self._reports.close(_REPORTS_S)
 
     @property
     def _is_driving(self) -> bool:
@@ -208,9 +239,18 @@ class EgoDriver:
     def _work(self) -> None:
         while (due := self._next()) is not None:
             self._send(*due)
-        if self._wanted is not None or self.counters.n_sent:
+        if self._has_driven():
             self._send(self._full_brake(), 0)
-        self._guard(self._commands.close)
+        with self._changed:
+            self._is_released = True
+            self._changed.notify_all()
+        try:
+            self._commands.close()
+        except Exception as error:  # noqa: BLE001
+            self._reports.put(partial(self._on_defect, error))
+
+    def _has_driven(self) -> bool:
+        return self._wanted is not None or self.counters.n_sent > 0
 
     def _next(self) -> tuple[EgoCommand, int] | None:
         """Wait until a command is due; return it and its receipt, ns, 0 for a repeated one."""
@@ -248,56 +288,54 @@ class EgoDriver:
         if self._state is DriverState.DRIVING:
             self._state = DriverState.STALE
             self._is_due = True
-            self._report('control stale', f'no new frame with the ego for {self._stale_after:g} s '
-                         '(stale_after): the ego brakes')
+            self._reports.put(partial(
+                self._report, 'control stale', 'no new frame with the ego for '
+                f'{self._stale_after:g} s (stale_after): the ego brakes'))
 
     def _time_out(self) -> None:
         self._state = DriverState.TIMED_OUT
         self._is_due = True
         self.counters.n_timeouts += 1
-        self._report('control time-out',
-                     f'no command for {self._parameters.timeout:g} s: the ego brakes')
+        self._reports.put(partial(
+            self._report, 'control time-out',
+            f'no command for {self._parameters.timeout:g} s: the ego brakes'))
 
     def _command(self) -> EgoCommand:
         wanted = self._wanted
         if self._state is not DriverState.DRIVING or wanted is None:
             return self._full_brake()
+        until_s = self._accepted_s + self._parameters.timeout
         if isinstance(wanted, EgoCommand):
-            return wanted
+            return replace(wanted, until_s=until_s)
         motion = self._motion()
         elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
-        return self._controller.command(wanted, motion.speed, elapsed_s)
+        return replace(self._controller.command(wanted, motion.speed, elapsed_s), until_s=until_s)
 
     def _full_brake(self) -> EgoCommand:
         """Return full brake with the last steering angle."""
-        last = self._last
-        return EgoCommand(throttle=0.0, brake=1.0, steer=last.steer,
-                          steering_angle=last.steering_angle, reverse=last.reverse)
+        return self._last.full_brake()
 
     def _send(self, command: EgoCommand, received_ns: int) -> None:
+        if time.monotonic() >= command.until_s:
+            # The process was stopped since: the time-out brakes.
+            return
         self._last = command
         try:
             self._commands.send(command)
         except StateSensorError as error:
             self._note_unsent()
-            self._report('control', f'a command was not sent: {error}')
+            self._reports.put(partial(
+                self._report, 'control', f'a command was not sent: {error}'))
         except Exception as error:  # noqa: BLE001
             # A defect in the simulator's code must not end the thread that brakes.
             self._note_unsent()
-            self._on_defect(error)
+            self._reports.put(partial(self._on_defect, error))
         else:
             self.counters.n_sent += 1
             if received_ns:
                 self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
-            self._guard(lambda: self._on_sent(command))
+            self._reports.put(partial(self._on_sent, command))
             self._repeat(_BRAKE_PERIOD_S if self._state is not DriverState.DRIVING else math.inf)
-
-    def _guard(self, call: Callable[[], None]) -> None:
-        """Report a defect in another room: it must not end the thread that brakes."""
-        try:
-            call()
-        except Exception as error:  # noqa: BLE001
-            self._on_defect(error)
 
     def _note_unsent(self) -> None:
         self.counters.n_unsent += 1

@@ -16,7 +16,7 @@ both kinds of publishers, so what it receives of a transient local one comes twi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 import math
 import time
@@ -100,7 +100,8 @@ class CommandTopics:
             event_callbacks=events,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
 
-    def _take(self, topic: InputTopic, is_latched: bool, message: Any) -> None:  # noqa: ANN401
+    def _take(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
+              info: Mapping[str, int]) -> None:
         received_ns = time.perf_counter_ns()
         if topic.is_state and not is_latched and self._has_latched(topic):
             # It comes through the other subscription, in the order of the publisher.
@@ -116,7 +117,7 @@ class CommandTopics:
             self._report('command', f'a command on {topic.name} is refused: {error}')
             return
         if wanted is not None:
-            self._driver.accept(wanted, received_ns)
+            self._driver.accept(wanted, received_ns, _age_s(info))
             self._assume_state()
 
     def _has_latched(self, topic: InputTopic) -> bool:
@@ -198,3 +199,14 @@ def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
         depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
         reliability=ReliabilityPolicy.RELIABLE if topic.is_state
         else ReliabilityPolicy.BEST_EFFORT)
+
+
+def _age_s(info: Mapping[str, int]) -> float:
+    """
+    Return the time since the middleware received a message, s; 0 if it does not say when.
+
+    The middleware stamps with the system's clock, not with the steady one: a clock that is set
+    forward just then makes a command too old, and one that is set back makes it new.
+    """
+    stamp_ns = info['received_timestamp']
+    return max(time.time_ns() - stamp_ns, 0) / 1e9 if stamp_ns else 0.0

@@ -86,10 +86,14 @@ class Commanding:
                 self._fresh_ns = snapshot.received_ns
             self._driver.frame_arrived()
 
+    def end(self) -> None:
+        """Brake at once, and for good, if commands were sent; from any thread."""
+        self._driver.end()
+
     def close(self) -> None:
-        """End; brake before if commands were sent."""
-        self._topics.close()
+        """Brake if commands were sent; then end."""
         self._driver.close()
+        self._topics.close()
         self._status.close()
 
     def status(self) -> Status:

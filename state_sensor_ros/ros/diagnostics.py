@@ -54,7 +54,8 @@ class StreamReading:
     State of the stream at one instant.
 
     ``at_s`` time of a steady clock; ``silence_s`` time since the last packet; ``n_missed`` samples
-    of the simulator that were not received; ``n_coarse`` frames with a too coarse ``game_time``.
+    of the simulator that were not received; ``n_coarse`` frames with a too coarse ``game_time``;
+    ``n_log_lines_dropped`` lines of the log, because standard error was not read.
     """
 
     at_s: float
@@ -63,6 +64,7 @@ class StreamReading:
     counters: Counters
     n_missed: int
     n_coarse: int
+    n_log_lines_dropped: int = 0
 
 
 # States of a source without a connection.
@@ -205,6 +207,7 @@ class StreamDiagnosis:
             # Over all recent frames: those of one second are too few for a 99th percentile.
             ('stream-to-publish latency p99 (ms)', shown(percentile(self._recent_ms, 0.99))),
             ('sim/real factor', shown(pace if has_pace else math.nan)),
+            ('log lines dropped', now.n_log_lines_dropped),
         ]
         return tuple((key, str(value)) for key, value in values)
 

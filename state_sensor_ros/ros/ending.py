@@ -10,15 +10,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 import gc
 import os
-import select
 import sys
 import threading
 from types import FrameType
 from typing import NoReturn
 
 from state_sensor_ros.pipeline.ending_signals import EndingSignals
+from state_sensor_ros.pipeline.unblocked_output import StandardStreams
 
 # Every program ends within 2 s of a signal; the system needs the rest to remove the process.
 END_S = 1.3
@@ -32,9 +34,14 @@ class Ending:
     A thread waits for the signals, because the main thread may be in a call that does not return.
     :data:`END_S` after the first signal it ends the process with the exit code 0 unless
     :meth:`leave` was called before.
+
+    :param streams: standard streams, which get a moment for what was written last.
+    :ivar on_signal: called by that thread at the first signal, before anything else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, streams: StandardStreams) -> None:
+        self._streams = streams
+        self.on_signal: Callable[[], None] = lambda: None
         self._is_wanted = threading.Event()
         self._is_over = threading.Event()
         self._signals = EndingSignals(self._end, self._on_signal)
@@ -52,9 +59,10 @@ class Ending:
         :param code: exit code.
         """
         self._is_over.set()
-        known = (threading.main_thread(), self._signals.thread)
+        known = (threading.main_thread(), self._signals.thread, *self._streams.threads)
         if any(thread not in known for thread in threading.enumerate()):
             sys.stdout.flush()
+            self._streams.close()
             os._exit(code)
         return code
 
@@ -65,13 +73,16 @@ class Ending:
         self._is_wanted.set()
         # With the objects of a large frame, a collection would stop all threads for a second.
         gc.disable()
-        if not self._is_over.wait(END_S):
-            _leave_unfinished()
+        try:
+            self.on_signal()
+        finally:
+            if not self._is_over.wait(END_S):
+                self._leave_unfinished()
 
-
-def _leave_unfinished() -> NoReturn:
-    # Without sys.stderr, whose lock the main thread may hold, and only if it cannot block.
-    if select.select((), (_STANDARD_ERROR,), (), 0.0)[1]:
-        os.write(_STANDARD_ERROR, b'warning: found work that did not end within '
-                 + f'{END_S:g} s of a signal; left it unfinished\n'.encode())
-    os._exit(0)
+    def _leave_unfinished(self) -> NoReturn:
+        # Without sys.stderr, whose lock the main thread may hold.
+        with suppress(OSError):
+            os.write(_STANDARD_ERROR, b'warning: found work that did not end within '
+                     + f'{END_S:g} s of a signal; left it unfinished\n'.encode())
+        self._streams.close()
+        os._exit(0)

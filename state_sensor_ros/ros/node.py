@@ -78,12 +78,14 @@ class StateSensorNode(ManagedNode):
 
     :ivar is_ending: returns whether the program is ending; the simulator then often ends as well,
         so that the loss of its connection is not logged.
+    :ivar n_log_lines_dropped: returns the number of lines of the log that were not read.
     :raises ConfigError: when a parameter given at start is wrong.
     """
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
         self.is_ending: Callable[[], bool] = lambda: False
+        self.n_log_lines_dropped: Callable[[], int] = lambda: 0
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
@@ -268,6 +270,12 @@ class StateSensorNode(ManagedNode):
         """
         return self.on_shutdown(state)
 
+    def brake(self) -> None:
+        """Have the ego brake at once, and for good, if commands were sent; from any thread."""
+        commanding = self._commanding
+        if commanding is not None:
+            commanding.end()
+
     def wake(self) -> None:
         """Log the state of the stream within 0.2 s; from any thread."""
         # The node may have been destroyed.
@@ -292,11 +300,11 @@ class StateSensorNode(ManagedNode):
         self.failure = error
 
     def _stop(self) -> None:
-        self._log_stream()
         commanding, self._commanding = self._commanding, None
         if commanding is not None:
             # First, while there is a connection: the ego brakes.
             commanding.close()
+        self._log_stream()
         stream, self._stream = self._stream, None
         if stream is not None:
             assert self._pipeline is not None
@@ -337,7 +345,7 @@ class StateSensorNode(ManagedNode):
             reading = StreamReading(
                 time.monotonic(), self._silence_s(),
                 stream.source.health, counters, pipeline.stamper.n_missed,
-                pipeline.stamper.n_coarse)
+                pipeline.stamper.n_coarse, self.n_log_lines_dropped())
             statuses = {
                 'stream': self._diagnosis.status(reading, counters.take_latencies()),
                 'truth': consistency_status(pipeline.consistency.verdict(),

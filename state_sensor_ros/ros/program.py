@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+import os
 from pathlib import Path
 import sys
 
@@ -23,6 +24,7 @@ from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.parameters import as_yaml, Parameter
+from state_sensor_ros.pipeline.unblocked_output import StandardStreams
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
@@ -43,16 +45,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         usage.
     """
     words = list(sys.argv if argv is None else argv)
-    ending = Ending()
-    return ending.leave(_main(words, ending))
+    # A reader that stops would hold up commands, frames and the end.
+    streams = StandardStreams(1, 2)
+    if any(map(os.isatty, (streams.kept(1), streams.kept(2)))):
+        # rcutils would take the pipe for a file.
+        os.environ.setdefault('RCUTILS_COLORIZED_OUTPUT', '1')
+        os.environ.setdefault('RCUTILS_LOGGING_BUFFERED_STREAM', '1')
+    ending = Ending(streams)
+    return ending.leave(_main(words, ending, streams))
 
 
-def _main(words: Sequence[str], ending: Ending) -> int:
+def _main(words: Sequence[str], ending: Ending, streams: StandardStreams) -> int:
     try:
         others = _enter_ros(words)
         if others:
             return _explain(others[0])
-        return _run(ending)
+        return _run(ending, streams)
     except StateSensorError as error:
         sys.stderr.write(f'error: {error}\n')
         return 1
@@ -109,13 +117,15 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
         raise ConfigError('ROS arguments', found.strip(), 'such as -p NAME:=VALUE') from error
 
 
-def _run(ending: Ending) -> int:
+def _run(ending: Ending, streams: StandardStreams) -> int:
     with importing(PROGRAM):
         node = StateSensorNode()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
         node.is_ending = ending.is_wanted
+        node.n_log_lines_dropped = lambda: streams.n_dropped
+        ending.on_signal = node.brake
         node.is_starting = True
         if node.settings.autostart and node.trigger_configure() == _SUCCESS:
             node.trigger_activate()

@@ -154,15 +154,17 @@ class NodeProcess:
     :param prefix: the command that it is an argument of.
     :param environment: variables to add.
     :param is_new: whether to start a new process, not a fork, as for a prefix or variables.
+    :param output: descriptor of its output, in place of a file that :attr:`log` reads.
     """
 
     def __init__(self, domain, *, arguments=(), program=None, prefix=(), environment=None,
-                 is_new=False, **parameters):
+                 is_new=False, output=None, **parameters):
         given = [part for name, value in parameters.items()
                  for part in ('-p', f'{name}:={_as_yaml(value)}')]
         words = [program or shutil.which('state_sensor_node'), '--ros-args', *given, *arguments]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        options = {'stdout': self._log, 'stderr': subprocess.STDOUT, 'env': {
+        options = {'stdout': self._log if output is None else output,
+                   'stderr': subprocess.STDOUT, 'env': {
             **os.environ, **(environment or {}), 'ROS_DOMAIN_ID': str(domain),
             'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}}
         if is_new or prefix or environment:

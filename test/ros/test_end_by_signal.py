@@ -20,8 +20,9 @@ from stopwatch import Stopwatch
 END_S = 2.0
 HEAD = """
 import os, sys, threading, time
+from state_sensor_ros.pipeline.unblocked_output import StandardStreams
 from state_sensor_ros.ros.ending import Ending
-ending = Ending()
+ending = Ending(StandardStreams(1, 2))
 """
 STUCK_THREAD = """
 threading.Thread(target=threading.Event().wait, daemon=True).start()

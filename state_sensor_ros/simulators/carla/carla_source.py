@@ -18,8 +18,10 @@ Sequence of the ports: doc/protocol/carla.md#ports.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 import struct
 import threading
+import time
 
 from google.protobuf.message import DecodeError as ProtobufError
 
@@ -147,6 +149,23 @@ def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) ->
         silence=silence_of_a_port(settings.host, settings.port))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlayerCommand:
+    """
+    A command to the player, protobuf Control.
+
+    ``brake`` what is sent in its place after ``until_s`` of the steady clock, s.
+    """
+
+    command: bytes
+    brake: bytes
+    until_s: float
+
+    def answer(self) -> bytes:
+        """Return what is sent now."""
+        return self.command if time.monotonic() < self.until_s else self.brake
+
+
 class EpisodeClient:
     """
     The client of an episode, on the world port and the control port.
@@ -167,9 +186,11 @@ class EpisodeClient:
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
         # Of a stack, and the one that answered the last frame; None before the first one.
-        self._command: bytes | None = None
-        self._answered: bytes | None = None
+        self._command: PlayerCommand | None = None
+        self._answered: PlayerCommand | None = None
         self._answering = threading.Condition()
+        # Held while a message is sent: the parts of two would mix.
+        self._sending = threading.Lock()
 
     def begin_episode(self) -> None:
         """
@@ -232,11 +253,11 @@ class EpisodeClient:
             self._on_lost_control(f'{self._control.where}: found {found}; expected the control '
                                   'port of the episode')
 
-    def drive(self, command: bytes) -> None:
+    def drive(self, command: PlayerCommand) -> None:
         """
         Answer the frames with a command, in place of the autopilot; from any thread.
 
-        :param command: protobuf Control; it counts until the next call, also in later episodes.
+        :param command: it counts until the next call, also in later episodes.
         :raises TransportError: while there is no episode.
         """
         self._command = command
@@ -245,23 +266,23 @@ class EpisodeClient:
 
     def finish(self, seconds: float) -> None:
         """
-        Wait until a frame is answered with the last command; without a frame, send it as it is.
+        Send the last command, unless it has answered a frame; then wait until it does.
 
-        :param seconds: longest time.
+        :param seconds: longest wait.
         """
         command = self._command
-        if command is None or not self._has_control:
+        if command is None or not self._has_control or self._answered is command:
             return
+        # At once: the server may be stopped, and then reads it when it continues.
+        self._send(command.answer())
         with self._answering:
-            is_answered = self._answering.wait_for(lambda: self._answered is command, seconds)
-        if not is_answered:
-            self._send(command)
+            self._answering.wait_for(lambda: self._answered is command, seconds)
 
     def answer(self, packet: Packet) -> None:
         """Send the stack's command, or what the autopilot proposes in ``packet``."""
         command = self._command
         try:
-            answer = _proposal(packet) if command is None else command
+            answer = _proposal(packet) if command is None else command.answer()
         except (ProtobufError, DecodeError):
             return  # the pipeline reports a damaged frame
         if self._send(answer):
@@ -276,7 +297,8 @@ class EpisodeClient:
         except OSError:
             return False  # the episode ends already
         try:
-            control.sendall(_LENGTH.pack(len(command)) + command)
+            with self._sending:
+                control.sendall(_LENGTH.pack(len(command)) + command)
         except OSError as error:
             self._lose_control(reason_of(error))
             return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from state_sensor_ros.emulator.carla_server.carla_schema import Control
 from state_sensor_ros.simulators import EgoCommand
-from state_sensor_ros.simulators.carla.carla_source import EpisodeClient
+from state_sensor_ros.simulators.carla.carla_source import EpisodeClient, PlayerCommand
 
 # For the frame that is answered with the last brake; frames come at 10 Hz or more.
 _LAST_ANSWER_S = 0.25
@@ -35,10 +35,16 @@ class CarlaCommands:
         :param command: its wheel counts to the left, CARLA's to the right.
         :raises TransportError: without an episode; the command is then sent in the next one.
         """
-        self._client.drive(Control(
-            steer=-command.steer, throttle=command.throttle, brake=command.brake,
-            hand_brake=command.hand_brake, reverse=command.reverse).SerializeToString())
+        self._client.drive(PlayerCommand(
+            _serialized(command), _serialized(command.full_brake()), command.until_s))
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
         self._client.finish(_LAST_ANSWER_S)
+
+
+def _serialized(command: EgoCommand) -> bytes:
+    control: bytes = Control(
+        steer=-command.steer, throttle=command.throttle, brake=command.brake,
+        hand_brake=command.hand_brake, reverse=command.reverse).SerializeToString()
+    return control

@@ -11,8 +11,8 @@ Client of a simulator's control port: it creates the State sensor, changes it an
 
 The sequence follows doc/protocol/control.md#session. Two threads send requests: the one that
 connects to the sensor port creates the sensor (:meth:`ControlClient.configure`); the control
-thread does the rest. A third one may send commands to the ego (:meth:`ControlClient.request`). At
-most one request is outstanding.
+thread does the rest. A third one may send commands to the ego (:meth:`ControlClient.order`). At
+most one request is outstanding, apart from a brake.
 
 States::
 
@@ -47,7 +47,7 @@ from state_sensor_ros.simulators.monodrive.control_messages import (
     RECONFIGURE_SENSOR,
     SAMPLE,
 )
-from state_sensor_ros.simulators.monodrive.control_session import ControlSession
+from state_sensor_ros.simulators.monodrive.control_session import ControlSession, UnansweredError
 from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
 from state_sensor_ros.simulators.tcp_connections import OnSilence
 
@@ -161,23 +161,27 @@ class ControlClient:
             self._settings = settings
             self._changed.notify_all()
 
-    def request(self, command: str, message: object) -> None:
+    def order(self, command: str, message: object, may_send: Callable[[], bool], *,
+              patience_s: float, is_urgent: bool) -> None:
         """
-        Send a request of a further thread, between those of the client, and wait for its reply.
+        Send a request of a further thread between those of the client: ControlSession.order().
 
         :param command: its identifier.
         :param message: its body.
+        :param may_send: called immediately before it is sent; if it returns False it is not.
+        :param patience_s: longest wait before it is sent, and afterwards, s.
+        :param is_urgent: whether it is sent at once, even while another reply is outstanding.
         :raises RefusalError: with the message of the simulator's reply.
         :raises TransportError: when there is no control connection, or no reply.
         """
         with self._changed:
-            session = self._session if self._state in _SENSOR_CONFIGURED else None
+            session = self._session if is_urgent or self._state in _SENSOR_CONFIGURED else None
         if session is None:
             raise TransportError(f'{self._settings.host}:{self._settings.control_port}',
                                  'no connection', "a simulator's control port")
         try:
-            session.request(command, message)
-        except RefusalError:
+            session.order(command, message, may_send, patience_s=patience_s, is_urgent=is_urgent)
+        except (RefusalError, UnansweredError):
             raise
         except TransportError:
             self._is_lost(session)

@@ -9,16 +9,27 @@
 """
 One connection to the control port of a simulator: one request and its reply at a time.
 
-After anything but a whole reply the connection is closed: a late reply would be taken for that of
-the next request (doc/protocol/control.md).
+Only an order to brake is sent while a reply is outstanding. Replies arrive in the order of the
+requests (doc/protocol/control.md), so that a late one is read before that of the next request::
+
+    request SAMPLE      order: brake        request SAMPLE
+    ---------|----------------|------------------|------------>
+                    |               |                  |
+                    reply SAMPLE    reply, left out    reply SAMPLE
+
+After a failed request, or a reply that is not whole, the connection is closed.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 import threading
 
 from state_sensor_ros.simulators import (
     cannot_connect,
+    counted,
     DecodeError,
     FramingError,
     ignore,
@@ -46,6 +57,13 @@ _REST_TIMEOUT_S = 0.5
 # For the thread that uses the connection to leave it.
 _LEAVE_TIMEOUT_S = 0.5
 _CHUNK_BYTES = 1024 * 1024
+# Longest time for the few bytes of an order to leave, s.
+_ORDER_S = 0.1
+_MOST_OUTSTANDING = 16
+
+
+class UnansweredError(TransportError):
+    """An order has no reply yet, or was not sent; the connection stays open."""
 
 
 class ControlSession:
@@ -64,8 +82,13 @@ class ControlSession:
         self.where = self._connection.where
         self._reply_timeout_s = reply_timeout_s
         self._on_silence = on_silence
-        self._requesting = threading.Lock()
+        # Held from a request to its reply, and while bytes are sent.
+        self._requesting, self._sending = threading.Lock(), threading.Lock()
         self._reference = 0
+        # References of the requests without a reply, the oldest first.
+        self._outstanding: deque[int] = deque()
+        # The reply that is being received.
+        self._reader = ReplyReader(self.where)
 
     def connect(self) -> None:
         """
@@ -91,30 +114,50 @@ class ControlSession:
         :raises RefusalError: when the reply reports a failure; the connection stays open.
         :raises TransportError: when there is no valid reply; the connection is closed.
         """
-        with self._requesting:
-            self._reference = self._reference % MAX_REFERENCE + 1
-            reference = self._reference
-            try:
-                self._send(command, encode_request(command, message, reference))
-                reply = self._receive(command)
-                reply.check(self.where, command, reference)
-            except RefusalError:
-                raise
-            except (DecodeError, FramingError) as error:
-                self._connection.close()
-                raise TransportError(error.where, error.found, error.expected) from error
-            except OSError:
-                self._connection.close()
-                raise
+        with self._requesting, self._closed_on_failure():
+            reference = self._send(command, message)
+            reply = self._reply_to(reference, self._wait(f'reply to {command}', command))
+            reply.check(self.where, command, reference)
             return reply.message
+
+    def order(self, command: str, message: object, may_send: Callable[[], bool], *,
+              patience_s: float, is_urgent: bool) -> None:
+        """
+        Send a request soon or not at all, and wait a little for its reply.
+
+        :param command: the command's identifier.
+        :param message: its body, plain data.
+        :param may_send: called immediately before it is sent; if it returns False it is not.
+        :param patience_s: longest wait before it is sent, and afterwards, s.
+        :param is_urgent: whether it is sent at once, even while another reply is outstanding.
+        :raises UnansweredError: when it was not sent, or there is no reply yet.
+        :raises RefusalError: when the reply reports a failure; the connection stays open.
+        :raises TransportError: when the connection failed.
+        """
+        if not self._requesting.acquire(timeout=0 if is_urgent else patience_s):
+            if not is_urgent:
+                raise UnansweredError(self.where, 'no reply to the request before, in '
+                                      f'{patience_s:g} s')
+            # The thread that waits for the reply before reads this one's, too.
+            self._send_order(command, message, may_send)
+            return
+        try:
+            with self._closed_on_failure():
+                while self._outstanding and not is_urgent:
+                    self._next_reply(self._short_wait('reply to the request before', patience_s))
+                reference = self._send_order(command, message, may_send)
+                self._reply_to(reference, self._short_wait(
+                    f'reply to {command}', patience_s)).check(self.where, command, reference)
+        finally:
+            self._requesting.release()
 
     def is_alive(self) -> bool:
         """Return whether the connection is open, also while a request waits for its reply."""
         if not self._requesting.acquire(blocking=False):
             return True
         try:
-            # Between two requests the peer sends nothing.
-            return self._connection.is_alive()
+            # Between two requests the peer sends nothing but late replies to orders.
+            return bool(self._outstanding) or self._connection.is_alive()
         finally:
             self._requesting.release()
 
@@ -126,23 +169,100 @@ class ControlSession:
             self._connection.close()
             self._requesting.release()
 
-    def _send(self, command: str, data: bytes) -> None:
-        rest = memoryview(data)
-        try:
-            connected = self._connection.open_socket
-            while rest:
-                # Each part has its own time-out: a long trajectory may take longer as a whole.
-                rest = rest[self._wait(f'reader of {command}', command).send(connected, rest):]
-        except TransportError:
-            raise
-        except OSError as error:
-            raise self._failed(error, f'that {command} is read') from error
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        """
+        Close the connection if the block fails, unless it was only refused or has to wait.
 
-    def _receive(self, command: str) -> Reply:
-        """Wait for one reply."""
-        reader = ReplyReader(self.where)
-        wait = self._wait(f'reply to {command}', command)
-        expected = f'a reply to {command}'
+        :raises TransportError: in place of any other error.
+        """
+        try:
+            yield
+        except (RefusalError, UnansweredError):
+            raise
+        except (DecodeError, FramingError) as error:
+            self._end_connection()
+            raise TransportError(error.where, error.found, error.expected) from error
+        except OSError:
+            self._end_connection()
+            raise
+
+    def _end_connection(self) -> None:
+        self._connection.close()
+        self._outstanding.clear()
+
+    def _send(self, command: str, message: object) -> int:
+        """Send a request of any length; return its reference."""
+        with self._sending:
+            reference, data = self._encoded(command, message)
+            rest = memoryview(data)
+            try:
+                connected = self._connection.open_socket
+                while rest:
+                    # Each part has its own time-out: a long trajectory may take longer as a whole.
+                    rest = rest[self._wait(f'reader of {command}', command).send(connected, rest):]
+            except TransportError:
+                raise
+            except OSError as error:
+                raise self._failed(error, f'that {command} is read') from error
+            return reference
+
+    def _send_order(self, command: str, message: object, may_send: Callable[[], bool]) -> int:
+        """
+        Send a short request at once; return its reference.
+
+        :raises UnansweredError: when it may not be sent, or too many replies are missing.
+        :raises TransportError: when the connection failed, or its peer does not read.
+        """
+        if not self._sending.acquire(timeout=_ORDER_S):
+            raise UnansweredError(self.where, f'the request before is not read in {_ORDER_S:g} s')
+        try:
+            if not may_send() or len(self._outstanding) >= _MOST_OUTSTANDING:
+                raise UnansweredError(self.where, f'{command} came too late, while '
+                                      f'{counted(len(self._outstanding), "reply")} '
+                                      'to earlier requests were missing')
+            # A socket of its own: the time-out of the other is that of the reading thread.
+            with self._connection.open_socket.dup() as connected:
+                connected.settimeout(_ORDER_S)
+                reference, data = self._encoded(command, message)
+                connected.sendall(data)
+            return reference
+        except OSError as error:
+            if isinstance(error, UnansweredError):
+                raise
+            # A part of it may be sent. A thread that reads is woken, and closes the connection.
+            self._connection.interrupt()
+            raise self._failed(error, f'that {command} is read') from error
+        finally:
+            self._sending.release()
+
+    def _encoded(self, command: str, message: object) -> tuple[int, bytes]:
+        """Return a new reference, which has no reply yet, and the bytes of a request."""
+        reference = self._reference % MAX_REFERENCE + 1
+        data = encode_request(command, message, reference)
+        self._reference = reference
+        self._outstanding.append(reference)
+        return reference, data
+
+    def _reply_to(self, reference: int, wait: Wait) -> Reply:
+        """Read replies until that to one request; leave out those to earlier orders."""
+        while True:
+            oldest, reply = self._next_reply(wait)
+            if oldest == reference:
+                return reply
+
+    def _next_reply(self, wait: Wait) -> tuple[int, Reply]:
+        """Read the reply to the oldest request without one; return the request's reference."""
+        reply = self._receive(wait)
+        reference = self._outstanding.popleft()
+        if reply.reference not in (None, reference):
+            raise DecodeError(self.where, f'a reply to request {reply.reference}',
+                              f'one to request {reference}')
+        return reference, reply
+
+    def _receive(self, wait: Wait) -> Reply:
+        """Wait for one reply; one of which a part has arrived is continued by the next call."""
+        reader = self._reader
         while reader.n_wanted:
             try:
                 if reader.is_incomplete_json:
@@ -154,13 +274,17 @@ class ControlSession:
                     reader.end()
                 raise
             except OSError as error:
-                raise self._failed(error, expected) from error
+                raise self._failed(error, f'a {wait.missing}') from error
             if not data:
                 if reader.is_incomplete_json:
                     reader.end()
-                raise self._failed(None, expected)
+                raise self._failed(None, f'a {wait.missing}')
             reader.feed(data)
+        self._reader = ReplyReader(self.where)
         return reader.reply
+
+    def _short_wait(self, missing: str, patience_s: float) -> Wait:
+        return Wait(self.where, missing, patience_s, error=UnansweredError)
 
     def _wait(self, missing: str, command: str) -> Wait:
         return Wait(self.where, missing, self._timeout_s(command), self._on_silence)

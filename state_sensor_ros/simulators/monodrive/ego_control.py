@@ -10,33 +10,48 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 from state_sensor_ros.simulators import EgoCommand
 from state_sensor_ros.simulators.monodrive.control_client import ControlClient
 from state_sensor_ros.simulators.monodrive.control_messages import CONTROL_EGO
 
+_PATIENCE_S = 0.5
+
 
 class MonodriveCommands:
     """
-    Send each command as a request, between those of the sensor.
+    Send each command as a request, between those of the sensor; full brake at once.
 
     :param client: client of the control port; it connects again after a loss.
     """
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
+        self._newest: EgoCommand | None = None
 
     def send(self, command: EgoCommand) -> None:
         """
-        Send a command and wait for the reply.
+        Send a command and wait for the reply, for half a second at most.
 
-        :param command: the hand brake, which the simulator does not have, is full brake.
+        :param command: the hand brake, which the simulator does not have, is full brake. One
+            without an end of its time does not wait for replies to earlier requests.
         :raises TransportError: when there is no connection, no reply or no ego.
         """
+        self._newest = command
+        is_urgent = math.isinf(command.until_s)
+        left_s = command.until_s - time.monotonic()
         direction = -1 if command.reverse else 1
-        self._client.request(CONTROL_EGO, {
+        self._client.order(CONTROL_EGO, {
             'forward_amount': direction * command.throttle, 'right_amount': -command.steer,
             'brake_amount': 1.0 if command.hand_brake else command.brake,
-            'drive_mode': direction})
+            'drive_mode': direction}, lambda: self._is_current(command),
+            patience_s=min(max(left_s, 0.0), _PATIENCE_S), is_urgent=is_urgent)
+
+    def _is_current(self, command: EgoCommand) -> bool:
+        """Return whether a command is the newest, and not too old."""
+        return command is self._newest and time.monotonic() < command.until_s
 
     def close(self) -> None:
-        """Do nothing: the last command was replied to; the source closes the connection."""
+        """Do nothing: the last command is sent; the source closes the connection."""

@@ -108,7 +108,7 @@ def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames:
         while _goes_on(sumo):
             if not clock.wait(requests, step_s):
                 return True
-            ego.advance(clock.command, frame, step_s)
+            ego.advance(clock.command_now(), frame, step_s)
             sumo.simulationStep()
             # After a step SUMO's clock shows the next one.
             frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
@@ -126,7 +126,6 @@ class Clock:
 
     :param rate: times real time, 0 as fast as possible.
     :param is_paused: whether steps are made only on request.
-    :ivar command: newest command to the ego, None before the first one.
     """
 
     def __init__(self, rate: float, *, is_paused: bool = False) -> None:
@@ -134,7 +133,14 @@ class Clock:
         self._is_paused = is_paused
         self._n_steps = 0
         self._due = time.monotonic()
-        self.command: EgoCommand | None = None
+        self._command: EgoCommand | None = None
+
+    def command_now(self) -> EgoCommand | None:
+        """Return the command to the ego, full brake after its time, None before the first one."""
+        command = self._command
+        # The driver may be stopped or be busy. Its clock is that of this process.
+        return command if command is None or time.monotonic() < command.until_s \
+            else command.full_brake()
 
     def reset(self) -> None:
         """Let the first step of a run be due at once, even in a pause."""
@@ -174,7 +180,7 @@ class Clock:
 
     def _take(self, request: Request) -> None:
         if isinstance(request, EgoCommand):
-            self.command = request
+            self._command = request
             return
         self._due = time.monotonic()
         if isinstance(request, NewRate):

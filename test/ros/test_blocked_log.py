@@ -1,0 +1,70 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A log that nobody reads holds up no command, no frame, no diagnostics and no end."""
+
+import os
+import re
+import signal
+
+from blocked_output import blocked, FullPipe, StoppedTerminal
+from commands_rig import controls, driven, is_brake, pedals, Stack
+import pytest
+from rig import END_S, NodeProcess, statuses
+from stopwatch import Stopwatch
+
+DRIVE = pedals(throttle=0.5)
+
+
+@pytest.mark.parametrize('kind', [FullPipe, StoppedTerminal], ids=['pipe', 'terminal'])
+def test_log_that_is_not_read_holds_up_nothing(domain, listener, kind):
+    with blocked(kind) as output, driven(
+            domain, output=output.writer, arguments=['--log-level', 'debug']) as (peer, node):
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        # Refused commands are logged; a stack that ends is, too: after the brake.
+        stack.publish_until(pedals(throttle=2.0), lambda: is_brake(controls(peer)[-1]))
+        n_reports = len(stack.diagnostics)
+        dropped = listener.until(lambda: [n for each in statuses(stack.diagnostics[n_reports:])
+                                          if (n := int(each['log lines dropped']))],
+                                 what='lines that do not fit')
+        stack.publish_until(DRIVE, lambda: not is_brake(controls(peer)[-1]))
+        watch = Stopwatch(node.process)
+        listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake')
+        assert watch.seconds < 1.0
+        # The log goes on with a line about those that were dropped.
+        text = output.read_until(b'because the output was not read')
+        assert int(re.search(rb'warning: (\d+) lines were dropped here', text)[1]) >= dropped[0]
+        output.read_until(b'[DEBUG]')
+
+
+@pytest.mark.parametrize('signum', [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize('kind', [FullPipe, StoppedTerminal], ids=['pipe', 'terminal'])
+def test_node_with_a_log_that_is_not_read_brakes_and_ends(domain, listener, kind, signum):
+    with blocked(kind) as output, driven(domain, output=output.writer) as (peer, node):
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        code, seconds = node.end(signum)
+        assert (code, seconds < END_S) == (0, True)
+        assert is_brake(controls(peer)[-1])
+
+
+def test_log_keeps_its_last_lines_and_its_colors(domain):
+    with blocked(StoppedTerminal) as output:
+        output.go_on()
+        with NodeProcess(domain, output=output.writer, is_new=True, port=1) as node:
+            text = output.read_until(b'cannot connect')
+            node.process.send_signal(signal.SIGTERM)
+            node.process.wait()
+        assert b'\x1b[' in text
+    reader, writer = os.pipe()
+    with NodeProcess(domain, output=writer, port=0) as node:
+        os.close(writer)
+        with open(reader, 'rb') as file:
+            assert b'error: port: found 0' in file.read()
+        assert node.process.wait() == 1
