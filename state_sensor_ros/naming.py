@@ -27,6 +27,7 @@ import numpy as np
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.frame import Frame, Rows
+from state_sensor_ros.settings import Settings
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')
 # A whole topic name may have 247 characters: namespace, node, actor and kind.
@@ -101,6 +102,29 @@ def legal_topic_name(raw: str) -> str:
         return 'actor'
     legal = _ILLEGAL.sub('_', raw[:_MAX_LENGTH])
     return f'actor_{legal}' if legal[0].isdigit() else legal
+
+
+def wheel_frame(prefix: str, actor: Actor, wheel: int) -> str:
+    """
+    Return the frame of a wheel, which is the name of its joint as well.
+
+    :param prefix: prefix of TF frames.
+    :param actor: owner of the wheel.
+    :param wheel: FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT.
+    """
+    return f'{prefix}{actor.topic_name}/wheel_{wheel}'
+
+
+def registry_of(settings: Settings) -> Registry:
+    """
+    Return a registry that names actors as those of all outputs are named.
+
+    :param settings: prefix, ego and limit; frames of the settings are not names of actors.
+    """
+    return Registry(
+        frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
+        ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
+        reserved_frames=(settings.global_frame, settings.parent_frame))
 
 
 class _TopicNames:
@@ -292,6 +316,14 @@ class Registry:
         self.actor_list = replace(self.actor_list, version=self._new_version(), actors=tuple(
             [self._known[name] for name in self.actor_list.names]))
         return self.actor_list
+
+    def first_frame_id(self, name: str) -> str:
+        """
+        Return the TF frame of an actor, not the ego, whose name no other actor resembles.
+
+        :param name: its raw name.
+        """
+        return self._frame_prefix + _TopicNames(self._is_reserved).take(name)
 
     def remove(self, topic_name: str) -> None:
         """

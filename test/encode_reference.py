@@ -159,7 +159,8 @@ class Reference:
             spins.append(2.0 * math.atan2(y, w) if wheels.orientation_known[k] else math.nan)
         topic_name = self.actor_list.actors[i].topic_name
         return new('sensor_msgs/msg/JointState', header=self.header(''),
-                   name=[f'{topic_name}/wheel_{wheels.wheel[k]}' for k in own],
+                   name=[f'{self.settings.frame_prefix}{topic_name}/wheel_{wheels.wheel[k]}'
+                         for k in own],
                    position=np.array(spins), velocity=wheels.speed[own], effort=np.zeros(0))
 
     def state_frame(self):

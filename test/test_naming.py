@@ -18,8 +18,11 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from state_sensor_ros.evaluation.ground_truth_frames import FrameGroundTruth
 from state_sensor_ros.frame import Frame, NO_LANES
-from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry
+from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry, registry_of
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import build_frame
 
 LEGAL = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 
@@ -133,6 +136,20 @@ def test_ids_are_unique_in_every_frame(frames):
         given_ids = ids_of(registry, names, ids, is_repeated=i % 3 == 2)
         assert len(set(given_ids)) == len(given_ids)
         assert {*given_ids} <= {*range(7), *range(2**31, 2**31 + 99)}
+
+
+def test_actors_have_one_name_in_all_outputs():
+    """Raw names that equal a frame of the settings: of the node, of bags, and in evaluation."""
+    settings = Settings(global_frame='world', parent_frame='player')
+    tags = (('ego',), ())
+    frame_ids = [actor.frame_id for actor in registry_of(settings).update(
+        frame_of('player', 'world', tags=tags)).actors]
+    assert frame_ids == ['player_2', 'world_2']
+    assert registry_of(settings).first_frame_id('player') == 'player_2'
+    truth = FrameGroundTruth('a.json', settings, lambda name, tags: True, print)
+    for i in range(2):
+        truth.add(build_frame('toy', float(i), ['player', 'world'], np.zeros((2, 3)), tags=tags))
+    assert 'player_2' in truth.finish().ego.frames
 
 
 def test_restart_forgets_everybody_but_not_the_ids():

@@ -18,7 +18,7 @@ from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth, GroundTruthBuilder
 from state_sensor_ros.evaluation.object_set import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XYZ, YAW
 from state_sensor_ros.frame import Bools, Floats, Frame
-from state_sensor_ros.naming import Actor, Registry
+from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import global_from_unit, normalised
@@ -44,9 +44,7 @@ class FrameGroundTruth:
         self._builder = GroundTruthBuilder(name)
         self._objects = ObjectMaker(settings)
         self._base_link = BaseLink(settings, report)
-        self._registry = Registry(
-            frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
-            ego_frame=settings.ego_frame, reserved_frames=(settings.global_frame,))
+        self._registry = registry_of(settings)
         self._selects = selects
         self._stamper = Stamper(settings.stamp_source)
         self._stamps_ns: list[int] = []

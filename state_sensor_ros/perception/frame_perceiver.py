@@ -21,7 +21,7 @@ from state_sensor_ros.frame import (
     NO_BOXES,
     Rows,
 )
-from state_sensor_ros.naming import Registry
+from state_sensor_ros.naming import registry_of
 from state_sensor_ros.objects.frame_objects import FrameObjects
 from state_sensor_ros.objects.object_maker import Objects, origin_twist, transported
 from state_sensor_ros.payloads import ignore
@@ -42,7 +42,7 @@ class FramePerceiver:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._registry = Registry(ego_tag=settings.ego_tag)
+        self._registry = registry_of(settings)
         self._perceiver = Perceiver(settings, FrameObjects(settings), ignore)
 
     def perceived(self, frame: Frame) -> Frame:

@@ -27,7 +27,7 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
-from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry
+from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.payloads import (
     decode_packet,
     Decoded,
@@ -103,10 +103,7 @@ class Pipeline:
         self._new_codec, self._codec = codec, codec(settings)
         self._sink = sink
         self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
-        self._registry = Registry(
-            frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
-            ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
-            reserved_frames=(settings.global_frame, settings.parent_frame))
+        self._registry = registry_of(settings)
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._lane_rows = b''
         self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,

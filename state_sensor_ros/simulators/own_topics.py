@@ -20,6 +20,7 @@ from state_sensor_ros.cdr.templates import (
     Template,
 )
 from state_sensor_ros.errors import EncodeError
+from state_sensor_ros.naming import registry_of
 from state_sensor_ros.topics.message_block import MessageBlock, Messages
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
 from state_sensor_ros.topics.static_frame import StaticTransform
@@ -36,5 +37,6 @@ __all__ = [
     'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'MESSAGE_PHASE', 'STATIC_TF_TOPIC', 'Definitions',
     'Demand', 'EncodeError', 'Fields', 'FrameToSend', 'Given', 'MessageBlock', 'MessageInstance',
     'Messages', 'NewTopicEncoder', 'Numbers', 'PatchBuffer', 'Slot', 'StaticTransform', 'Table',
-    'Template', 'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'pose', 'xyz',
+    'Template', 'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'pose',
+    'registry_of', 'xyz',
 ]

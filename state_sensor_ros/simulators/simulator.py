@@ -57,8 +57,8 @@ class SimulatorTopics:
     """
     The topics that only one simulator has.
 
-    ``encoders`` subclasses of :class:`TopicEncoder`, or what makes one; a subclass of a topic of
-    the package takes its place. ``transforms`` for /tf_static.
+    ``encoders`` subclasses of :class:`TopicEncoder`, or what makes one; one whose topics have the
+    names of topics of the package takes their place. ``transforms`` for /tf_static.
     """
 
     encoders: tuple[NewTopicEncoder, ...] = ()

@@ -23,6 +23,7 @@ from operator import or_
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.objects.frame_objects import FrameObjects
@@ -68,6 +69,11 @@ class _Layout:
         self.blocks: Sequence[MessageBlock] = ()
 
 
+def _names_of(encoder: TopicEncoder) -> frozenset[str]:
+    """Return the names of the topics of an encoder, and the last part of those of actors."""
+    return frozenset(filter(None, (encoder.kind, *[topic.name for topic in encoder.topics])))
+
+
 class Encoder:
     """
     Encode frames.
@@ -75,8 +81,9 @@ class Encoder:
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
     :param definitions: definitions of the messages.
     :param report: called with a kind, for throttling, and a line about what went wrong.
-    :param further: topics of the simulator; a subclass of a common topic replaces it.
-    :raises EncodeError: if a definition is missing or is not as expected.
+    :param further: topics of the simulator, which replace those of the same names.
+    :raises EncodeError: if a definition is missing or is not as expected, or if of the topics of
+        an encoder only some are replaced.
     :ivar topics: topics that exist from the start.
     """
 
@@ -87,13 +94,7 @@ class Encoder:
         self._perceiver = Perceiver(settings, self._objects, report)
         self._encoders: list[TopicEncoder] = []
         for new in topic_encoders(settings, further):
-            encoder = new(settings, definitions, report)
-            replaced = [i for i, other in enumerate(self._encoders)
-                        if isinstance(encoder, type(other))]
-            for i in replaced:
-                self._encoders[i] = encoder
-            if not replaced:
-                self._encoders.append(encoder)
+            self._add(new(settings, definitions, report))
         self._unopened = [encoder for encoder in self._encoders if encoder.opens_with]
         self.topics = tuple(topic for encoder in self._encoders if not encoder.opens_with
                             for topic in encoder.topics)
@@ -102,6 +103,20 @@ class Encoder:
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._all_layouts: list[_Layout] = []
         self._set_demand(NOTHING)
+
+    def _add(self, added: TopicEncoder) -> None:
+        """Add an encoder, in the place of those whose topics it has."""
+        names = _names_of(added)
+        replaced = [encoder for encoder in self._encoders if names & _names_of(encoder)]
+        for encoder in replaced:
+            if lost := _names_of(encoder) - names:
+                raise EncodeError(
+                    type(added).__name__, f'topics of {type(encoder).__name__} without '
+                    f'{", ".join(sorted(lost))}', 'all of them or none')
+        place = self._encoders.index(replaced[0]) if replaced else len(self._encoders)
+        self._encoders.insert(place, added)
+        for encoder in replaced:
+            self._encoders.remove(encoder)
 
     def samples(self) -> list[Sample]:
         """Return a sample of each message, for the verification at start."""

@@ -17,7 +17,7 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.naming import Actor
+from state_sensor_ros.naming import Actor, wheel_frame
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import MessageBlock
@@ -38,6 +38,7 @@ class JointStateEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
+        self._prefix = settings.frame_prefix
         self._template = self.message(self.type_name, {
             'header': header(''), 'name': Given('names'),
             'position': Each('wheels', Slot(JOINT, 0)),
@@ -87,5 +88,5 @@ class JointStateEncoder(TopicEncoder):
     def _instance(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
         wheels, = appearance
         return MessageInstance(self._template, {
-            'names': [f'{actor.topic_name}/wheel_{wheel}' for wheel in wheels],
+            'names': [wheel_frame(self._prefix, actor, wheel) for wheel in wheels],
             'wheels': [{}] * len(wheels)})

@@ -18,7 +18,7 @@ from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Needs, Wheels
-from state_sensor_ros.naming import ActorList
+from state_sensor_ros.naming import ActorList, wheel_frame
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import normalised
 from state_sensor_ros.settings import Settings
@@ -112,6 +112,6 @@ class TransformEncoder(TopicEncoder):
             if wheel not in of_actor:
                 of_actor[wheel] = MessageInstance(self._wheel, {
                     'parent': actor.frame_id,
-                    'child': f'{self._prefix}{actor.topic_name}/wheel_{wheel}'})
+                    'child': wheel_frame(self._prefix, actor, wheel)})
             instances.append(of_actor[wheel])
         return instances

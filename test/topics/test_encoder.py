@@ -31,7 +31,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.cdr.templates import MessageInstance
-from state_sensor_ros.naming import Actor, Registry
+from state_sensor_ros.naming import Actor, Registry, registry_of
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
@@ -285,6 +285,13 @@ def test_joint_positions_are_the_spin_within_half_a_turn():
     assert math.isnan(message.position[3])
     assert message.name == [f'demo_1/wheel_{wheel}' for wheel in range(4)]
     assert message.velocity[:3].tolist() == [10.0, 11.0, 12.0]
+    # A joint has the name of the frame that it moves.
+    settings = replace(ALL_ON, frame_prefix='sim/', wheel_tf=True)
+    found = encoded(two_actors(), settings, registry=registry_of(settings))
+    assert found['~/actors/demo_1/joint_states'].name == [
+        f'sim/demo_1/wheel_{i}' for i in range(4)]
+    assert {each.child_frame_id for each in found['/tf'].transforms[2:]} <= {
+        f'sim/demo_1/wheel_{i}' for i in range(4)}
 
 
 def test_a_frame_without_lanes_has_no_control_states():

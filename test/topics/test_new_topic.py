@@ -21,6 +21,7 @@ from paths import ROOT
 import pytest
 from rosbags.rosbag2 import Reader
 
+from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import OUTPUTS
 from state_sensor_ros.topics.encoder import Encoder
@@ -141,13 +142,27 @@ def test_topic_appended_from_outside_gets_no_deletions_of_markers():
         assert np.frombuffer(data[4:], '<i4').tolist() == [frame.n_actors]
 
 
-def test_subclass_of_a_topic_takes_its_place():
+def test_topics_of_the_same_names_take_the_place():
+    """Whatever their class: a display gets one message of a topic for a frame."""
     class Renamed(ActorCountEncoder):
         topics = (Topic('~/n', 'std_msgs/msg/Int32'),)
 
-    encoder = Encoder(ALL_ON, definitions(), further=(ActorCountEncoder, Renamed))
-    assert [topic.name for topic in encoder.topics][-1] == '~/n'
-    assert '~/n_actors' not in {topic.name for topic in encoder.topics}
+    class Markers(ActorCountEncoder):
+        topics = (Topic('~/markers', 'std_msgs/msg/Int32'),)
+
+    class OwnOdometry(ActorCountEncoder):
+        topics, kind, type_name = (), 'odometry', 'std_msgs/msg/Int32'
+
+    plain = Encoder(ALL_ON, definitions())
+    encoder = Encoder(ALL_ON, definitions(), further=(
+        ActorCountEncoder, Renamed, Markers, ActorCountEncoder))
+    assert [(topic.name, topic.type_name) for topic in encoder.topics] == [
+        *[(topic.name, 'std_msgs/msg/Int32' if topic.name == '~/markers' else topic.type_name)
+          for topic in plain.topics],
+        ('~/n_actors', 'std_msgs/msg/Int32'), ('~/n', 'std_msgs/msg/Int32')]
+    with pytest.raises(EncodeError, match='OwnOdometry: found topics of OdometryEncoder without '
+                                          '~/ego/odometry; expected all of them or none'):
+        Encoder(ALL_ON, definitions(), further=(OwnOdometry,))
 
 
 @pytest.mark.parametrize('output', OUTPUTS)

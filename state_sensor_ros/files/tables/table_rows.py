@@ -30,7 +30,7 @@ from state_sensor_ros.classes import class_of, UNKNOWN
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.frame import Boxes, Frame, Ints, KIND_VEHICLE, Kinds, Lanes, Rows
-from state_sensor_ros.naming import ActorList, Registry
+from state_sensor_ros.naming import ActorList, registry_of
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes, MAX_GAP_S
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import rpy_from_quaternion
@@ -110,7 +110,7 @@ class RowMaker:
         self._default_class = default_class
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
-        self._registry = Registry(ego_tag=settings.ego_tag)
+        self._registry = registry_of(settings)
         self._actors: ActorColumns | None = None
         self._n_frames = 0
         self._block: list[_NamedFrame] = []

@@ -64,8 +64,8 @@ def sensor_transforms(mounts: Iterable[Mount],
     if not settings.of(CarlaParameters).camera_tf:
         return ()
     # Loaded for topics only.
-    from state_sensor_ros.simulators.own_topics import StaticTransform
-    player = f'{settings.frame_prefix}{PLAYER_NAME}'
+    from state_sensor_ros.simulators.own_topics import registry_of, StaticTransform
+    player = registry_of(settings).first_frame_id(PLAYER_NAME)
     offset: tuple[float, ...] = (0.0,) * 6
     # With another ego tag the player has a frame of its own.
     if settings.ego_frame and settings.ego_tag.lower() in PLAYER_TAGS:
