@@ -6,13 +6,16 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Questions to a recording and a live stream, cell by cell: analysis.py drive.json HOST PORT."""
+"""usage: analysis.py drive.json HOST PORT: analyses a recording and a live stream in cells."""
 import sys
 
 import numpy as np
 
 import state_sensor_ros as sensor
 
+if len(sys.argv) != 4:
+    print(__doc__, file=sys.stderr)
+    sys.exit(2)
 recording = sensor.open_recording(sys.argv[1])
 # %% Distance of the ego to the nearest vehicle over time: 4 lines
 nearest_m = []

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Pure pursuit: drives the ego along its track in a recording, `follow_line.py drive.json`."""
+"""usage: follow_line.py drive.json: drives the ego along its track in a recording."""
 from contextlib import suppress
 import sys
 
@@ -25,8 +25,7 @@ REAR = 1.0  # m from the ego's origin back to the point that follows the line
 class Line:
     def __init__(self, path):
         track = sensor.open_recording(path).ego_track()
-        # Points are complex numbers, x + yj.
-        points = track.position_xyz @ (1, 1j, 0) - REAR * np.exp(1j * track.yaw)
+        points = track.position_xyz @ (1, 1j, 0) - REAR * np.exp(1j * track.yaw)  # x + yj
         along = np.append(0.0, np.cumsum(np.abs(np.diff(points))))
         # A point each metre; the curvature is that of five metres.
         self.points = np.interp(np.arange(0.0, along[-1]), along, points)
@@ -42,8 +41,7 @@ class Line:
         forward = complex(1 - 2 * (q.y * q.y + q.z * q.z), 2 * (q.w * q.z + q.x * q.y))
         speed = max(odometry.twist.twist.linear.x, 0.0)
         ways = (self.points - complex(position.x, position.y)) * abs(forward) / forward + REAR
-        near = slice(self.at, self.at + 30 if self.at else None)
-        self.at += int(np.argmin(np.abs(ways[near])))
+        self.at += int(np.argmin(np.abs(ways[self.at:self.at + 30 if self.at else None])))
         way = ways[min(self.at + round(2.5 + 0.4 * speed), len(ways) - 1)]
         twist = TwistStamped(header=odometry.header)
         twist.twist.linear.x = self.speed[min(self.at + round(0.7 * speed), len(ways) - 1)]
@@ -51,6 +49,8 @@ class Line:
         return twist
 
 
+if len(sys.argv) != 2:
+    sys.exit(print(__doc__, file=sys.stderr) or 2)
 with suppress(KeyboardInterrupt, ExternalShutdownException):
     rclpy.init()
     node, line = rclpy.create_node('line_follower'), Line(sys.argv[1])

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Draw the paths of all vehicles of a recording: plot_recording.py drive.json paths.png."""
+"""usage: plot_recording.py drive.json paths.png: draws the paths of all vehicles."""
 from collections import defaultdict
 import sys
 
@@ -14,15 +14,16 @@ from matplotlib import pyplot as plt
 
 import state_sensor_ros as sensor
 
+if len(sys.argv) != 3:
+    print(__doc__, file=sys.stderr)
+    sys.exit(2)
 plt.switch_backend('Agg')
 paths = defaultdict(list)
 with sensor.open_recording(sys.argv[1]) as recording:
     for frame in recording:
-        for name, kind, position_xyz in zip(frame.names, frame.kinds, frame.position_xyz):
-            if kind:
-                paths[name].append(position_xyz[:2])
-for fault in recording.faults:
-    print(fault)
+        for row in frame.kinds.nonzero()[0]:
+            paths[frame.names[row]].append(frame.position_xyz[row, :2])
+print(*(f'{fault}\n' for fault in recording.faults), sep='', end='')
 for name, path_xy in paths.items():
     plt.plot(*zip(*path_xy), label=name)
 plt.gca().set(aspect='equal', xlabel='x, m', ylabel='y, m')

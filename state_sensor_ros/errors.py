@@ -38,7 +38,8 @@ _DISTRIBUTIONS = {
 # Extras of this package by their modules (setup.cfg).
 _EXTRAS = {
     'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
-    'google': 'carla', 'pyarrow': 'tables', 'osi3': 'osi', 'distributed': 'dask',
+    'google': 'carla', 'pyarrow': 'tables', 'pandas': 'tables',
+    'osi3': 'osi', 'distributed': 'dask',
     'carla': 'carla9', 'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
     'trackeval': 'evaluate', 'rerun': 'view', 'rerun_cli': 'view'}
 # Modules that come with ROS 2, besides message packages; pip cannot install them.

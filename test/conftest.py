@@ -13,7 +13,7 @@ from pathlib import Path
 import signal
 
 import budgets
-from folder_counts import absent_modules, FolderCounts
+from folder_counts import absent_imports, absent_modules, FolderCounts
 from hypothesis import HealthCheck, settings
 import pytest
 import real_recordings
@@ -40,6 +40,7 @@ ABSENT = absent_modules({
                                    'autoware_vehicle_msgs'),
     'ros/test_stack_outputs.py': ('autoware_perception_msgs', 'autoware_vehicle_msgs',
                                   'derived_object_msgs', 'shape_msgs', 'vision_msgs')})
+ABSENT |= absent_imports(Path(__file__).parent, ABSENT)
 collect_ignore = list(ABSENT)
 
 

@@ -12,7 +12,10 @@ import ast
 from collections import Counter
 from importlib.util import find_spec
 import re
+import sys
 
+PACKAGE = 'state_sensor_ros'
+_IMPORT = re.compile(r'^(?:from ([\w.]+) import (\([^)]*\)|.*)|import (.+))', re.MULTILINE)
 # pytest's exit codes of a run without a failure, and without tests.
 _NO_FAILURE = (0, 5)
 # Options that select tests: a folder without one is then intended.
@@ -29,6 +32,76 @@ def absent_modules(needs):
     found = {path: [module for module in modules if not _is_installed(module)]
              for path, modules in needs.items()}
     return {path: absent[0] for path, absent in found.items() if absent}
+
+
+def absent_imports(folder, tried):
+    """
+    Return what cannot be collected because of an import at the top of a module.
+
+    :param folder: of all tests; the package is beside it.
+    :param tried: paths that are ignored already, relative to ``folder``.
+    :returns: path of a test file to a module that it imports, also through other modules of the
+        tests or of the package, and that is not installed.
+    """
+    imports = _Imports(folder)
+    found = {}
+    for path in sorted(folder.rglob('test_*.py')):
+        name = path.relative_to(folder)
+        if not {str(each) for each in (name, *name.parents)} & set(tried):
+            absent = imports.absent(path)
+            if absent:
+                found[str(name)] = absent
+    return found
+
+
+class _Imports:
+    """The modules that files import at their tops, found without running them."""
+
+    def __init__(self, folder):
+        self._package = folder.parent
+        self._own = {path.stem: path for path in folder.rglob('*.py')}
+        self._absent = {}
+
+    def absent(self, path):
+        """Return the first import of a file that is not installed, '' for none."""
+        if path not in self._absent:
+            # Two modules may import each other.
+            self._absent[path] = ''
+            text = path.read_text('utf-8')
+            self._absent[path] = next(filter(None, (
+                self._absent_of(name, text) for name in _imported(text))), '')
+        return self._absent[path]
+
+    def _absent_of(self, name, text):
+        place = self._package / name.replace('.', '/')
+        for path in (self._own.get(name), place.with_suffix('.py'), place / '__init__.py'):
+            if path is not None and path.is_file():
+                return self.absent(path)
+        library = '.'.join(name.split('.')[:2]) if name.startswith('google.') \
+            else name.partition('.')[0]
+        is_here = library in sys.stdlib_module_names or _is_installed(library) \
+            or not _is_imported(name, text)
+        return '' if is_here else library
+
+
+def _imported(text):
+    """Yield the names of modules, and what may be modules, that a text imports at its top."""
+    for first, names, modules in _IMPORT.findall(text):
+        for module in filter(None, [first, *map(str.strip, modules.split(','))]):
+            parts = module.partition(' as ')[0].split('.')
+            yield from ('.'.join(parts[:i + 1]) for i in range(len(parts)))
+        if first.startswith(PACKAGE):
+            for name in re.findall(r'\w+', names):
+                yield f'{first}.{name}'
+
+
+def _is_imported(name, text):
+    """Return whether a text imports a module indeed: a line of a docstring may look like it."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and (node.module or '').startswith(name))
+        or (isinstance(node, ast.Import) and any(
+            alias.name.startswith(name) for alias in node.names))
+        for node in ast.parse(text).body)
 
 
 def _is_installed(module):
@@ -101,7 +174,7 @@ class FolderCounts:
         arguments = self._paths(self._config.args)
         ignored = self._paths(self._config.getoption('ignore') or ())
         ignored += [self._folder / path for path in self._absent]
-        folders = {path.parent for path in self._folder.rglob('test_*.py')}
+        folders = {path.parent for path in self._folder.rglob('test_*.py') if path not in ignored}
         return [folder for folder in sorted(folders)
                 if {folder, *folder.parents} & set(arguments)
                 and not {folder, *folder.parents} & set(ignored)]

@@ -10,6 +10,8 @@
 
 import itertools
 import json
+import re
+import sys
 
 from budgets import AWAIT_S
 import numpy as np
@@ -41,6 +43,22 @@ def test_examples_are_short():
     for path in scripts:
         limit = {'analysis.py': 35, 'follow_line.py': 60}.get(path.name, 30)
         assert len(path.read_text(encoding='utf-8').splitlines()) <= limit
+
+
+@pytest.mark.parametrize('name', ['analysis', 'plot_recording', 'stream_to_pandas'])
+def test_example_without_arguments_prints_its_usage(name):
+    extras = (ROOT / 'setup.cfg').read_text().partition('extras_require')[2]
+    path = EXAMPLES / f'{name}.py'
+    for library in re.findall(r'^(?:import|from) (\w+)', path.read_text(), re.MULTILINE):
+        if library not in sys.stdlib_module_names and library not in ('state_sensor_ros', 'numpy'):
+            assert f'    {library}>=' in extras
+            pytest.importorskip(library)
+    # to_pandas() needs it.
+    assert '\n    pandas>=' in extras.partition('\ntables =')[2].partition('\nosi =')[0]
+    code, output, errors = run(path.name)
+    assert (code, output) == (2, '')
+    assert errors.startswith(f'usage: {path.name} ')
+    assert errors.count('\n') == 1
 
 
 def test_example_plots_a_recording(tmp_path):

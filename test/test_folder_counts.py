@@ -20,9 +20,10 @@ import pytest
 CONFTEST = """
 from pathlib import Path
 
-from folder_counts import absent_modules, FolderCounts
+from folder_counts import absent_imports, absent_modules, FolderCounts
 
 ABSENT = absent_modules({'needy': ('no_such_module',)})
+ABSENT |= absent_imports(Path(__file__).parent, ABSENT)
 collect_ignore = list(ABSENT)
 
 
@@ -73,6 +74,17 @@ def test_folders_are_counted_and_what_cannot_run_is_named(run):
     code, output = run('all')
     assert 'tests that ran: all 1, one 2\n' in output
     assert 'not collected: needy, without no_such_module (test functions: 1)\n' in output
+    assert (code, 'error: ' in output) == (0, False)
+
+
+def test_file_with_an_import_that_is_not_installed_is_named(run):
+    helper = '"""A helper.\n\nimport of_a_docstring\n"""\nimport {}\ndef test_a(): pass'
+    code, output = run('all', helper=helper.format('no_such_library.part as part'),
+                       one__test_well=helper.format('json'),
+                       two__test_helped='from helper import part\ndef test_helped(): pass')
+    assert 'tests that ran: all 1, one 3\n' in output
+    assert 'two/test_helped.py, without no_such_library (test functions: 1)\n' in output
+    assert output.count('not collected: ') == 2
     assert (code, 'error: ' in output) == (0, False)
 
 

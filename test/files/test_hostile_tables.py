@@ -97,7 +97,7 @@ def invalid_utf8(n_rows):
 
 # By name of a column: values of which no row is one of a frame.
 WRONG = [
-    ('name', lambda n: pa.array(range(n))), ('name', pa.nulls),
+    ('name', lambda n: pa.array(range(n))), ('name', lambda n: pa.nulls(n)),
     ('name', lambda n: pa.array([None] * n, pa.string())),
     ('name', lambda n: pa.array([b'a'] * n)),
     ('name', lambda n: pa.array(range(n)).dictionary_encode()),
