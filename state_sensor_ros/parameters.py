@@ -217,16 +217,17 @@ def refuse_unused(own: object, prefix: str, names: Sequence[str], condition: str
             raise ConfigError(f'{prefix}{item.name}', str(value), f'its default {condition}')
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
     """
     Return the known name that is most similar to ``name``, ``''`` if none is similar.
 
     :param name: unknown name.
     :param known: names.
+    :param least: least similarity, 0 to 1.
     """
     # Imported here: a name is wrong in few starts of a program.
     from difflib import get_close_matches
-    return next(iter(get_close_matches(name.lower(), known, n=1)), '')
+    return next(iter(get_close_matches(name.lower(), known, 1, least)), '')
 
 
 def as_yaml(value: Value) -> str:

@@ -256,6 +256,10 @@ class ParameterTable:
         """Names of all parameters, without other names of the same."""
         return tuple(self._parameters)
 
+    def has(self, name: str) -> bool:
+        """Return whether a name is that of a parameter, or an alias."""
+        return self.aliases.get(name, name) in self._parameters
+
     def find(self, name: str) -> Parameter:
         """
         Return a parameter.
@@ -266,9 +270,9 @@ class ParameterTable:
         try:
             return self._parameters[self.aliases.get(name, name)]
         except KeyError:
-            raise ConfigError(name, 'an unknown parameter',
-                              nearest(name, (*self.names, *self.aliases))
-                              or f'one of {", ".join(self.names)}') from None
+            known = (*self.names, *self.aliases)
+            raise ConfigError(name, 'an unknown parameter', nearest(name, known) or
+                              f'a known one; the nearest is {nearest(name, known, 0.0)}') from None
 
     def value_of(self, settings: Settings, name: str) -> Value:
         """

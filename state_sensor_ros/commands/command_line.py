@@ -183,8 +183,8 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
         reserve()
     if getattr(args, 'parameter', ()):
         # Imported here: some sub-commands have no parameters.
-        from state_sensor_ros.commands.parameter_options import refuse_twice
-        refuse_twice(args)
+        from state_sensor_ros.commands.parameter_options import refuse_wrong_names
+        refuse_wrong_names(args)
     command.run(args, interruption)
     standard_output().flush()
 

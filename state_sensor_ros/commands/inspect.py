@@ -41,7 +41,11 @@ from state_sensor_ros.commands.live import (
     refuse_unused_live,
 )
 from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
-from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import (
+    add_parameters,
+    settings_of,
+    STREAM_PARAMETERS,
+)
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import figure, seconds, size
@@ -102,7 +106,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         inspect_many(args, interruption)
         return
     args.file = args.file[0] if args.file else None
-    settings = settings_of(args, _PARAMETERS)
+    settings = settings_of(args, (*_PARAMETERS, *STREAM_PARAMETERS))
     with _opened(args, settings, interruption) as recording:
         inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
                               is_part=not selection_of(args).has_all_frames)

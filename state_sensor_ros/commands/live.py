@@ -26,12 +26,11 @@ from state_sensor_ros.commands.parameter_options import (
     given_parameters,
     option_of,
     parameter_names,
-    parameters_that_affect,
+    STREAM_PARAMETERS,
 )
 from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame
-from state_sensor_ros.parameters import STREAM
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
@@ -45,7 +44,7 @@ from state_sensor_ros.simulators.simulator_list import (
 )
 
 # Parameters that are options and select how frames are received.
-_PARAMETERS = ('control_port', 'config_file', *parameters_that_affect(STREAM))
+_PARAMETERS = ('control_port', 'config_file', *STREAM_PARAMETERS)
 # Options of every run that reads a live stream.
 LIVE_OPTIONS = frozenset((
     *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))

@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import cast
 
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.parameters import Parameter
+from state_sensor_ros.parameters import Parameter, STREAM
 from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
 
@@ -29,6 +29,10 @@ def parameters_that_affect(what: str) -> tuple[str, ...]:
     schema = schema_of()
     return tuple(name for name in schema.names if name not in NAMES
                  and schema.find(name).rule.affects == what)
+
+
+# Parameters of simulators that are options of commands which read a stream or a recording.
+STREAM_PARAMETERS = parameters_that_affect(STREAM)
 
 
 def option_of(name: str) -> str:
@@ -110,21 +114,72 @@ def parameter_names(args: argparse.Namespace) -> list[str]:
     return [text.partition(':=')[0] for text in getattr(args, 'parameter', ())]
 
 
-def refuse_twice(args: argparse.Namespace) -> None:
+def refuse_wrong_names(args: argparse.Namespace) -> None:
     """
-    Refuse a parameter that both ``-p`` and an option of its own give.
+    Refuse a parameter that there is not, or that both ``-p`` and an option of its own give.
 
     :param args: the parsed options.
-    :raises UsageError: naming the first such parameter.
+    :raises ConfigError: naming the first that there is not, and the nearest one.
+    :raises UsageError: naming the first that is given twice.
     """
     names = parameter_names(args)
-    aliases = schema_of().aliases if names else {}
+    schema = schema_of()
+    if not all(schema.has(name) for name in names):
+        # Added simulators are searched for if need be.
+        schema = schema_of(with_added=True)
     for name in names:
-        target = aliases.get(name, name)
+        target = schema.find(name).name
         # The option --rate differs from the parameter.
         if target in args.given - {'rate'}:
             raise UsageError(f'-p {name} is given beside {option_of(target)}; expected one of '
                              'them')
+
+
+def with_parameters(words: Sequence[str], known: Container[str]) -> list[str]:
+    """
+    Return the words of a command line with ``-p sumo.ego:=car`` in place of ``--sumo.ego car``.
+
+    :param words: words of the command line.
+    :param known: options that the command has itself.
+    """
+    found: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == '--':
+            return [*found, word, *rest]
+        option, has_value, value = word.partition('=')
+        parameter = _parameter_of(option) if option not in known else None
+        if parameter is None:
+            found.append(word)
+            continue
+        if parameter.type is bool and not has_value:
+            value = str(not option.startswith('--no-')).lower()
+        elif not has_value:
+            if not rest:
+                raise UsageError(f'{option} needs a value')
+            value = rest.pop(0)
+        found += ['-p', f'{parameter.name}:={value}' if parameter.item is None
+                  else f'{parameter.name}:=[{value}]']
+    return found
+
+
+def options_of_simulators() -> list[str]:
+    """Return the options that :func:`with_parameters` replaces."""
+    return [option_of(name) for name in schema_of(with_added=True).names if '.' in name]
+
+
+def _parameter_of(option: str) -> Parameter | None:
+    """Return the parameter of a simulator that an option such as ``--sumo.ego`` names."""
+    if not option.startswith('--') or '.' not in option:
+        return None
+    name = option[2:].replace('-', '_')
+    for with_added in (False, True):
+        schema = schema_of(with_added=with_added)
+        for candidate in (name, name.removeprefix('no_')):
+            if schema.has(candidate) and '.' in candidate:
+                return schema.find(candidate)
+    return None
 
 
 def texts_given(args: argparse.Namespace, name: str) -> tuple[str, ...]:

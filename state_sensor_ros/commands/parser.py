@@ -48,6 +48,9 @@ class Parser(argparse.ArgumentParser):
     def unrecognized(self, words: Sequence[str]) -> NoReturn:
         """End the program after one line about unknown words."""
         options = [option for option in self._option_string_actions if option.startswith('--')]
+        if '.' in words[0] and '-p' in self._option_string_actions:
+            from state_sensor_ros.commands.parameter_options import options_of_simulators
+            options += options_of_simulators()
         likely = nearest(words[0].partition('=')[0], options) if words[0][:1] == '-' else ''
         self.error(f'unrecognized arguments: {" ".join(words)}'
                    + (f'; did you mean {likely}?' if likely else ''))
@@ -64,7 +67,8 @@ class Parser(argparse.ArgumentParser):
         for action in actions:
             action.default = argparse.SUPPRESS
         try:
-            parsed, unknown = super().parse_known_args(self._in_order(list(args)), namespace)
+            words = self._in_order(self._with_parameters(list(args)))
+            parsed, unknown = super().parse_known_args(words, namespace)
         finally:
             self._defaults = parser_defaults
             for action, default in zip(actions, defaults, strict=True):
@@ -78,6 +82,15 @@ class Parser(argparse.ArgumentParser):
             if not hasattr(parsed, name):
                 setattr(parsed, name, value)
         return parsed, unknown
+
+    def _with_parameters(self, words: list[str]) -> list[str]:
+        """Return the words with ``-p`` in place of the options of simulators."""
+        if '-p' not in self._option_string_actions or not any('.' in word for word in words
+                                                              if word.startswith('--')):
+            return words
+        # Imported here: few command lines have such an option.
+        from state_sensor_ros.commands.parameter_options import with_parameters
+        return with_parameters(words, self._option_string_actions)
 
     def _in_order(self, words: list[str]) -> list[str]:
         """Return the words with all positional ones at the end, after ``--``."""

@@ -43,7 +43,11 @@ from state_sensor_ros.commands.live import (
     refuse_unused_live,
 )
 from state_sensor_ros.commands.options import add_bag_options, add_quiet, port
-from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import (
+    add_parameters,
+    settings_of,
+    STREAM_PARAMETERS,
+)
 from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.library.frame_recording import Recording
@@ -111,7 +115,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow
-    settings = settings_of(args, _PARAMETERS) if args.input else live_settings(args, _PARAMETERS)
+    settings = settings_of(args, (*_PARAMETERS, *STREAM_PARAMETERS)) if args.input \
+        else live_settings(args, _PARAMETERS)
     reader = LiveRecording(args, interruption) if args.input is None \
         else open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 import json
 import math
 
@@ -167,6 +168,30 @@ def test_osi_ego_of_a_trace_without_a_host(tmp_path):
     for ego, row in (('', None), ('car_2', 2), ('0', 0)):
         with sensor.open_recording(path, parameters={'osi.ego': ego}) as recording:
             assert [frame.ego for frame in recording] == [row] * 3
+
+
+@pytest.mark.parametrize('words', [
+    ('-p', 'osi.ego:=car_2'), ('--osi.ego', 'car_2'), ('--osi.ego=car_2',)], ids=' '.join)
+def test_osi_ego_has_one_spelling_in_each_command(words, tmp_path, capsys):
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [
+        osi_traces.ground_truth(i / 10) for i in range(5)])
+    pytest.importorskip('matplotlib')
+    for command, out in (('convert', 'a.json'), ('render', 'a.png')):
+        assert main([command, *words, str(path), str(tmp_path / out)]) == 0
+    with sensor.open_recording(tmp_path / 'a.json') as recording:
+        frames = list(recording)
+    assert [frame.names[frame.ego_row] for frame in frames] == ['car_2'] * 5
+    # Its wheels have no ids: those of a trajectory are the places.
+    assert frames[0].wheels.source_id.tolist() == frames[0].wheels.wheel.tolist() == [2, 3] * 3
+    assert main(['inspect', str(path), *words]) == 0
+    assert 'without an ego' not in capsys.readouterr().out
+    for wrong, text in ((['--osi.egoo', 'a'], 'did you mean --osi.ego?'),
+                        (['--sumo.ego', 'a'], '-p sumo.ego is for a recording of sumo'),
+                        (['--osi.ego'], '--osi.ego needs a value')):
+        with suppress(SystemExit):
+            assert main(['render', str(path), str(tmp_path / 'b.png'), *wrong]) == 2
+        assert text in capsys.readouterr().err
+    assert not (tmp_path / 'b.png').exists()
 
 
 def test_osi_names_of_scenarios_and_types(tmp_path):

@@ -176,13 +176,18 @@ def _lanes(frame: Frame, units: Units) -> list[Record]:
                 lanes.is_changing.tolist(), lanes.ids.tolist(), road_s, strict=True)]
 
 
+def _is_flat(frame: Frame) -> bool | None:
+    """Return whether a frame was read from v0 or v1, None for another simulator."""
+    return frame.generation in FLAT if frame.generation in GENERATIONS else None
+
+
 def _v2_wheels(frame: Frame) -> list[list[Record]]:
     owned: list[list[Record]] = [[] for _ in frame.names]
     wheels = frame.wheels
     if wheels is None:
         return owned
     ids, source = wheel_entries(wheels, entry_ids(
-        wheels, from_flat=frame.generation in FLAT, to_flat=False))
+        wheels, from_flat=_is_flat(frame), to_flat=False))
     for i_actor, wheel_id, row in zip(wheels.actor.tolist(), ids.tolist(), _numbers(source),
                                       strict=True):
         pose = {key: form(row[part]) for key, form, part in _WHEEL_POSE
@@ -231,7 +236,7 @@ def _flat_wheels(frame: Frame) -> list[Record]:
     if wheels is None:
         return owned
     ids, source = wheel_entries(wheels, entry_ids(
-        wheels, from_flat=frame.generation in FLAT, to_flat=True))
+        wheels, from_flat=_is_flat(frame), to_flat=True))
     entries: dict[int, list[Record]] = {}
     speeds: dict[int, dict[int, Number]] = {}
     for i_actor, wheel, wheel_id, row in zip(wheels.actor.tolist(), wheels.wheel.tolist(),

@@ -225,11 +225,12 @@ def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
     return shifted
 
 
-def entry_ids(wheels: Wheels, *, from_flat: bool, to_flat: bool) -> Ints:
+def entry_ids(wheels: Wheels, *, from_flat: bool | None, to_flat: bool) -> Ints:
     """
     Return the ids of the entries to write.
 
-    :param from_flat: whether the frame was read from v0 or v1.
+    :param from_flat: whether the frame was read from v0 or v1; None for one of another simulator,
+        whose ids have another meaning.
     :param to_flat: whether it is written as one of them.
     :returns: (W,) int32; -1 for wheels without an entry.
     """
