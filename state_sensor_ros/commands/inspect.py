@@ -56,6 +56,7 @@ from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
+from state_sensor_ros.simulators.simulator_list import schema_of
 
 # The parameters of the node that a reader of any recording uses.
 _PARAMETERS = ('ego_tag', 'obb_extents')
@@ -115,8 +116,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if args.json:
         print_output(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
     elif inspector.n_frames:
-        print_output('\n'.join([f'{heading:<12}{one_line(text)}'
-                         for heading, text in _screen(recording, inspector)]))
+        print_output('\n'.join([
+            f'{heading:<12}{one_line(text)}'
+            for heading, text in _screen(
+                recording, inspector, args.source if args.live else recording.simulator)]))
     if inspector.refusal is not None:
         raise inspector.refusal
 
@@ -149,7 +152,18 @@ def _opened(args: argparse.Namespace, settings: Settings,
     return Recording(LiveRecording(args, interruption), is_timed=False, selection=selection)
 
 
-def _screen(recording: Recording, inspector: Inspector) -> list[tuple[str, str]]:
+def _ego_hint(simulator: str) -> str:
+    """
+    Return how an ego is selected in a recording or stream without one.
+
+    :param simulator: name of its simulator, empty if it has no parameters for it.
+    """
+    name = f'{simulator}.ego'
+    return f'-p {name}:=NAME selects one' if simulator and name in schema_of(simulator).names \
+        else '--ego-tag TAG selects an actor by its tag'
+
+
+def _screen(recording: Recording, inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
     """Return headings, each with a line of text."""
     generations = ', '.join(
         f'{name} ({counted(count, "frame")})' if len(inspector.generations) > 1 else name
@@ -157,7 +171,7 @@ def _screen(recording: Recording, inspector: Inspector) -> list[tuple[str, str]]
     rows = [('recording', f'{recording.name} ({recording.form})'),
             ('generation', generations),
             ('frames', f'{inspector.n_frames}, {size(recording.n_bytes)}'),
-            *_clock_rows(inspector), *_actor_rows(inspector),
+            *_clock_rows(inspector), *_actor_rows(inspector, simulator),
             ('present', _counted(inspector.parts.items(), inspector.n_frames) or 'poses alone'),
             *_sensor_rows(recording)]
     rows += [('' if i else 'anomalies', line) for i, line in enumerate(
@@ -204,7 +218,7 @@ def _clock_rows(inspector: Inspector) -> list[tuple[str, str]]:
     return rows
 
 
-def _actor_rows(inspector: Inspector) -> list[tuple[str, str]]:
+def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
     actors = inspector.actors
     n_vehicles = sum(actor.is_vehicle for actor in actors.values())
     least, most = inspector.n_actors_least, inspector.n_actors_most
@@ -219,7 +233,7 @@ def _actor_rows(inspector: Inspector) -> list[tuple[str, str]]:
             ('', listed(list(actors))),
             ('tags', listed([f'{tag} {count}' for tag, count in sorted(
                 tags.items(), key=lambda item: -item[1])]) or 'none'),
-            ('ego', listed(inspector.egos) or 'none')]
+            ('ego', listed(inspector.egos) or f'none; {_ego_hint(simulator)}')]
 
 
 def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:

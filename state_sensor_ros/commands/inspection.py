@@ -257,6 +257,9 @@ class Inspector:
             place = cut.where.removeprefix(f'{self._recording.name}: ')
             self.anomalies[CUT] = Anomaly(1, place, cut.summary)
         self._note_complaints('end')
+        if not self.egos and not self._is_for_replay:
+            # A property of the recording, not an anomaly of each of its frames.
+            self.anomalies.pop(NO_EGO, None)
         pace = self.pacing.pace()
         if pace.n_jumps:
             self.anomalies['steps of the clock'] = Anomaly(

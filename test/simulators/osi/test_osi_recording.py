@@ -273,3 +273,29 @@ def test_osi_options_without_effect_are_refused(tmp_path, capsys):
     assert main(['inspect', str(path), '-p', 'osi.port:=4000']) == 2
     assert 'osi.port' in capsys.readouterr().err
     assert main(['inspect', str(path), '-p', 'osi.ego:=car_2']) == 0
+
+
+def test_osi_recording_without_an_ego_says_once_how_to_select_one(tmp_path, capsys):
+    """It was an anomaly of every frame; some frames without an ego still are."""
+    messages = osi_traces.drive(6)
+    messages[0].ClearField('host_vehicle_id')
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
+    bag = tmp_path / 'bag'
+    assert main(['convert', '-q', str(path), str(bag)]) == 0
+    for file, words, ego in (
+            (path, (), 'none; -p osi.ego:=NAME selects one'),
+            (bag, (), 'none; --ego-tag TAG selects an actor by its tag'),
+            (path, ('-p', 'osi.ego:=car_1'), 'car_1'), (bag, ('--ego-tag', 'building'),
+                                                         'building_50')):
+        capsys.readouterr()
+        assert main(['inspect', str(file), *words]) == 0
+        rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()
+                    if line[0] != ' ')
+        assert (rows['ego'], rows['anomalies']) == (ego, 'none')
+        assert main(['inspect', str(file), '--json', *words]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found['egos'], found['anomalies']) == ([ego] if words else [], [])
+    del messages[4].moving_object[1]
+    osi_traces.write_plain(path, messages)
+    assert main(['inspect', str(path), '-p', 'osi.ego:=car_1']) == 0
+    assert 'anomalies   frames without an ego: 1, first at message 5: ' in capsys.readouterr().out
