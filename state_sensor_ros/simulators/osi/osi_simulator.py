@@ -37,7 +37,7 @@ class OsiSimulator(Simulator):
     parameters: ClassVar[type] = OsiParameters
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'bind', 'port': 'port'})
     map_files: ClassVar[Mapping[str, str]] = MappingProxyType({
-        '.xodr': 'state_sensor_ros.simulators.osi.open_drive:read_lanes'})
+        '.xodr': 'state_sensor_ros.simulators.open_drive:read_lanes'})
     formats: ClassVar[tuple[Format, ...]] = (_TRACE, _MCAP)
 
     def address(self, settings: Settings) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 
 from state_sensor_ros.simulators import ConfigError, MapLine, reason_of, StateError
 from state_sensor_ros.simulators.frame_arrays import Floats
-from state_sensor_ros.simulators.osi.reference_line import (
+from state_sensor_ros.simulators.reference_line import (
     MAX_LENGTH,
     number,
     places_at,
@@ -34,6 +34,8 @@ from state_sensor_ros.simulators.osi.reference_line import (
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+__all__ = ['parse_lanes', 'read_lanes']
 
 # Distance between points, m: a chord deviates from an arc of 20 m radius by 0.03 m at most.
 _STEP = 2.0
@@ -60,26 +62,41 @@ def read_lanes(path: str) -> Sequence[MapLine]:
     try:
         if os.path.getsize(path) > _MAX_BYTES:
             raise ValueError(f'more than {_MAX_BYTES} bytes')
-        root = ElementTree.parse(path).getroot()
-        if root.tag != 'OpenDRIVE':
-            raise ValueError(f'an element <{root.tag}>')
-        lines: list[MapLine] = []
-        n_points = 0
-        # Numbers that become too large are found in the points.
-        with np.errstate(all='ignore'):
-            for road in root.iterfind('road'):
-                for line in _lines_of(road):
-                    lines.append(line)
-                    n_points += len(line.points_xyz)
-                    if n_points > _MAX_POINTS:
-                        raise ValueError(f'more than {_MAX_POINTS} points')
-        if not lines:
-            raise ValueError('no lanes')
-        return lines
+        with open(path, 'rb') as file:
+            return parse_lanes(file.read())
     except OSError as error:
         raise ConfigError('map_file', f'{path}: {reason_of(error)}', 'a map') from error
-    except (ElementTree.ParseError, LookupError, ValueError) as error:
+    except ValueError as error:
         raise ConfigError('map_file', f'{path}: {error}', 'a map of OpenDRIVE') from error
+
+
+def parse_lanes(text: str | bytes) -> Sequence[MapLine]:
+    """
+    Return the middles of the lanes of a map.
+
+    :param text: an OpenDRIVE document.
+    :raises ValueError: if it is none, or has no lanes.
+    """
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, LookupError) as error:
+        # An encoding that Python does not have is a LookupError.
+        raise ValueError(str(error)) from error
+    if root.tag != 'OpenDRIVE':
+        raise ValueError(f'an element <{root.tag}>')
+    lines: list[MapLine] = []
+    n_points = 0
+    # Numbers that become too large are found in the points.
+    with np.errstate(all='ignore'):
+        for road in root.iterfind('road'):
+            for line in _lines_of(road):
+                lines.append(line)
+                n_points += len(line.points_xyz)
+                if n_points > _MAX_POINTS:
+                    raise ValueError(f'more than {_MAX_POINTS} points')
+    if not lines:
+        raise ValueError('no lanes')
+    return lines
 
 
 def _lines_of(road: Element) -> Iterator[MapLine]:
