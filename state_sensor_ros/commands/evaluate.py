@@ -14,7 +14,6 @@ import argparse
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 import json
-import os
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
@@ -32,7 +31,7 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import clock_shown
-from state_sensor_ros.commands.summary import is_standard_output, show_result, size_of
+from state_sensor_ros.commands.summary import is_standard_output
 from state_sensor_ros.errors import (
     ConfigError,
     counted,
@@ -43,7 +42,6 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.whole.standard_output import print_output
-from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
 
@@ -58,7 +56,7 @@ _PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_
                'default_sizes', 'desired_tags', 'undesired_tags')
 # Options that only topics of objects use.
 _OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
-                         'default_sizes', 'obb_extents', 'parquet'))
+                         'default_sizes', 'obb_extents', 'parquet', 'curves', 'definition'))
 
 # Longer than the stamps of any recording reach, s.
 _FOR_EVER_S = 2.0 ** 32
@@ -124,6 +122,10 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--parquet', metavar='OUT', help='write a table with a row for each match')
     group.add_argument('--html', metavar='OUT', help='write a page with curves and the worst ten '
                        'moments')
+    group.add_argument('--curves', metavar='OUT', help='write precision over recall of each class '
+                       'as a table (.parquet, .csv)')
+    group.add_argument('--against', metavar='OLD.json', help='compare with the output of --json '
+                       'of an earlier run; differences are in against/')
     group.add_argument('--force', action='store_true', help='overwrite OUT')
     for name, what in (('below', 'less'), ('above', 'greater')):
         group.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
@@ -157,23 +159,33 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         evaluate_many(args, interruption)
         return
     [stack] = args.stack
+    from state_sensor_ros.evaluation.comparison import AGAINST, changes, differences, read_result
+    old = None if args.against is None else read_result(args.against)
     with clock_shown('evaluate', is_quiet=args.quiet):
         truth, topic_results = evaluated(args, stack)
-    from state_sensor_ros.evaluation.evaluation_lines import lines_of
+    from state_sensor_ros.commands.evaluate_outputs import write_outputs
+    from state_sensor_ros.evaluation.confidence import intervals_of
     from state_sensor_ros.evaluation.evaluation_result import result_of
+    from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
     result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
                        alignment=args.align)
+    result['confidence'] = intervals_of(topic_results)
+    if old is not None:
+        result[AGAINST] = differences(result, old)
     for found in topic_results:
         _warn(stack, found)
-    _write_outputs(args, interruption, stack, topic_results, result)
+    changed = None if old is None else changes(result, old)
+    write_outputs(args, interruption, stack, topic_results, result, changed)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
-        if any(out is not None and is_standard_output(out) for out in (args.parquet, args.html)):
-            for line in lines_of(result):
+        lines = [*lines_of(result), *change_lines(args.against, changed)]
+        if any(out is not None and is_standard_output(out)
+               for out in (args.parquet, args.html, args.curves)):
+            for line in lines:
                 print_line(line)
         else:
-            print_output('\n'.join(lines_of(result)))
+            print_output('\n'.join(lines))
     check_bounds(args, stack, result)
 
 
@@ -185,18 +197,11 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
         if name not in _PARAMETERS and ('.' not in name or name in NAMES):
             raise UsageError(f'-p {name} does not change the truth; those that do are '
                              f'{", ".join(_PARAMETERS)} and those of the simulator of TRUTH')
+    from state_sensor_ros.commands.evaluate_outputs import check_outputs, check_outputs_of_many
     if is_many:
-        for name in sorted(given & {'parquet', 'html', 'force'}):
-            raise UsageError(f'--{name} is for one STACK')
+        check_outputs_of_many(args, given)
         return
-    if 'force' in given and args.parquet is args.html is None:
-        raise UsageError('--force is for --parquet OUT or --html OUT')
-    taken = {os.path.realpath(args.truth): 'TRUTH', os.path.realpath(args.stack[0]): 'STACK'}
-    for name, out in (('--parquet', args.parquet), ('--html', args.html)):
-        if out is not None and taken.setdefault(os.path.realpath(out), name) != name:
-            raise UsageError(f'{name} {out} is the file of {taken[os.path.realpath(out)]}')
-        if out == STANDARD_OUTPUT and args.json:
-            raise UsageError(f'{name} - and --json both write to standard output')
+    check_outputs(args, given)
     truth = format_of(args.truth)
     for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
         if option in given.union(parameter_names(args)) and name not in truth.reads:
@@ -226,8 +231,8 @@ def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[T
             refuse_given(args, _OF_OBJECTS, f'is for topics of objects; of {stack} only the '
                          'odometry of the ego is evaluated')
         if ODOMETRY not in types:
-            refuse_given(args, ('base_link_xyz',), f'is for the odometry of the ego; of {stack} '
-                         'only objects are evaluated')
+            refuse_given(args, ('align', 'base_link_xyz'), 'is for the odometry of the ego; of '
+                         f'{stack} only objects are evaluated')
         truth = read_truth(args, settings)
         selection = _selection(args, truth)
         evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
@@ -300,22 +305,6 @@ def _warn(stack: str, found: TopicResult) -> None:
     if found.tracking is not None and found.tracking.n_ids > MAX_IDS:
         print_line(f'{where}: {found.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
                    'HOTA, MOTA and IDF1 are not computed')
-
-
-def _write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
-                   topic_results: list[TopicResult], result: dict[str, Any]) -> None:
-    is_quiet = args.quiet or args.json
-    if args.parquet is not None:
-        from state_sensor_ros.commands.evaluate_tables import write_matches
-        with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
-            n_matches = write_matches(topic_results, file.handle)
-        show_result(args.parquet, [f'{n_matches} matches', *size_of(args.parquet)],
-                    is_quiet=is_quiet)
-    if args.html is not None:
-        from state_sensor_ros.evaluation.evaluation_page import write_page
-        with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
-            write_page(file.handle, one_line(stack), one_line(args.truth), topic_results, result)
-        show_result(args.html, size_of(args.html), is_quiet=is_quiet)
 
 
 def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -> None:

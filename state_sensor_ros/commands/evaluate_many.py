@@ -18,9 +18,11 @@ from typing import Any
 from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording, is_glob
 
 # Heading and path of the numbers in a row.
@@ -53,9 +55,14 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     truths = _truths_of(args, stacks)
     jobs = [BatchJob('evaluate', {
         **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True, 'jobs': None,
-        'dask': '', 'quiet': True}, stack.path)
+        'dask': '', 'html': None, 'force': False, 'quiet': True}, stack.path)
         for stack, truth in zip(stacks, truths, strict=True)]
     records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
+    if args.html is not None:
+        from state_sensor_ros.evaluation.evaluation_page import write_scenes_page
+        with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
+            write_scenes_page(file.handle, records)
+        show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
     if args.json:
         for record in records:
             print_output(json.dumps(record, allow_nan=False))

@@ -111,7 +111,7 @@ def collect_tracks(frames: Sequence[EvaluatedFrame], truth_ids: Sequence[Rows],
     scores = stacked([frame.stack.scores for frame in frames], 0)
     means = np.bincount(ids, scores) / np.maximum(np.bincount(ids), 1)
     track_scores: Floats = means[ids]
-    times_s: Floats = np.array([frame.stamp_ns for frame in frames], np.int64) * 1e-9
+    times_s = np.array([frame.stamp_ns for frame in frames], np.float64) * 1e-9
     return Tracks(
         times_s,
         np.repeat(numbers, [len(frame.truth.ids) for frame in frames]), _joined(truth_ids),
@@ -275,14 +275,37 @@ def average_scores(tracks: Tracks, class_number: int) -> tuple[float, float]:
     return float(accuracies.mean()), float(precisions.mean())
 
 
-def _thresholds(tracks: Tracks, pairs: Rows, n_truths: int) -> Floats:
-    """Return (40,) confidences at which recalls are reached, NaN for those that are not."""
+def frame_counts(tracks: Tracks, pairs: Rows) -> Floats:
+    """
+    Return (F, 5) numbers of truths, objects of the stack, matches, switches, sum of distances (m).
+
+    :param tracks: objects of all frames.
+    :param pairs: rows of the pairs that match.
+    """
+    n_frames = len(tracks.times_s)
+    frames = tracks.truth_frames[tracks.pair_truths[pairs]]
+    counts: Floats = np.stack([
+        np.bincount(rows, weights, n_frames) for rows, weights in (
+            (tracks.truth_frames, None), (tracks.stack_frames, None), (frames, None),
+            (frames, _are_switches(tracks, pairs).astype(np.float64)),
+            (frames, tracks.pair_distances[pairs]))], axis=1).astype(np.float64)
+    return counts
+
+
+def _are_switches(tracks: Tracks, pairs: Rows) -> Bools:
+    """Return which matches are with another track than the last one of the truth."""
     ids = tracks.truth_ids[tracks.pair_truths[pairs]]
     stack_ids = tracks.stack_ids[tracks.pair_stacks[pairs]]
     order = np.argsort(ids, kind='stable')
     are_switches: Bools = np.zeros(len(pairs), np.bool_)
     are_switches[order[1:]] = (np.diff(ids[order]) == 0) & (np.diff(stack_ids[order]) != 0)
-    scores = np.sort(tracks.stack_scores[tracks.pair_stacks[pairs[~are_switches]]])[::-1]
+    return are_switches
+
+
+def _thresholds(tracks: Tracks, pairs: Rows, n_truths: int) -> Floats:
+    """Return (40,) confidences at which recalls are reached, NaN for those that are not."""
+    right = pairs[~_are_switches(tracks, pairs)]
+    scores = np.sort(tracks.stack_scores[tracks.pair_stacks[right]])[::-1]
     if not len(scores):
         return np.full(N_THRESHOLDS, np.nan)
     recalls = np.linspace(_MIN_RECALL, 1.0, N_THRESHOLDS).round(12)

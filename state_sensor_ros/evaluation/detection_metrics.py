@@ -64,32 +64,7 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassScores:
-    """
-    The scores of one class.
-
-    ``curves`` None without truths; ``errors`` (5,) plain means of :attr:`Matches.errors`, NaN for
-    none; ``recall_errors`` (5,) the same as nuScenes' means over recall, 1 for none; ``bands`` the
-    scores by the names of BANDS, empty without an ego.
-    """
-
-    name: str
-    n_truths: int
-    n_detections: int
-    n_matches: int
-    curves: Curves | None
-    errors: Floats
-    recall_errors: Floats
-    bands: dict[str, ClassScores] = field(default_factory=dict)
-
-    @property
-    def average_precisions(self) -> Floats | None:
-        """Average precision at each of MATCH_DISTANCES_M, (4,), None without truths."""
-        return None if self.curves is None else self.curves.average_precisions
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Detections:
+class Detections:
     """
     The N detections of all frames, and their M truths.
 
@@ -110,7 +85,34 @@ class _Detections:
     truth_distances: Floats
 
 
-def _collect_detections(frames: Sequence[EvaluatedFrame], matches: Matches) -> _Detections:
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassScores:
+    """
+    The scores of one class.
+
+    ``curves`` None without truths; ``errors`` (5,) plain means of :attr:`Matches.errors`, NaN for
+    none; ``recall_errors`` (5,) the same as nuScenes' means over recall, 1 for none;
+    ``detections`` those of the class; ``bands`` the scores by the names of BANDS, empty without an
+    ego.
+    """
+
+    name: str
+    n_truths: int
+    n_detections: int
+    n_matches: int
+    curves: Curves | None
+    errors: Floats
+    recall_errors: Floats
+    detections: Detections
+    bands: dict[str, ClassScores] = field(default_factory=dict)
+
+    @property
+    def average_precisions(self) -> Floats | None:
+        """Average precision at each of MATCH_DISTANCES_M, (4,), None without truths."""
+        return None if self.curves is None else self.curves.average_precisions
+
+
+def _collect_detections(frames: Sequence[EvaluatedFrame], matches: Matches) -> Detections:
     truth_counts = [len(frame.truth.classes) for frame in frames]
     counts = [len(frame.stack.classes) for frame in frames]
     numbers = np.arange(len(frames))
@@ -126,7 +128,7 @@ def _collect_detections(frames: Sequence[EvaluatedFrame], matches: Matches) -> _
         distances[are_matches] = truth_distances[(rows + first_truths)[are_matches]]
     errors: Floats = np.full((are_matches.shape[1], _N_ERRORS), np.nan)
     errors[are_matches[I_ERRORS]] = matches.errors
-    return _Detections(
+    return Detections(
         np.repeat(numbers, counts),
         stacked([frame.stack.classes for frame in frames], 0).astype(np.int64),
         stacked([frame.stack.scores for frame in frames], 0), are_matches, errors, distances,
@@ -149,7 +151,7 @@ def score_classes(frames: Sequence[EvaluatedFrame], matches: Matches) -> list[Cl
         truth_rows = np.flatnonzero(detections.truth_classes == i)
         if not len(rows) and not len(truth_rows):
             continue
-        of_class = _Detections(
+        of_class = Detections(
             detections.frames[rows], detections.classes[rows], detections.scores[rows],
             detections.are_matches[:, rows], detections.errors[rows],
             detections.distances[:, rows], detections.truth_frames[truth_rows],
@@ -162,7 +164,7 @@ def score_classes(frames: Sequence[EvaluatedFrame], matches: Matches) -> list[Cl
     return classes
 
 
-def _scored(name: str, detections: _Detections, least: float = -math.inf,
+def _scored(name: str, detections: Detections, least: float = -math.inf,
             below: float = math.nan) -> ClassScores:
     """Score the detections of a class, in a band of distances if it has limits."""
     n_truths = len(detections.truth_classes)
@@ -186,7 +188,7 @@ def _scored(name: str, detections: _Detections, least: float = -math.inf,
     at_2_m = masks[I_ERRORS]
     return ClassScores(
         name, n_truths, int(at_2_m.sum()), int((at_2_m & detections.are_matches[I_ERRORS]).sum()),
-        curves, _mean_of_known(detections.errors[at_2_m]), recall_errors)
+        curves, _mean_of_known(detections.errors[at_2_m]), recall_errors, detections)
 
 
 def _curve(scores: Floats, are_matches: Bools, n_truths: int) -> tuple[Floats, Floats]:

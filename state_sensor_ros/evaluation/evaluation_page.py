@@ -6,54 +6,191 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The page of an evaluation: numbers, curves, and the worst moments; one file without scripts."""
+"""The page of an evaluation: figures, curves, the worst moments; one file without scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
+from state_sensor_ros.errors import counted
 from state_sensor_ros.evaluation import evaluation_plots as plots
-from state_sensor_ros.evaluation.evaluation_lines import lines_of
+from state_sensor_ros.evaluation.comparison import AGAINST, Change
+from state_sensor_ros.evaluation.confidence import LEVEL, mean_interval
+from state_sensor_ros.evaluation.evaluation_result import numbers_of
+from state_sensor_ros.evaluation.evaluation_tables import (
+    AVERAGES,
+    change_texts,
+    CLEAR,
+    detection_table,
+    ego_table,
+    heading_of,
+    prediction_table,
+    Row,
+    Table,
+    text_of,
+    TRACKING,
+)
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.worst_moments import Moment, moment_of, worst_moments
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 76rem; margin: 2rem auto;
+body { font: 14px/1.45 system-ui, sans-serif; color: #1f2933; max-width: 86rem; margin: 2rem auto;
        padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
+h1 { font-size: 1.5rem; margin-bottom: .2rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #dee2e6; }
 h3 { font-size: 1rem; margin: 0 0 .3rem; }
-pre { background: #f5f7fa; padding: 1rem; overflow-x: auto; font-size: 13px; }
 img { max-width: 100%; height: auto; }
+p { margin: .3rem 0; color: #52606d; }
+.figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
+.figures div { background: #f1f5f9; border-radius: .5rem; padding: .6rem 1rem; min-width: 7rem; }
+.figures b { display: block; font-size: 1.5rem; }
+small { color: #52606d; white-space: nowrap; }
+table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; }
+th, td { padding: .2rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+td:first-child { white-space: pre; }
+td small { display: block; font-size: 10px; }
+thead th { border-bottom: 2px solid #adb5bd; } tbody tr + tr td { border-top: 1px solid #e9ecef; }
+.better { color: #087f5b; } .worse { color: #c2255c; }
+.beside { display: flex; flex-wrap: wrap; gap: 1rem 3rem; }
 .moments { display: grid; gap: 1.5rem;
            grid-template-columns: repeat(auto-fill, minmax(26rem, 1fr)); }
-.moments p { margin: 0; color: #52606d; }
+section, table, img { break-inside: avoid; }
 """
+# Figures at the head of the page, if the result has them.
+FIGURES: Final = (
+    ('mAP', 'detection/map', ''), ('NDS', 'detection/nds', ''), ('HOTA', 'tracking/hota', ''),
+    ('MOTA', 'tracking/mota', ''), ('IDF1', 'tracking/idf1', ''),
+    ('AMOTA', 'tracking/amota', ''), ('minADE at 5 s', 'prediction/5.0/min_ade', ' m'),
+    ('miss rate at 5 s', 'prediction/5.0/miss_rate', ''), ('ATE', 'ego/ate_rmse', ' m'),
+    ('RPE over 1 m', 'ego/rpe_rmse', ' m'))
+_N_CHANGES = 15
 
 
 def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[TopicResult],
-               result: Mapping[str, Any]) -> None:
+               result: Mapping[str, Any], changes: Sequence[Change] | None) -> None:
     """
     Write the page.
 
     :param file: file open for writing.
     :param stack: name of the bag.
-    :param truth: name of the truth.
-    :param topic_results: topic_results on the topics.
-    :param result: their result, as ``result_of`` returns it.
+    :param truth: name of the ground truth.
+    :param topic_results: results of the topics.
+    :param result: their result, as ``result_of`` returns it, with the confidence intervals.
+    :param changes: what got better or worse, None without an earlier result.
     """
-    title = escape(f'{stack} compared with {truth}')
-    numbers = escape('\n'.join(lines_of(result)))
-    parts = ['<!DOCTYPE html>', '<html lang="en"><head><meta charset="utf-8">',
-             '<meta name="viewport" content="width=device-width">', f'<title>{title}</title>',
-             f'<style>{_STYLE}</style></head><body><h1>{title}</h1>', f'<pre>{numbers}</pre>']
+    confidence = result['confidence']
+    intervals = confidence['intervals']
+    parts = [f'<p>Ground truth: {escape(truth)}. {heading_of(result)}.</p>']
+    if intervals:
+        parts.append(f'<p>Small figures are {100.0 * confidence["level"]:g} % confidence '
+                     'intervals. There is one scene, so its '
+                     f'{confidence["n"]} blocks of {confidence["block_s"]:.3g} s are '
+                     'resampled (bootstrap).</p>')
+    parts += [*_figures(result, intervals), *_changes(changes), *_tables(result, intervals)]
     for found in topic_results:
         parts += _sections(found)
-    parts.append('</body></html>\n')
-    file.write('\n'.join(parts).encode('utf-8', 'replace'))
+    write_document(file, f'Evaluation of {stack}', parts)
+
+
+def write_document(file: BinaryIO, title: str, parts: Sequence[str]) -> None:
+    """
+    Write a document with the style of the pages.
+
+    :param file: file open for writing.
+    :param title: its title, plain text.
+    :param parts: its elements, HTML.
+    """
+    file.write('\n'.join((
+        '<!DOCTYPE html>', '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width">', f'<title>{escape(title)}</title>',
+        f'<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>', *parts,
+        '</body></html>\n')).encode('utf-8', 'replace'))
+
+
+def _figures(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator[str]:
+    numbers = dict(numbers_of(result))
+    yield '<div class="figures">'
+    for name, path, unit in FIGURES:
+        number, change = numbers.get(path), numbers.get(f'{AGAINST}/{path}')
+        if number is not None:
+            than_before = '' if change is None else f'<small>{change:+.4f} against before</small>'
+            yield (f'<div>{name}<b>{number:.3f}{unit}</b>{interval_text(intervals.get(path))}'
+                   f'{than_before}</div>')
+    yield '</div>'
+
+
+def interval_text(interval: Sequence[float] | None) -> str:
+    """
+    Return a confidence interval as HTML, '' without one.
+
+    :param interval: its two limits.
+    """
+    if interval is None:
+        return ''
+    low, high = interval
+    return f'<small>{low:.3f} to {high:.3f}</small> '
+
+
+def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
+    if changes is None:
+        return
+    yield '<h2>Against the earlier run</h2><div class="beside">'
+    for name, chosen in (('better', [change for change in changes if change.is_better]),
+                         ('worse', [change for change in changes if not change.is_better])):
+        yield f'<section><h3 class="{name}">{counted(len(chosen), "number")} {name}</h3>'
+        if chosen:
+            yield '<table><thead><tr><th>number</th><th>old</th><th>new</th><th>change</th></tr>'
+            yield '</thead><tbody>'
+            for change in chosen[:_N_CHANGES]:
+                old, new, difference = change_texts(change)
+                note = '<small>within the interval</small>' if change.is_within else ''
+                yield (f'<tr><td>{escape(change.path)}</td><td>{old}</td><td>{new}</td>'
+                       f'<td class="{name}">{difference}{note}</td></tr>')
+            yield '</tbody></table>'
+        yield '</section>'
+    yield '</div>'
+
+
+def _tables(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator[str]:
+    if 'detection' in result:
+        yield '<h2>Detection</h2>'
+        yield from table_elements(detection_table(result['detection']), intervals)
+    if 'tracking' in result:
+        tracking = result['tracking']
+        names = [names for names in (*TRACKING, *AVERAGES, *CLEAR) if names[1] in tracking]
+        yield '<h2>Tracking</h2>'
+        yield from table_elements(Table('', tuple(heading for heading, _ in names), (Row(
+            'all objects', 'tracking', {key: tracking[key] for _, key in names}),)), intervals)
+    if 'prediction' in result:
+        yield '<h2>Prediction</h2>'
+        yield from table_elements(prediction_table(result['prediction']), intervals)
+    if 'ego' in result:
+        yield '<h2>Ego</h2>'
+        yield from table_elements(ego_table(result['ego']), intervals)
+
+
+def table_elements(table: Table, intervals: Mapping[str, Any]) -> Iterator[str]:
+    """
+    Yield a table as HTML.
+
+    :param table: any table.
+    :param intervals: confidence intervals by the path of the number.
+    """
+    headings = ''.join(f'<th>{escape(heading)}</th>' for heading in (table.title, *table.headings))
+    yield f'<table><thead><tr>{headings}</tr></thead><tbody>'
+    for row in table.rows:
+        cells = ''.join(
+            f'<td>{text_of(number)}{interval_text(intervals.get(f"{row.path}/{key}"))}</td>'
+            for key, number in row.numbers.items())
+        yield f'<tr><td>{escape(row.name)}</td>{cells}</tr>'
+    yield '</tbody></table>'
+    if table.note:
+        yield f'<p>{escape(table.note)}</p>'
 
 
 def _sections(found: TopicResult) -> Iterator[str]:
@@ -65,7 +202,7 @@ def _sections(found: TopicResult) -> Iterator[str]:
                      'error of the ego over time')
     if found.classes is None or found.matches is None:
         return
-    if any(each.curves is not None for each in found.classes):
+    if any(scores.curves is not None for scores in found.classes):
         yield f'<h2>Precision and recall, {topic}</h2>'
         yield _image(plots.precision_recall(found.classes), 'precision over recall')
     matches = found.matches
@@ -81,7 +218,8 @@ def _sections(found: TopicResult) -> Iterator[str]:
         times_s = (matches.stamps_ns - begin_ns).astype(np.float64) * 1e-9
         yield _image(plots.errors_over(times_s, matches, 'time since the first frame (s)',
                                        width=None), 'errors over time')
-    yield _image(plots.counts_over_time(moments, begin_ns), 'missed and false objects over time')
+    yield _image(plots.counts_over_time(moments, begin_ns),
+                 'misses and false positives over time')
     yield from _worst(worst_moments(moments), begin_ns)
 
 
@@ -90,18 +228,49 @@ def _worst(moments: Sequence[Moment], begin_ns: int) -> Iterator[str]:
     if not moments:
         yield '<p>No moment has an error.</p>'
         return
-    yield ('<p>By the number of missed and of false objects (no match within 2 m) plus the sum of '
-           'the translation errors divided by 2 m; at least half a second apart. A '
+    yield ('<p>By the number of misses and of false positives (no match within 2 m) plus the sum '
+           'of the translation errors divided by 2 m; at least half a second apart. A '
            'picture shows 90 m by 70 m where most of them are.</p>'
            '<div class="moments">')
     for number, moment in enumerate(moments, 1):
         time_s = (moment.frame.stamp_ns - begin_ns) * 1e-9
         mean = f', mean error {moment.errors.mean():.2f} m' if len(moment.errors) else ''
         yield (f'<section><h3>{number}. {time_s:.2f} s</h3><p>{moment.n_missed} missed, '
-               f'{moment.n_false} false, {len(moment.errors)} matched{mean}</p>'
+               f'{moment.n_false} false positives, {len(moment.errors)} matched{mean}</p>'
                f'{_image(plots.moment_picture(moment), f"moment {number} from above")}</section>')
     yield '</div>'
 
 
 def _image(address: str, text: str) -> str:
     return f'<img src="{address}" alt="{escape(text)}">'
+
+
+def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> None:
+    """
+    Write the page of several bags: the means over them, and a row for each.
+
+    :param file: file open for writing.
+    :param records: result of each bag, with the keys ``file`` and ``error``, None if it was
+        evaluated.
+    """
+    results = [(str(record['file']), dict(numbers_of(record))) for record in records
+               if record['error'] is None]
+    text = (f'{counted(len(results), "bag")} evaluated, {len(records) - len(results)} failed. '
+            f'Small figures are {100.0 * LEVEL:g} % confidence intervals of the mean: the bags '
+            'are resampled as scenes (bootstrap).')
+    parts = [f'<p>{text}</p>', '<div class="figures">']
+    for name, path, unit in FIGURES:
+        numbers = [number for _, found in results
+                   if (number := found.get(path)) is not None]
+        if numbers:
+            parts.append(f'<div>{name}<b>{sum(numbers) / len(numbers):.3f}{unit}</b>'
+                         f'{interval_text(mean_interval(numbers))}</div>')
+    shown = [(name, path) for name, path, _ in FIGURES
+             if any(path in found for _, found in results)]
+    parts += ['</div><h2>Bags</h2>', *table_elements(Table(
+        'bag', tuple(name for name, _ in shown),
+        tuple(Row(name, '', {path: found.get(path) for _, path in shown})
+              for name, found in results)), {})]
+    parts += [f'<p class="worse">{escape(str(record["file"]))}: {escape(str(record["error"]))}</p>'
+              for record in records if record['error'] is not None]
+    write_document(file, f'Evaluation of {counted(len(records), "bag")}', parts)

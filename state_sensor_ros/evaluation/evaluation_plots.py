@@ -143,7 +143,7 @@ def _spread(errors: Floats) -> tuple[float, float, float]:
 
 def counts_over_time(moments: Sequence[Moment], begin_ns: int) -> str:
     """
-    Draw the numbers of missed and of false objects over time.
+    Draw the numbers of misses and of false positives over time.
 
     :param moments: moments of all frames.
     :param begin_ns: stamp of time 0.
@@ -153,8 +153,8 @@ def counts_over_time(moments: Sequence[Moment], begin_ns: int) -> str:
     figure = Figure(figsize=(11.2, 2.4), layout='constrained')
     axes = _axes(figure, 1, 1, 1, 'time since the first frame (s)', 'objects in a frame')
     for name, color, counts in (
-            ('missed', _MISSED, [moment.n_missed for moment in moments]),
-            ('false', _FALSE, [moment.n_false for moment in moments])):
+            ('misses', _MISSED, [moment.n_missed for moment in moments]),
+            ('false positives', _FALSE, [moment.n_false for moment in moments])):
         axes.step(times, counts, where='mid', color=color, label=name, linewidth=1.2)
     # Space for the legend above the lines.
     axes.set_ylim(0.0, max(1.25 * axes.get_ylim()[1], 1.0))
@@ -203,8 +203,8 @@ def moment_picture(moment: Moment) -> str:
                   scalex=False, scaley=False)
     _frame_view(axes, moment, ~is_found)
     handles = [Line2D([], [], color=color, linewidth=width, label=name) for name, color, width in (
-        ('truth', _TRUTH, 2.6), ('stack', _STACK, 1.2), ('missed', _MISSED, 1.8),
-        ('false', _FALSE, 1.8))]
+        ('ground truth', _TRUTH, 2.6), ('stack', _STACK, 1.2), ('missed', _MISSED, 1.8),
+        ('false positive', _FALSE, 1.8))]
     figure.legend(handles=[*handles, Line2D(
         [], [], marker='*', color='black', linestyle='none', label='ego')],
         loc='outside upper center', ncols=5, frameon=False, fontsize=8)

@@ -30,6 +30,7 @@ from state_sensor_ros.evaluation.clear_mot import (
     clear_scores,
     ClearScores,
     collect_tracks,
+    frame_counts,
     matched_pairs,
 )
 from state_sensor_ros.evaluation.matching import distances_between
@@ -48,7 +49,8 @@ class TrackingScores:
 
     ``hota`` (mean over its thresholds), ``mota``, ``idf1`` None without truths or above MAX_IDS
     ids, of which there are ``n_ids``; ``clear`` the other CLEAR MOT metrics; ``averages`` AMOTA
-    and AMOTP (m) of each class that has truths, None if not requested.
+    and AMOTP (m) of each class that has truths, None if not requested; ``frame_counts`` (F, 5) as
+    :func:`frame_counts` returns them.
     """
 
     hota: float | None
@@ -57,6 +59,7 @@ class TrackingScores:
     n_ids: int
     clear: ClearScores
     averages: dict[str, tuple[float, float]] | None
+    frame_counts: Floats
 
 
 class _Similarities(Sequence[Floats]):
@@ -103,14 +106,15 @@ def score_tracks(frames: Sequence[EvaluatedFrame], *, with_averages: bool) -> Tr
     stack_ids = [_numbered(frame.stack.ids, stack_numbers) for frame in frames]
     n_ids = len(truth_numbers) + len(stack_numbers)
     tracks = collect_tracks(frames, truth_ids, stack_ids)
-    clear = clear_scores(
-        tracks, matched_pairs(tracks, np.ones(len(tracks.pair_truths), np.bool_)),
-        np.ones(len(tracks.truth_ids), np.bool_), len(tracks.stack_ids))
+    pairs = matched_pairs(tracks, np.ones(len(tracks.pair_truths), np.bool_))
+    counts = frame_counts(tracks, pairs)
+    clear = clear_scores(tracks, pairs, np.ones(len(tracks.truth_ids), np.bool_),
+                         len(tracks.stack_ids))
     averages = None if not with_averages else {
         EVALUATED_CLASSES[number]: average_scores(tracks, number)
         for number in np.unique(tracks.truth_classes).tolist()}
     if not truth_numbers or n_ids > MAX_IDS:
-        return TrackingScores(None, None, None, n_ids, clear, averages)
+        return TrackingScores(None, None, None, n_ids, clear, averages, counts)
     data = {
         'gt_ids': truth_ids, 'tracker_ids': stack_ids,
         'similarity_scores': _Similarities(frames), 'num_timesteps': len(frames),
@@ -120,7 +124,7 @@ def score_tracks(frames: Sequence[EvaluatedFrame], *, with_averages: bool) -> Tr
     return TrackingScores(
         float(np.mean(HOTA().eval_sequence(data)['HOTA'])),
         float(CLEAR(quiet).eval_sequence(data)['MOTA']),
-        float(Identity(quiet).eval_sequence(data)['IDF1']), n_ids, clear, averages)
+        float(Identity(quiet).eval_sequence(data)['IDF1']), n_ids, clear, averages, counts)
 
 
 def _numbered(ids: tuple[str, ...], numbers: dict[str, int]) -> Rows:

@@ -16,8 +16,8 @@ from paths import DATA
 import pytest
 
 from state_sensor_ros.evaluation.detection_metrics import detection_score, score_classes
-from state_sensor_ros.evaluation.evaluation_lines import lines_of
 from state_sensor_ros.evaluation.evaluation_result import result_of
+from state_sensor_ros.evaluation.evaluation_tables import lines_of
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matches import collect_matches
 from state_sensor_ros.evaluation.matching import match, MATCH_DISTANCES_M

@@ -40,7 +40,8 @@ from stack_bags import (
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
-KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego'}
+KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego',
+        'confidence'}
 CLASS_KEYS = {'ap', 'ate', 'ase', 'aoe', 'ave', 'aae', 'recall', 'precision', 'truths',
               'detections', 'nuscenes', 'bands'}
 MEAN_KEYS = {'map', 'nds', 'mate', 'mase', 'maoe', 'mave', 'maae'}
@@ -208,7 +209,8 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     assert 'bag &lt;&amp;&gt;' in text
     assert '<script' not in text
     assert not re.search(r'(src|href)="(?!data:)', text)
-    moments = re.findall(r'<section><h3>\d+\. ([\d.]+) s</h3><p>(\d+) missed, (\d+) false', text)
+    moments = re.findall(r'<section><h3>\d+\. ([\d.]+) s</h3><p>(\d+) missed, (\d+) false '
+                         'positives', text)
     assert len(moments) == 10
     assert {(missed, false) for _, missed, false in moments} == {('6', '1')}
     assert text.count('<img src="data:image/png;base64,') == 4 + 10
@@ -226,7 +228,7 @@ def test_page_of_small_errors_shows_the_greatest(tmp_path, drive, stack):
     assert main(['evaluate', str(drive), str(bag), '-q', '--html', str(page)]) == 0
     mean_m = 0.1 * (N_CARS - 1) / 2.0
     assert page.read_text().count(
-        f'<p>0 missed, 0 false, {N_CARS} matched, mean error {mean_m:.2f} m</p>') == 10
+        f'<p>0 missed, 0 false positives, {N_CARS} matched, mean error {mean_m:.2f} m</p>') == 10
 
 
 def test_page_of_a_perfect_stack_has_no_worst_moment(tmp_path, drive, stack):
@@ -640,7 +642,110 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
     (tmp_path / 'truths' / 'two.json').unlink()
     assert main(words) == 1
     assert 'found no recording two' in capsys.readouterr().err
-    assert main([*words, '--html', str(tmp_path / 'page.html')]) == 2
+    (tmp_path / 'truths' / 'two.json').write_bytes(drive.read_bytes())
+    assert main([*words, '-q', '--html', str(tmp_path / 'page.html')]) == 0
+    page = (tmp_path / 'page.html').read_text()
+    assert 'Evaluation of 2 bags' in page
+    assert 'mAP<b>1.000</b><small>1.000 to 1.000</small>' in page
+    for option in (['--curves', 'c.csv'], ['--against', 'o.json'], ['--parquet', 'p.parquet']):
+        assert main([*words, *option]) == 2
+        assert f'{option[0]} is for one STACK' in capsys.readouterr().err
+
+
+def test_comparison_with_an_earlier_run(tmp_path, capsys, evaluate, drive, stack):
+    """Cars off by 0.3 m, after cars off by 0.1 m and 0.2 s of misses."""
+    count = iter(range(1000))
+
+    def old_errors(message, log_ns):
+        for position in positions_of(message.objects):
+            position.x += 0.1
+        if next(count) < 2:
+            message.objects = message.objects[2:]
+
+    def new_errors(message, log_ns):
+        for position in positions_of(message.objects):
+            position.x += 0.3
+    old, new = (changed(stack, tmp_path / name, errors)
+                for name, errors in (('old', old_errors), ('new', new_errors)))
+    earlier = tmp_path / 'old.json'
+    earlier.write_text(json.dumps(evaluate(old)))
+    against = evaluate(new, '--against', earlier)['against']
+    car = against['detection']['classes']['car']
+    assert (car['ate'], against['tracking']['misses']) == (pytest.approx(0.2), -4)
+    assert car['recall'] == pytest.approx(4 / (80 * N_CARS))
+    words = ['evaluate', str(drive), str(new), '--against', str(earlier)]
+    page = tmp_path / 'page.html'
+    assert main([*words, '--html', str(page)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    [worse] = [line.split() for line in lines if 'detection/classes/car/ate ' in line]
+    assert worse[:5] == ['worse', 'detection/classes/car/ate', '0.1000', '->', '0.3000']
+    [better] = [line.split() for line in lines if 'tracking/misses' in line]
+    assert better[:5] == ['better', 'tracking/misses', '4', '->', '0']
+    assert '<td>tracking/misses</td><td>4</td><td>0</td>' in page.read_text()
+    assert main([*words, '-q', '--fail-above', 'against/detection/classes/car/ate=0.1']) == 1
+    assert 'against/detection/classes/car/ate: found 0.2' in capsys.readouterr().err
+    assert main([*words, '-q', '--fail-below', 'against/detection/map=-1']) == 0
+    # With itself nothing differs.
+    assert main(['evaluate', str(drive), str(old), '--against', str(earlier)]) == 0
+    assert f'no number differs from {earlier}' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('text', [
+    '', '[]', '{}', '{"frames": ', 'null', '[' * 10000, '{"frames": 1}\n{"frames": 2}', '\xff'])
+def test_earlier_run_that_is_not_a_result(tmp_path, evaluate, stack, text):
+    earlier = tmp_path / 'old.json'
+    earlier.write_text(text, encoding='latin-1')
+    assert f'{earlier}: found no ' in evaluate(stack, '--against', earlier, code=1)
+
+
+def test_earlier_run_that_is_odd(tmp_path, capsys, evaluate, stack):
+    """Parts of other types are not compared; what is missing has no difference."""
+    earlier = tmp_path / 'old.json'
+    earlier.write_text('{"frames": "many", "detection": 3, "ego": {"ate_rmse": true}, '
+                       '"tracking": {"hota": null, "mota": 1e308, "idf1": {}}}')
+    assert evaluate(stack, '--against', earlier)['against'] == {
+        'tracking': {'hota': None, 'mota': pytest.approx(-1e308)}, 'ego': {}}
+    assert 'No such file' in evaluate(stack, '--against', tmp_path / 'none.json', code=1)
+
+
+@pytest.mark.parametrize('suffix', ['.csv', '.parquet'])
+def test_curves_are_a_table(tmp_path, capsys, drive, stack, suffix):
+    pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
+    out = tmp_path / f'curves{suffix}'
+    bag = changed(stack, tmp_path / 'bag', lambda message, log_ns: setattr(
+        message, 'objects', message.objects[:N_CARS // 2]))
+    words = ['evaluate', str(drive), str(bag), '--topic', TRACKING, '-q', '--curves', str(out)]
+    assert main(words) == 0
+    table = (csv.read_csv if suffix == '.csv' else pq.read_table)(out).to_pydict()
+    assert list(table) == ['topic', 'class', 'match_distance', 'recall', 'precision', 'confidence']
+    assert len(table['recall']) == 4 * 101
+    found = [(recall, precision) for recall, precision, distance in zip(
+        table['recall'], table['precision'], table['match_distance'], strict=True)
+        if distance == 2.0]
+    share = (N_CARS // 2) / N_CARS
+    assert all(precision == (recall <= share + 1e-9) for recall, precision in found)
+    assert main(words) == 1
+    assert main([*words[:-1], 'curves.txt']) == 2
+    assert 'ends with neither .parquet nor .csv' in capsys.readouterr().err
+
+
+def test_confidence_intervals(tmp_path, evaluate, stack):
+    """Every other second all are missed: blocks of 0.8 s differ, and the interval shows it."""
+    def worse(message, log_ns):
+        if log_ns // 1_000_000_000 % 2:
+            message.objects = []
+    result = evaluate(changed(stack, tmp_path / 'bag', worse))
+    confidence = result['confidence']
+    assert (confidence['level'], confidence['resampled'], confidence['n']) == (0.95, 'blocks', 10)
+    low, high = confidence['intervals']['detection/classes/car/recall']
+    assert 0.2 < low < result['detection']['classes']['car']['recall'] < high < 0.8
+    low, high = confidence['intervals']['tracking/mota']
+    assert 0.1 < low < result['tracking']['mota'] < high < 0.9
+    low, high = confidence['intervals']['detection/map']
+    assert 0.1 < low <= result['detection']['map'] <= high < 0.9
+    assert confidence['intervals']['detection/classes/car/precision'] == [1.0, 1.0]
+    # The same in every run.
+    assert evaluate(tmp_path / 'bag')['confidence'] == confidence
 
 
 def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):

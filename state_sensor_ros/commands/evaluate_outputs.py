@@ -1,0 +1,167 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The files that `state_sensor evaluate` writes: tables and pages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+import os
+from typing import Any, BinaryIO
+
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.summary import show_result, size_of
+from state_sensor_ros.errors import one_line, UsageError
+from state_sensor_ros.evaluation.comparison import Change
+from state_sensor_ros.evaluation.detection_metrics import RECALLS
+from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.matches import ERROR_NAMES
+from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES
+from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
+
+_STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
+
+
+def check_outputs_of_many(args: argparse.Namespace, given: frozenset[str]) -> None:
+    """
+    Check the options of files for several bags.
+
+    :param args: the parsed options.
+    :param given: names of the options that are given.
+    :raises UsageError: if one is not used.
+    """
+    for name in sorted(given & {'parquet', 'curves', 'against'}):
+        raise UsageError(f'--{name} is for one STACK')
+    if 'force' in given and args.html is None:
+        raise UsageError('--force is for --html OUT, if there are several STACKs')
+    if args.html == STANDARD_OUTPUT:
+        raise UsageError('--html - is for one STACK')
+
+
+def check_outputs(args: argparse.Namespace, given: frozenset[str]) -> None:
+    """
+    Check the options of files for one bag.
+
+    :param args: the parsed options.
+    :param given: names of the options that are given.
+    :raises UsageError: if a file has two uses, or an option none.
+    """
+    if 'force' in given and args.parquet is args.html is args.curves is None:
+        raise UsageError('--force is for --parquet OUT, --html OUT or --curves OUT')
+    if args.curves is not None and args.curves != STANDARD_OUTPUT and not args.curves.endswith(
+            ('.parquet', '.csv')):
+        raise UsageError(f'--curves {args.curves} ends with neither .parquet nor .csv')
+    taken = {os.path.realpath(args.truth): 'TRUTH', os.path.realpath(args.stack[0]): 'STACK'}
+    for name, path in (('--against', args.against), ('--parquet', args.parquet),
+                       ('--html', args.html), ('--curves', args.curves)):
+        if path is not None and taken.setdefault(os.path.realpath(path), name) != name:
+            raise UsageError(f'{name} {path} is the file of {taken[os.path.realpath(path)]}')
+        if path == STANDARD_OUTPUT and args.json:
+            raise UsageError(f'{name} - and --json both write to standard output')
+
+
+def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
+                  topic_results: list[TopicResult], result: dict[str, Any],
+                  changes: list[Change] | None) -> None:
+    """
+    Write the files that the options name.
+
+    :param args: the parsed options.
+    :param interruption: signal handling of the program.
+    :param stack: path of the bag.
+    :param topic_results: results of the topics.
+    :param result: result of the bag.
+    :param changes: what got better or worse, None without an earlier result.
+    """
+    is_quiet = args.quiet or args.json
+    if args.parquet is not None:
+        with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
+            n_matches = _write_matches(topic_results, file.handle)
+        show_result(args.parquet, [f'{n_matches} matches', *size_of(args.parquet)],
+                    is_quiet=is_quiet)
+    if args.curves is not None:
+        with interruption.writing(lambda: WholeFile(args.curves, force=args.force)) as file:
+            n_rows = _write_curves(topic_results, file.handle,
+                                  is_csv=not args.curves.endswith('.parquet'))
+        show_result(args.curves, [f'{n_rows} points', *size_of(args.curves)], is_quiet=is_quiet)
+    if args.html is not None:
+        from state_sensor_ros.evaluation.evaluation_page import write_page
+        with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
+            write_page(file.handle, one_line(stack), one_line(args.truth), topic_results, result,
+                       changes)
+        show_result(args.html, size_of(args.html), is_quiet=is_quiet)
+
+
+def _write_matches(topic_results: Sequence[TopicResult], file: BinaryIO) -> int:
+    """
+    Write a row for each match at 2 m: the truth, the detection and the errors.
+
+    :param topic_results: topic_results of the topics.
+    :param file: file to write to.
+    :returns: number of matches.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+    tables = []
+    for topic_result in topic_results:
+        matches = topic_result.matches
+        if matches is None:
+            continue
+        n_matches = len(matches.frames)
+        columns = {
+            'topic': pa.array([topic_result.topic] * n_matches, pa.string()),
+            'stamp_ns': pa.array(matches.stamps_ns), 'frame': pa.array(matches.frames),
+            'class': pa.array([EVALUATED_CLASSES[number] for number in matches.classes.tolist()],
+                              pa.string()),
+            'truth_id': pa.array(matches.truth_ids, pa.string()),
+            'stack_id': pa.array(matches.stack_ids, pa.string()),
+            'score': pa.array(matches.scores), 'ego_distance': pa.array(matches.distances)}
+        columns |= {name: pa.array(matches.errors[:, i]) for i, name in enumerate(ERROR_NAMES)}
+        for prefix, states in (('truth', matches.truth), ('stack', matches.stack)):
+            columns |= {f'{prefix}_{name}': pa.array(states[:, i])
+                        for i, name in enumerate(_STATES)}
+        tables.append(pa.table(columns))
+    table = pa.concat_tables(tables) if tables else pa.table({'topic': pa.array([], pa.string())})
+    parquet.write_table(table, file)
+    return int(table.num_rows)
+
+
+def _write_curves(topic_results: Sequence[TopicResult], file: BinaryIO, *, is_csv: bool) -> int:
+    """
+    Write a row for each class, match distance and recall: precision and confidence.
+
+    :param topic_results: results of the topics.
+    :param file: file to write to.
+    :param is_csv: whether to write CSV, else Parquet.
+    :returns: number of rows.
+    """
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+    columns: dict[str, list[object]] = {name: [] for name in (
+        'topic', 'class', 'match_distance', 'recall', 'precision', 'confidence')}
+    for found in topic_results:
+        for scores in found.classes or ():
+            if scores.curves is None:
+                continue
+            for i, distance in enumerate(MATCH_DISTANCES_M):
+                numbers = RECALLS, scores.curves.precisions[i], scores.curves.confidences[i]
+                constants = [[value] * len(RECALLS)
+                             for value in (found.topic, scores.name, distance)]
+                for name, values in zip(columns, (
+                        *constants, *(column.tolist() for column in numbers)), strict=True):
+                    columns[name] += values
+    types = (pa.string(), pa.string(), *[pa.float64()] * 4)
+    table = pa.table({name: pa.array(values, type_) for (name, values), type_ in zip(
+        columns.items(), types, strict=True)})
+    if is_csv:
+        csv.write_csv(table, file)
+    else:
+        parquet.write_table(table, file)
+    return int(table.num_rows)
