@@ -11,6 +11,7 @@
 import json
 import os
 import sys
+import threading
 
 TIMEOUT_S = 20.0
 
@@ -61,6 +62,168 @@ def look(client, n_ticks):
             'states': {actor.id: state_of(actor) for actor in snapshot},
             'axes': {actor.id: axes_of(actor.get_transform()) for actor in snapshot},
             'actors': {actor.id: description_of(actor) for actor in world.get_actors()}}
+
+
+def listen(client, n_frames):
+    """Receive snapshots in asynchronous mode: by callbacks, and by waiting."""
+    world = client.get_world()
+    seen, is_enough = [], threading.Event()
+
+    def on_tick(snapshot):
+        seen.append((snapshot.frame, snapshot.timestamp.elapsed_seconds, len(snapshot)))
+        if len(seen) >= int(n_frames):
+            is_enough.set()
+    callback = world.on_tick(on_tick)
+    waited = [world.wait_for_tick(TIMEOUT_S).frame for _ in range(3)]
+    assert is_enough.wait(TIMEOUT_S)
+    world.remove_on_tick(callback)
+    return {'seen': seen, 'waited': waited}
+
+
+def read_map(client):
+    """Return where the client's own map has the vehicles, and its signals."""
+    world = client.get_world()
+    synchronous(world, 0.05)
+    world.tick()
+    world_map = world.get_map()
+    found = {}
+    for actor in world.get_actors().filter('vehicle.*'):
+        place = actor.get_location()
+        waypoint = world_map.get_waypoint(place, project_to_road=False)
+        found[actor.id] = [waypoint.road_id, waypoint.section_id, waypoint.lane_id, waypoint.s,
+                           place.distance(waypoint.transform.location)]
+    around = world_map.get_waypoint(place)
+    for _ in range(200):
+        around, = around.next(20.0)
+    lights = world.get_actors().filter('traffic.traffic_light')
+    return {'waypoints': found, 'name': world_map.name, 'after': [around.road_id, around.lane_id],
+            'xodr': len(world_map.to_opendrive()), 'maps': client.get_available_maps(),
+            'spawn_points': [transform_of(point) for point in world_map.get_spawn_points()],
+            'landmarks': sorted(mark.id for mark in world_map.get_all_landmarks()),
+            'stop_lanes': {light.get_opendrive_id(): sorted(
+                waypoint.lane_id for waypoint in light.get_affected_lane_waypoints())
+                for light in lights}}
+
+
+def drive(client, throttle, steer, brake, n_ticks):
+    """Drive the hero; return its states before and after, and its control."""
+    from carla import VehicleControl
+    world = client.get_world()
+    synchronous(world, 0.05)
+    hero, = (actor for actor in world.get_actors() if actor.attributes.get('role_name') == 'hero')
+    states = [state_of(hero)]
+    hero.apply_control(VehicleControl(throttle=float(throttle), steer=float(steer),
+                                      brake=float(brake)))
+    for _ in range(int(n_ticks)):
+        world.tick()
+        states.append(state_of(hero))
+    control = hero.get_control()
+    return {'states': states, 'control': [control.throttle, control.steer, control.brake]}
+
+
+def begin_again(client):
+    """Load the world again; return what changes and what stays."""
+    world = client.get_world()
+    synchronous(world, 0.1)
+    for _ in range(3):
+        world.tick()
+    ids = sorted(actor.id for actor in world.get_actors())
+    kept = client.reload_world(False)
+    result = {'ids': [ids, sorted(actor.id for actor in kept.get_actors())],
+              'episodes': [world.id, kept.id],
+              'kept': [kept.get_settings().synchronous_mode,
+                       kept.get_settings().fixed_delta_seconds],
+              'elapsed_s': kept.get_snapshot().timestamp.elapsed_seconds}
+    loaded = client.load_world(client.get_available_maps()[0])
+    settings = loaded.get_settings()
+    result['episodes'].append(loaded.id)
+    result['reset'] = [settings.synchronous_mode, settings.fixed_delta_seconds]
+    result['ticks'] = loaded.wait_for_tick().frame
+    try:
+        client.load_world('Town99')
+    except RuntimeError as error:
+        result['unknown_map'] = str(error)
+    return result
+
+
+def populate(client):
+    """Do what CARLA's own examples do: spawn by a batch, attach, drive, switch lights, destroy."""
+    from carla import (
+        Location,
+        Rotation,
+        TrafficLightState,
+        Transform,
+        VehicleControl,
+        VehicleLightState,
+        WalkerControl,
+        WeatherParameters,
+    )
+    from carla.command import ApplyVehicleControl, DestroyActor, FutureActor, SpawnActor
+    world = client.get_world()
+    synchronous(world, 0.05)
+    points = world.get_map().get_spawn_points()
+    library = world.get_blueprint_library()
+    car = library.find('vehicle.tesla.model3')
+    car.set_attribute('role_name', 'second')
+    spawned = [response.actor_id for response in client.apply_batch_sync(
+        [SpawnActor(car, point).then(ApplyVehicleControl(FutureActor, VehicleControl(
+            throttle=1.0, steer=0.2))) for point in points[:3]], True)]
+    walker = world.spawn_actor(library.find('walker.pedestrian.0001'), points[4])
+    walker.apply_control(WalkerControl(speed=1.5))
+    car = world.get_actor(spawned[0])
+    camera = world.spawn_actor(library.find('sensor.camera.rgb'), Transform(
+        Location(x=1.0, z=2.0)), attach_to=car)
+    camera.listen(lambda image: None)
+    car.set_light_state(VehicleLightState(VehicleLightState.Brake))
+    light = world.get_actors().filter('traffic.traffic_light')[0]
+    group = [other.id for other in light.get_group_traffic_lights()]
+    light.set_green_time(2.5)
+    light.set_state(TrafficLightState.Green)
+    light.freeze(True)
+    begin = transform_of(car.get_transform())
+    for _ in range(100):
+        world.tick()
+    result = {
+        'spawned': spawned, 'begin': begin, 'car': state_of(car), 'walker': state_of(walker),
+        'walks': walker.get_control().speed, 'role': car.attributes['role_name'],
+        'camera': [camera.parent.id, transform_of(camera.get_transform())],
+        'mounted': xyz(car.get_transform().transform(Location(x=1.0, z=2.0))),
+        'lights': int(car.get_light_state()), 'wheels': len(car.get_physics_control().wheels),
+        'light': [str(light.state), light.get_green_time(), light.is_frozen(), light.id in group,
+                  len(group)],
+        'parked': sorted(thing.name for thing in world.get_environment_objects())}
+    spectator = world.get_spectator()
+    spectator.set_transform(Transform(Location(1.0, 2.0, 3.0), Rotation(yaw=90.0)))
+    world.set_weather(WeatherParameters(cloudiness=30.0))
+    result['destroyed'] = [camera.destroy(), walker.destroy()] + [
+        response.error for response in client.apply_batch_sync(
+            [DestroyActor(number) for number in (*spawned, 10**6)], True)]
+    world.tick()
+    result['spectator'] = transform_of(spectator.get_transform())
+    result['cloudiness'] = world.get_weather().cloudiness
+    result['left'] = [actor.id for actor in world.get_actors()]
+    for name, call in (('cast_ray', lambda: world.cast_ray(Location(), Location(z=1.0))),
+                       ('start_recorder', lambda: client.start_recorder('a.log'))):
+        try:
+            call()
+        except RuntimeError as error:
+            result[name] = str(error)
+    return result
+
+
+def wait(client):
+    """Say that it is there, then wait for a tick that does not come."""
+    world = client.get_world()
+    synchronous(world, 0.05)
+    sys.stdout.write('ready\n')
+    sys.stdout.flush()
+    client.set_timeout(2.0)
+    try:
+        world.tick()
+        while True:
+            world.tick()
+    except RuntimeError as error:
+        return str(error)
 
 
 def main():

@@ -8,18 +8,25 @@
 # language governing permissions and limitations under the License.
 """CARLA's own client library is content with the mock server of CARLA 0.9."""
 
+from contextlib import suppress
 from importlib.util import find_spec
 import json
+import math
+import socket
+import struct
 import subprocess
 import sys
 
 from budgets import AWAIT_S
+import msgspec
 import numpy as np
 from paths import ROOT
 import pytest
 
+from state_sensor_ros.emulator.carla9_server.peers import MAX_WAITING
 from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
-from state_sensor_ros.emulator.carla9_server.world_server import WorldServer
+from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
+from state_sensor_ros.errors import TransportError
 
 needs_carla = pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed')
 CLIENT = ROOT / 'test' / 'carla9_client.py'
@@ -35,6 +42,37 @@ def result_of(client):
     output, errors = client.communicate(timeout=AWAIT_S)
     assert client.returncode == 0, errors
     return json.loads(output)
+
+
+def connect(server):
+    return socket.create_connection(('127.0.0.1', server.port), timeout=AWAIT_S)
+
+
+def request(number, name, arguments):
+    return msgspec.msgpack.encode([0, number, name, [[False], *arguments]])
+
+
+def exchange(peer, name, arguments=()):
+    """Call by hand; return the error and the result."""
+    peer.sendall(request(7, name, arguments))
+    reply = b''
+    while True:
+        reply += peer.recv(2**16)
+        with suppress(msgspec.DecodeError):
+            kind, number, error, result = msgspec.msgpack.decode(reply)
+            assert (kind, number) == (1, 7)
+            return error, result
+
+
+def call(peer, name, *arguments):
+    error, result = exchange(peer, name, arguments)
+    assert error is None, error
+    return result
+
+
+def read_snapshot(reader):
+    size, = struct.unpack('<I', reader.read(4))
+    return reader.read(size)
 
 
 def run(server, *words):
@@ -72,3 +110,222 @@ def test_client_has_the_numbers_of_the_source(n_vehicles, n_objects):
                                traffic.motion.axes, atol=1e-6)
     roles = [seen['attributes'].get('role_name') for seen in found['actors'].values()]
     assert roles.count('hero') == 1
+
+
+@needs_carla
+def test_two_clients_receive_each_step_in_asynchronous_mode():
+    with WorldServer(TrafficScene(8, 3, seed=1), WorldOptions(rate=100.0)) as server:
+        results = [result_of(client) for client in
+                   [start(server, 'listen', 30), start(server, 'listen', 30)]]
+    for result in results:
+        frames, times, counts = np.array(result['seen']).T
+        assert np.all(np.diff(frames) == 1)
+        np.testing.assert_allclose(np.diff(times), 0.05, atol=1e-9)
+        assert set(counts) == {16}
+        assert np.all(np.diff(result['waited']) >= 1)
+
+
+@needs_carla
+def test_map_of_the_client_has_the_lanes_of_the_traffic():
+    with WorldServer(TrafficScene(40, 0, seed=2)) as server:
+        found = run(server, 'read_map')
+        traffic = server.world.scene._traffic
+        names = [actor.body.name for actor in server.world.actors.values()]
+    motion, drivers = traffic.motion, traffic.drivers
+    roads, sections, s = traffic.road.ids(motion.s)
+    for row, name in enumerate(traffic.fleet.names):
+        place = found['waypoints'][str(names.index(name) + 1)]
+        assert place[0] == roads[row]
+        assert place[1] == sections[row]
+        assert place[3] == pytest.approx(s[row], abs=0.5)
+        if not drivers.is_changing[row]:
+            assert place[2] == -1 - drivers.lane[row]
+            # The client's map is not banked.
+            assert place[4] < 0.6
+    assert found['name'] == 'Carla/Maps/MockRing'
+    assert found['maps'] == ['/Game/Carla/Maps/MockRing']
+    # 4 km on a loop of 3 km.
+    assert found['after'][0] in range(traffic.road.n_roads)
+    assert found['after'][1] in (-1, -2, -3)
+    assert len(found['spawn_points']) == 60
+    assert found['landmarks'] == ['1', '2', '3', '4']
+    assert found['stop_lanes'] == {'1': [-1], '2': [-3, -2], '3': [-1], '4': [-3, -2]}
+
+
+@needs_carla
+def test_client_drives_the_ego():
+    """Brakes at 8 m/s2 and drag; a positive steer turns to the right, which is a positive yaw."""
+    with WorldServer(TrafficScene(1, 0, seed=1)) as server:
+        braked = run(server, 'drive', 0.0, 0.0, 1.0, 20)
+        assert run(server, 'drive', 0.0, 0.0, 1.0, 80)['states'][-1][6:9] == [0, 0, 0]
+        steered = run(server, 'drive', 0.5, 0.3, 0.0, 20)
+    speeds = np.linalg.norm(np.array(braked['states'])[:, 6:9], axis=1)
+    assert speeds[0] - speeds[-1] == pytest.approx(20 * 0.05 * 8.0, abs=3.0)
+    assert braked['control'] == [0.0, 0.0, 1.0]
+    states = np.array(steered['states'])
+    assert steered['control'] == pytest.approx([0.5, 0.3, 0.0])
+    yaws = np.unwrap(states[:, 4], period=360.0)
+    assert yaws[-1] > yaws[0] + 5.0
+    moving = states[3:]
+    np.testing.assert_allclose(np.diff(np.unwrap(moving[:, 4], period=360.0)) / 0.05,
+                               moving[1:, 11], atol=1.5)
+    np.testing.assert_allclose(np.diff(moving[:, :3], axis=0) / 0.05, moving[1:, 6:9], atol=0.2)
+
+
+@needs_carla
+def test_new_episodes_have_new_actors():
+    with WorldServer(TrafficScene(3, 0, seed=1)) as server:
+        found = run(server, 'begin_again')
+    before, after = found['ids']
+    assert len(before) == len(after) == 8
+    assert not set(before) & set(after)
+    assert found['episodes'] == sorted(set(found['episodes']))
+    assert (found['kept'], found['reset']) == ([True, 0.1], [False, None])
+    # The client itself ticks once or twice.
+    assert found['elapsed_s'] < 0.3
+    assert found['unknown_map'] == "Map 'Town99' not found"
+
+
+@needs_carla
+def test_client_spawns_drives_and_destroys():
+    with WorldServer(TrafficScene(3, 0, seed=1)) as server:
+        found = run(server, 'populate')
+        unknown = dict(server.unknown)
+    assert len(set(found['spawned'])) == 3
+    car, begin = np.array(found['car']), np.array(found['begin'])
+    assert np.linalg.norm(car[6:9]) > 10.0
+    assert np.linalg.norm(car[:3] - begin[:3]) > 5.0
+    assert car[4] != begin[4]
+    assert np.linalg.norm(found['walker'][6:9]) == pytest.approx(1.5)
+    assert (found['walks'], found['role'], found['wheels']) == (1.5, 'second', 4)
+    assert found['camera'][0] == found['spawned'][0]
+    assert found['camera'][1][:3] == pytest.approx(found['mounted'], abs=1e-3)
+    assert found['lights'] == 8
+    assert found['light'] == ['Green', 2.5, True, True, 2]
+    assert found['parked'][:2] == ['Building_1', 'ParkedCar_1']
+    assert found['destroyed'] == [True, True, '', '', '', 'there is no actor 1000000']
+    assert found['spectator'] == pytest.approx([1, 2, 3, 0, 90, 0])
+    assert found['cloudiness'] == 30.0
+    assert not set(found['left']) & set(found['spawned'])
+    # As of a real server whose release does not have a call.
+    assert found['cast_ray'] == 'rpc::rpc_error during call in function cast_ray'
+    assert unknown == {'cast_ray': 1, 'start_recorder': 1}
+
+
+@needs_carla
+def test_dead_client_and_ended_server():
+    """A killed client leaves the world to the others; a client outlives the server."""
+    with WorldServer(TrafficScene(3, 0, seed=1)) as server:
+        dying, waiting = start(server, 'wait'), start(server, 'wait')
+        for client in (dying, waiting):
+            assert client.stdout.readline() == 'ready\n'
+        dying.kill()
+        dying.communicate(timeout=AWAIT_S)
+        assert len(run(server, 'look', 1)['states']) == 8
+    output, errors = waiting.communicate(timeout=AWAIT_S)
+    assert waiting.returncode == 0, errors
+    assert 'time-out of 2000ms while waiting for the simulator' in json.loads(output)
+
+
+@pytest.mark.parametrize('hostile', [
+    b'GET / HTTP/1.1\r\n\r\n', b'\xc1', b'\x94\x00\x01\xdb\xff\xff\xff\xff',
+    b'\xdd\xff\xff\xff\xff', b'\x91' * 2**23, b'\x94\x01\x01\xa1a\x90',
+    b'\x94\x00\x01\xa1\xff\x90'],
+    ids=['text', 'reserved', 'long text', 'long array', 'deep', 'reply', 'no UTF-8'])
+def test_bytes_that_are_no_request_end_their_connection_only(hostile):
+    with WorldServer(TrafficScene(1, 0, seed=1)) as server, connect(server) as other, \
+            connect(server) as peer:
+        with suppress(OSError):
+            peer.sendall(hostile)
+        peer.settimeout(AWAIT_S)
+        with suppress(OSError):
+            assert peer.recv(1) == b''
+        assert call(other, 'version') == [[1, '0.9.16']]
+
+
+@pytest.mark.parametrize(('name', 'arguments'), [
+    ('tick_cue', [1]), ('set_episode_settings', [[True]]), ('spawn_actor', []),
+    ('apply_control_to_vehicle', [2, [0.0]]), ('get_actors_by_id', ['one']),
+    ('apply_batch', [[[[0, []]]], False]), ('apply_batch', [[[[1, ['one']]]], False]),
+    ('set_actor_transform', [1, [[0.0, 0.0, 0.0], [0.0, 'x', 0.0]]]), ('__init__', []),
+    ('_actor', [1])])
+def test_wrong_arguments_are_an_error_of_the_call(name, arguments):
+    with WorldServer(TrafficScene(1, 0, seed=1)) as server, connect(server) as peer:
+        error, result = exchange(peer, name, arguments)
+        assert error.startswith('rpclib: ')
+        assert result is None
+        assert call(peer, 'version') == [[1, '0.9.16']]
+
+
+@pytest.mark.parametrize(('name', 'arguments'), [
+    ('set_actor_location', [1, [math.nan, 0.0, 0.0]]), ('destroy_actor', [2]),
+    ('set_traffic_light_state', [3, 77]), ('set_traffic_light_state', [1, 0]),
+    ('apply_control_to_vehicle', [1, [0.0, 0.0, 0.0, False, False, False, 1]]),
+    ('apply_control_to_vehicle', [2, [math.inf, 0.0, 0.0, False, False, False, 1]]),
+    ('set_episode_settings', [[True, False, [True, 1e9], True, 0.01, 10, 0.0, True, 1.0, 1.0,
+                               True]]),
+    ('spawn_actor', [[0, 'vehicle.nobody', []], [[0.0] * 3, [0.0] * 3]]),
+    ('get_sensor_token', [99])])
+def test_refused_calls_give_a_reason(name, arguments):
+    with WorldServer(TrafficScene(1, 0, seed=1)) as server, connect(server) as peer:
+        (has_value, content), = call(peer, name, *arguments)
+        # Of a call that returns a value, the first variant is the error.
+        assert has_value in (0, True)
+        assert len(content[0]) > 10
+        call(peer, 'tick_cue')
+        assert call(peer, 'version') == [[1, '0.9.16']]
+
+
+def test_peers_that_do_not_read_or_do_not_speak_take_bounded_memory():
+    """Many calls without reading, a stream that is not read, and as many connections as fit."""
+    with WorldServer(TrafficScene(400, 0, seed=1), WorldOptions(rate=1000.0)) as server:
+        silent = [socket.create_connection(('127.0.0.1', server.port)) for _ in range(300)]
+        greedy = connect(server)
+        greedy.settimeout(0.5)
+        with suppress(OSError):
+            for number in range(5000):
+                greedy.sendall(request(number, 'get_map_data', []) * 10)
+        slow = socket.create_connection(('127.0.0.1', server.stream_port))
+        slow.sendall(struct.pack('<I', 1))
+        with connect(server) as peer, \
+                socket.create_connection(('127.0.0.1', server.stream_port)) as stream:
+            stream.sendall(struct.pack('<I', 1))
+            reader = stream.makefile('rb')
+            for _ in range(300):
+                read_snapshot(reader)
+            assert call(peer, 'version') == [[1, '0.9.16']]
+            longest = len(call(peer, 'get_map_data')[0][1])
+            waiting = [other.n_waiting for other in tuple(server._peers)]
+        assert len(waiting) <= 256
+        assert max(waiting) < MAX_WAITING + 2 * longest
+        # Of a stream that is not read, the newest snapshot replaces others.
+        assert sorted(waiting)[-2] < 10 * 119 * 400
+        for end in (greedy, slow, *silent):
+            end.close()
+
+
+def test_stream_that_is_read_late_continues_with_whole_snapshots():
+    """In synchronous mode none is dropped; what a client sends on a stream is ignored."""
+    settings = [True, False, [True, 0.1], True, 0.01, 10, 0.0, True, 1.0, 1.0, True]
+    with WorldServer(TrafficScene(2, 0, seed=1)) as server, connect(server) as peer, \
+            socket.create_connection(('127.0.0.1', server.stream_port)) as stream:
+        stream.sendall(struct.pack('<I', 1) + b'?' * 1000)
+        call(peer, 'set_episode_settings', settings)
+        first = call(peer, 'tick_cue')[0][1]
+        for _ in range(50):
+            last = call(peer, 'tick_cue')[0][1]
+        reader = stream.makefile('rb')
+        frames = []
+        while not frames or frames[-1] < last:
+            message = read_snapshot(reader)
+            assert len(message) == 84 + 7 * 119
+            frames.append(struct.unpack_from('<Q', message, 8)[0])
+        assert frames[-51:] == list(range(first, last + 1))
+
+
+def test_ports_are_one_after_the_other_unless_they_are_picked():
+    with WorldServer(TrafficScene(1, 0, seed=1)) as server:
+        port = server.port
+        with pytest.raises(TransportError, match='in use'):
+            WorldServer(TrafficScene(1, 0, seed=1), WorldOptions(port=port))
+    assert not server._thread.is_alive()

@@ -48,12 +48,14 @@ _SENSOR_ATTRIBUTES: Attributes = (
 
 def _bodies() -> dict[str, Body]:
     bodies = [Body('', kind[1], vehicle_attributes(kind, 'autopilot', '17,37,103'),
-                   (0.0, 0.0, _EXTENTS[kind[2]][2]), _EXTENTS[kind[2]], (kind[4],))
+                   (0.0, 0.0, _EXTENTS[kind[2]][2]), _EXTENTS[kind[2]],
+                   semantic_tags=(kind[4],))
               for kind in VEHICLE_TYPES]
     bodies.append(Body('', WALKER, _WALKER_ATTRIBUTES, (0.0, 0.0, 0.0), _WALKER_EXTENT,
-                       (WALKER_TAG,)))
+                       semantic_tags=(WALKER_TAG,)))
     bodies.append(Body('', CONE, (('role_name', TEXT, 'prop'), ('size', TEXT, 'small')),
-                       (0.0, 0.0, _CONE_EXTENT[2]), _CONE_EXTENT, (PROP_TAG,)))
+                       (0.0, 0.0, _CONE_EXTENT[2]), _CONE_EXTENT,
+                       semantic_tags=(PROP_TAG,)))
     bodies.append(Body('', 'controller.ai.walker', _ROLE))
     bodies += [Body('', name, _SENSOR_ATTRIBUTES) for name in _SENSORS]
     return {body.type_id: body for body in bodies}

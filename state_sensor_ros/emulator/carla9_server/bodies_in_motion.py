@@ -36,6 +36,7 @@ BOOL, INT, FLOAT, TEXT, COLOR = 1, 2, 3, 4, 5
 
 Attributes = tuple[tuple[str, int, str], ...]
 Triple = tuple[float, float, float]
+Box = tuple[Triple, Triple, Triple]
 EnvironmentObject = tuple[tuple[Triple, Triple], list[object], int, str, int]
 
 
@@ -45,9 +46,10 @@ class Body:
     What of an actor stays the same.
 
     ``name`` unique among those that move by themselves; ``type_id`` such as
-    ``vehicle.tesla.model3``; ``center`` of its box from its origin and ``extent``, half edge
-    lengths, m; ``semantic_tags`` numbers of CARLA's classes; ``sign_id`` of a light or a sign in
-    the map; ``group`` of a light that changes with others, and its ``pole_index`` there.
+    ``vehicle.tesla.model3``; ``center`` of its box from its origin, ``extent``, half edge
+    lengths, m, and ``tilt``, pitch yaw roll of the box on it; ``semantic_tags`` numbers of
+    CARLA's classes; ``sign_id`` of a light or a sign in the map; ``group`` of a light that
+    changes with others, and its ``pole_index`` there.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Body:
     attributes: Attributes = ()
     center: Triple = (0.0, 0.0, 0.0)
     extent: Triple = (0.0, 0.0, 0.0)
+    tilt: Triple = (0.0, 0.0, 0.0)
     semantic_tags: tuple[int, ...] = ()
     sign_id: str = ''
     group: int = -1
@@ -167,6 +170,8 @@ LIGHT, LIGHT_TAG = 'traffic.traffic_light', 7
 SIGN, SIGN_TAG = 'traffic.speed_limit.90', 8
 CONE, PROP_TAG = 'static.prop.trafficcone01', 20
 HERO, OTHERS = 'hero', 'autopilot'
+_NOWHERE: Triple = (0.0, 0.0, 0.0)
+NO_BOX: Box = (_NOWHERE, _NOWHERE, _NOWHERE)
 # Colours of paints by a word in their name.
 _PAINTS = {'Red': '180,20,20', 'DarkGrey': '60,60,60', 'White': '240,240,240',
            'Blue': '20,40,160', 'Silver': '190,190,195', 'Green': '20,120,40'}
@@ -189,34 +194,37 @@ def vehicle_attributes(kind: tuple[str, str, str, int, int], role_name: str,
             ('sticky_control', BOOL, 'true'))
 
 
-def body_of(name: str, tags: tuple[str, ...], box: tuple[Triple, Triple] | None = None, *,
-            is_vehicle: bool, is_ego: bool, paint: str = '', model: str = '') -> Body:
+def body_of(name: str, tags: tuple[str, ...], box: Box = NO_BOX, *,
+            is_vehicle: bool = False, is_ego: bool = False, paint: str = '',
+            model: str = '') -> Body:
     """
     Return a body of the type that fits the tags.
 
     :param name: name of the actor.
     :param tags: its tags, in any case.
-    :param box: centre from its origin, and half edge lengths, m.
+    :param box: center, extent and tilt.
     :param is_vehicle: whether it is one, also without a tag that says so.
-    :param is_ego: whether clients may drive it: its role is then ``hero``.
+    :param is_ego: whether its role is ``hero``.
     :param paint: name of its colour.
     :param model: word that counts before the tags.
     """
     words = {tag.lower() for tag in tags}
-    center, extent = box or ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     kind = next((kind for kind in VEHICLE_TYPES if kind[0] == model.lower()), None) or next(
         (kind for kind in VEHICLE_TYPES if kind[0] in words), CAR if is_vehicle else None)
+    role: Attributes = (('role_name', TEXT, HERO if is_ego else re.sub(r'\W+', '_', name)),)
     if kind is not None:
         color = next((value for word, value in _PAINTS.items() if word in paint), _PAINT)
-        return Body(name, kind[1], vehicle_attributes(kind, HERO if is_ego else OTHERS, color),
-                    center, extent, (kind[4],))
-    role: Attributes = (('role_name', TEXT, HERO if is_ego else re.sub(r'\W+', '_', name)),)
-    if not words.isdisjoint(('pedestrian', 'walker', 'person')):
+        type_id, label = kind[1], kind[4]
+        attributes = vehicle_attributes(kind, HERO if is_ego else OTHERS, color)
+    elif not words.isdisjoint(('pedestrian', 'walker', 'person')):
+        type_id, label = WALKER, WALKER_TAG
         attributes = (*role, ('is_invincible', BOOL, 'false'), ('gender', TEXT, 'female'),
                       ('age', TEXT, 'adult'), ('generation', INT, '1'))
-        return Body(name, WALKER, attributes, center, extent, (WALKER_TAG,))
-    if 'traffic_light' in words:
-        return Body(name, LIGHT, role, center, extent, (LIGHT_TAG,))
-    if 'traffic_sign' in words:
-        return Body(name, SIGN, role, center, extent, (SIGN_TAG,))
-    return Body(name, CONE, (*role, ('size', TEXT, 'small')), center, extent, (PROP_TAG,))
+    elif 'traffic_light' in words:
+        type_id, label, attributes = LIGHT, LIGHT_TAG, role
+    elif 'traffic_sign' in words:
+        type_id, label, attributes = SIGN, SIGN_TAG, role
+    else:
+        type_id, label, attributes = CONE, PROP_TAG, (*role, ('size', TEXT, 'small'))
+    center, extent, tilt = box
+    return Body(name, type_id, attributes, center, extent, tilt, semantic_tags=(label,))

@@ -80,7 +80,7 @@ class Dispatcher:
             except CallError as error:
                 return failure_reply(number, str(error), is_void=is_void)
             return void_reply(number) if is_void else value_reply(number, value)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, RecursionError) as error:
             return error_reply(number, f'rpclib: {name}: {error}')
 
     def _call(self, name: str, arguments: list[object]) -> object:
@@ -123,5 +123,5 @@ class Dispatcher:
             actor = self._call('spawn_actor', [description, transform])
         assert isinstance(actor, list)
         for (kind, arguments), in after:
-            self._command(kind, [actor[0], *arguments[1:]])
+            self._command(kind, [actor[0], *arguments[1:]] if kind else arguments)
         return actor[0]

@@ -26,6 +26,7 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     RED,
     ROTATION,
     Triple,
+    UNKNOWN,
     VELOCITY,
     YELLOW,
 )
@@ -45,6 +46,9 @@ MAP_FOLDER, MAP_NAME = 'Carla/Maps', 'MockRing'
 WORLD_STREAM = 1
 # Class of environment objects by which a client asks for all.
 _ANY = 255
+# Longest step, s, and largest number in a call.
+_LONGEST_STEP_S, _FAR = 10.0, 1e9
+_MAX_TEXT = 1000
 _FRONT_LEFT, _FRONT_RIGHT = 0, 1
 
 Transform = tuple[Triple, Triple]
@@ -107,8 +111,9 @@ class Calls:
     def set_episode_settings(self, settings: EpisodeSettings) -> int:
         is_synchronous, no_rendering, fixed, *others = settings
         delta_s = fixed[1] if len(fixed) > 1 else 0.0
-        if not 0.0 <= delta_s < math.inf:
-            raise CallError(f'fixed_delta_seconds: found {delta_s}; expected 0 or more')
+        if not 0.0 <= delta_s <= _LONGEST_STEP_S:
+            raise CallError(f'fixed_delta_seconds: found {delta_s}; expected 0 to '
+                            f'{_LONGEST_STEP_S:g}')
         self._world.settings = EpisodeOptions(is_synchronous, delta_s or None,
                                         (no_rendering, *others))
         self._world.n_cues = 0
@@ -155,7 +160,8 @@ class Calls:
 
     def get_actors_by_id(self, ids: list[int]) -> list[object]:
         actors = self._world.actors
-        return [self._description(actors[number]) for number in ids if number in actors]
+        return [self._description(actors[number]) for number in dict.fromkeys(ids)
+                if number in actors]
 
     def spawn_actor(self, description: Description, transform: Transform) -> list[object]:
         return self._spawn(description, transform, 0)
@@ -209,7 +215,9 @@ class Calls:
             raise CallError(f'actor {number} is driven by the traffic of the mock server')
         throttle, steer, brake, hand_brake, reverse, *_ = control
         throttle, steer, brake = _finite((throttle, steer, brake))
-        self._world.drive(actor, Pedals(steer, throttle, brake, hand_brake, reverse))
+        self._world.drive(actor, Pedals(
+            min(max(steer, -1.0), 1.0), min(max(throttle, 0.0), 1.0), min(max(brake, 0.0), 1.0),
+            hand_brake, reverse))
 
     def apply_control_to_walker(self, number: int, control: WalkerControl) -> None:
         direction, speed, jumps = control
@@ -242,6 +250,8 @@ class Calls:
 
     def set_traffic_light_state(self, number: int, state: int) -> None:
         light = self._light(number)
+        if not RED <= state <= UNKNOWN:
+            raise CallError(f'there is no state {state} of a traffic light')
         light.state, light.elapsed_s = state, 0.0
 
     def set_traffic_light_green_time(self, number: int, duration_s: float) -> None:
@@ -319,6 +329,8 @@ class Calls:
     def _spawn(self, description: Description, transform: Transform,
                parent: int) -> list[object]:
         _, name, given = description
+        if any(len(key) + len(value) > _MAX_TEXT for key, _, value in given):
+            raise CallError(f'an attribute has more than {_MAX_TEXT} letters')
         if (body := BLUEPRINTS.get(name)) is None:
             raise CallError(f'Spawn failed because of invalid actor description: {name}')
         if self._world.n_spawned >= MAX_SPAWNED:
@@ -337,12 +349,12 @@ class Calls:
 
 
 def _box(body: Body) -> list[object]:
-    return [body.center, body.extent, (0.0, 0.0, 0.0), 0]
+    return [body.center, body.extent, body.tilt, 0]
 
 
 def _finite(numbers: Triple) -> Triple:
-    """Return three numbers from a client; raise CallError if one is not finite."""
-    if not all(map(math.isfinite, numbers)):
+    """Return three numbers from a client; raise CallError if one is not finite, or far off."""
+    if not all(-_FAR < number < _FAR for number in numbers):
         raise CallError(f'found {numbers}; expected finite numbers')
     return numbers
 

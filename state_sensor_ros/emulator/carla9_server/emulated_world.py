@@ -246,11 +246,15 @@ class EmulatedWorld:
         actor.numbers[VELOCITY] = numbers[VELOCITY]
 
     def destroy(self, actor: EpisodeActor) -> None:
-        """Remove a spawned ``actor`` and what is attached to it."""
-        self.actors.pop(actor.id, None)
-        self.lights.pop(actor.id, None)
-        for child in [other for other in self.actors.values() if other.parent == actor.id]:
-            self.destroy(child)
+        """Remove an ``actor`` and what is attached to it."""
+        removed = {actor.id}
+        # What is attached has a higher id.
+        for other in self.actors.values():
+            if other.parent in removed:
+                removed.add(other.id)
+        for number in removed:
+            self.actors.pop(number, None)
+            self.lights.pop(number, None)
 
     @property
     def n_spawned(self) -> int:

@@ -113,12 +113,28 @@ class Caller(Peer):
         super().__init__(connection)
         self._cutter = RequestCutter()
         self._answer = answer
+        self._is_replying = False
 
     def read(self) -> None:
         """Answer the requests that have arrived."""
-        for request in self._cutter.requests(self.receive()):
+        self._cutter.feed(self.receive())
+        self._reply()
+
+    def write(self) -> None:
+        """Send what fits; answer what has arrived in the meantime."""
+        super().write()
+        if not self.is_writing and not self._is_replying:
+            self._reply()
+
+    def _reply(self) -> None:
+        """Answer until too many bytes wait for the client to read them."""
+        self._is_replying = True
+        for request in self._cutter.requests():
             self.is_known = True
             self.send(self._answer(request))
+            if not self.is_reading:
+                break
+        self._is_replying = False
 
 
 class Subscriber(Peer):

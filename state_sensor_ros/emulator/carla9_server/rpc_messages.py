@@ -71,18 +71,20 @@ class RequestCutter:
         """Begin at the front: position of the next header, and number of objects to come."""
         self._at, self._n_left = 0, 1
 
-    def requests(self, received: bytes) -> Iterator[Request]:
-        """
-        Yield the requests that are complete.
-
-        :param received: next bytes of the stream.
-        :raises RequestError: if they are not requests, or one is too long.
-        """
+    def feed(self, received: bytes) -> None:
+        """Take the next bytes of the stream, ``received``."""
         self._data += received
+
+    def requests(self) -> Iterator[Request]:
+        """
+        Yield the requests that are complete; those that are not taken come the next time.
+
+        :raises RequestError: if the bytes are not requests, or one is too long.
+        """
         while self._is_complete():
             try:
                 request = self._decoder.decode(memoryview(self._data)[:self._at])
-            except (msgspec.DecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 raise RequestError(str(error)) from error
             if request.kind != _REQUEST:
                 raise RequestError(f'a message of kind {request.kind}')

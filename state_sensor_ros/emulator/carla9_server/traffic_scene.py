@@ -47,6 +47,7 @@ _STOP_LINES = (0.1, 0.6)
 _POLE_M = 1.5
 _LIGHT_EXTENT = (0.25, 0.25, 1.6)
 PERIOD_S = 0.05
+_NO_ANGLES: Triple = (0.0, 0.0, 0.0)
 _N_SPAWN_POINTS, _SPAWN_HEIGHT_M = 60, 0.3
 _SPAWN_POINTS: FloatArray = np.linspace(0.0, 1.0, _N_SPAWN_POINTS, endpoint=False,
                                         dtype=np.float64)
@@ -165,14 +166,15 @@ class TrafficScene:
         fleet = self._traffic.fleet
         return [body_of(name, tuple(tags), (
             (model.box_x, 0.0, model.clearance + model.height / 2),
-            (model.length / 2, model.width / 2, model.height / 2)), is_vehicle=True,
+            (model.length / 2, model.width / 2, model.height / 2), _NO_ANGLES), is_vehicle=True,
             is_ego='ego' in tags, paint=color, model=model.family)
             for name, tags, model, color in zip(fleet.names, fleet.tags, fleet.models,
                                                 fleet.colors, strict=True)]
 
     def _walkers(self) -> list[Body]:
-        return [body_of(f'walker_{number}', ('pedestrian',), ((0.0, 0.0, 0.0), WALKER_EXTENT),
-                        is_vehicle=False, is_ego=False) for number in range(self._n_walkers)]
+        return [body_of(f'walker_{number}', ('pedestrian',),
+                        (_NO_ANGLES, WALKER_EXTENT, _NO_ANGLES))
+                for number in range(self._n_walkers)]
 
     def _objects(self) -> list[Body]:
         bodies = []
@@ -183,13 +185,14 @@ class TrafficScene:
                       cz - z)
             length, width, height = item.size
             bodies.append(body_of(item.name, (item.tag,), (
-                center, (length / 2, width / 2, height / 2)), is_vehicle=False, is_ego=False))
+                center, (length / 2, width / 2, height / 2), _NO_ANGLES)))
         return bodies
 
     def _lights(self) -> list[Body]:
         return [Body(f'light_{signal.id}', LIGHT, (('role_name', TEXT, ''),),
-                     (0.0, 0.0, 2.0 * _LIGHT_EXTENT[2]), _LIGHT_EXTENT, (LIGHT_TAG,), signal.id,
-                     number // 2, number % 2) for number, signal in enumerate(self._signals)]
+                     (0.0, 0.0, 2.0 * _LIGHT_EXTENT[2]), _LIGHT_EXTENT, semantic_tags=(LIGHT_TAG,),
+                     sign_id=signal.id, group=number // 2, pole_index=number % 2)
+                for number, signal in enumerate(self._signals)]
 
     def _places(self, shares: FloatArray, offsets: FloatArray,
                 height: float) -> list[tuple[Triple, Triple]]:

@@ -95,6 +95,7 @@ class WorldServer:
         self._episode = 0
         self._n_tokens, self._token_until_s = 0, 0.0
         self._n_steps = 0
+        self._failure: Exception | None = None
         self._closing, self._finished = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name='carla9_server', daemon=True)
 
@@ -136,10 +137,24 @@ class WorldServer:
 
         :param timeout_s: None waits without limit.
         :returns: whether it is.
+        :raises StateSensorError: if the recording cannot be read to its end.
         """
-        return self._finished.wait(timeout_s)
+        is_over = self._finished.wait(timeout_s)
+        if self._failure is not None:
+            raise self._failure
+        return is_over
 
     def _run(self) -> None:
+        try:
+            self._serve_all()
+        except Exception as error:  # noqa: BLE001
+            # Of a recording that cannot be read on, or a defect: the program ends with it.
+            self._failure = error
+            for peer in tuple(self._peers):
+                self._drop(peer)
+            self._finished.set()
+
+    def _serve_all(self) -> None:
         while not self._closing.is_set():
             for key, events in self._selector.select(self._pause_s()):
                 if key.fileobj in (self._calls_port, self._stream_port):
@@ -147,7 +162,7 @@ class WorldServer:
                 elif isinstance(key.data, Peer) and key.data in self._peers:
                     self._serve(key.data, events)
             self._send_new_episode()
-            while not self._closing.is_set() and self._is_due():
+            if self._is_due():
                 self._step()
             if self._is_at_end() and not any(peer.is_writing for peer in self._peers):
                 self._finished.set()
@@ -163,8 +178,12 @@ class WorldServer:
                 connection.close()
                 return
             self._drop(idle)
-        peer = Caller(connection, self._answer) if listener is self._calls_port \
-            else Subscriber(connection, self._on_stream)
+        try:
+            peer = Caller(connection, self._answer) if listener is self._calls_port \
+                else Subscriber(connection, self._on_stream)
+        except OSError:
+            connection.close()  # it was lost before it was accepted
+            return
         self._peers[peer] = selectors.EVENT_READ
         self._selector.register(connection, selectors.EVENT_READ, peer)
 
