@@ -29,6 +29,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 from rclpy.time import Time
 
+from state_sensor_ros.control.command_age import CommandAge
 from state_sensor_ros.control.command_inputs import CommandInput, InputTopic
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.control.ego_driver import EgoDriver
@@ -55,14 +56,16 @@ class CommandTopics:
     :param node: owner of the subscriptions.
     :param command_input: input that the parameter selects.
     :param driver: receiver of the commands.
+    :param timeout_s: age from which a command is too old, s.
     :param report: called with a kind and a line about a refused command.
     """
 
     def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
-                 report: Report) -> None:
+                 timeout_s: float, report: Report) -> None:
         self._node, self._input, self._driver, self._report = node, command_input, driver, report
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
+        self._ages = {topic.name: CommandAge(timeout_s) for topic in command_input.topics}
         self._forget_rivals()
         self._subscriptions = [
             self._subscribe(topic, is_latched=False) for topic in command_input.topics]
@@ -117,7 +120,9 @@ class CommandTopics:
             self._report('command', f'a command on {topic.name} is refused: {error}')
             return
         if wanted is not None:
-            self._driver.accept(wanted, received_ns, _age_s(info))
+            self._driver.accept(wanted, received_ns, self._ages[topic.name].age_s(
+                info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9,
+                time.time(), time.monotonic()))
             self._assume_state()
 
     def _has_latched(self, topic: InputTopic) -> bool:
@@ -199,14 +204,3 @@ def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
         depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
         reliability=ReliabilityPolicy.RELIABLE if topic.is_state
         else ReliabilityPolicy.BEST_EFFORT)
-
-
-def _age_s(info: Mapping[str, int]) -> float:
-    """
-    Return the time since the middleware received a message, s; 0 if it does not say when.
-
-    The middleware stamps with the system's clock, not with the steady one: a clock that is set
-    forward just then makes a command too old, and one that is set back makes it new.
-    """
-    stamp_ns = info['received_timestamp']
-    return max(time.time_ns() - stamp_ns, 0) / 1e9 if stamp_ns else 0.0

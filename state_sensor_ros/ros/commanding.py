@@ -72,7 +72,8 @@ class Commanding:
             parameters, commands, self._motion, stale_after=settings.stale_after,
             on_sent=self._publish, report=log.warn, on_defect=log.defect)
         new_input: type[CommandInput] = INPUTS[settings.control_input]
-        self._topics = CommandTopics(node, new_input(parameters), self._driver, log.warn)
+        self._topics = CommandTopics(node, new_input(parameters), self._driver,
+                                     parameters.timeout, log.warn)
         self._last = CommandCounters()
         self._seen: Snapshot | None = None
         self._needs_speed = settings.control_input != 'vehicle_control'

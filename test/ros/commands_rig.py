@@ -6,9 +6,9 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A node that takes commands, a scripted simulator, and a stack that publishes them."""
+"""A node that takes commands, simulators that obey, and a stack that publishes them."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, ExitStack
 from importlib import import_module
 from itertools import count
 import math
@@ -17,6 +17,15 @@ import time
 from budgets import AWAIT_S
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
+
+from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 CONTROL_EGO = 'EgoControl_ID'
 STATUS = '/state_sensor/command_status'
@@ -104,3 +113,103 @@ def controls(peer):
 def is_brake(control):
     """Return whether a command of monoDrive is full brake."""
     return control['brake_amount'] == 1.0 and control['forward_amount'] == 0.0
+
+
+class RecordingSource(IteratorSource):
+    """A source of frames that keeps the pedals it gets."""
+
+    def __init__(self, n_vehicles):
+        super().__init__(generate(n_vehicles, 0, 20.0, 1, 'v2'))
+        self.pedals = []
+
+    def drive(self, pedals):
+        self.pedals.append(pedals)
+        super().drive(pedals)
+
+
+class RecordingTown(CarlaServer):
+    """A server of CARLA that keeps the pedals it gets."""
+
+    def __init__(self, n_vehicles):
+        self.pedals = []
+        super().__init__(CarlaOptions(rate=20.0, period_s=0.05, episode=EpisodeSettings(
+            n_vehicles=n_vehicles - 1, n_pedestrians=0)))
+
+    @property
+    def _control(self):
+        return self.pedals[-1] if self.pedals else None
+
+    @_control.setter
+    def _control(self, pedals):
+        self.pedals.append(pedals)
+
+
+class Obeying:
+    """
+    A simulator that obeys, and a node that drives its ego by pedals.
+
+    ``pedals`` list of what the simulator got; None of SUMO, which has no pedals.
+    """
+
+    def __init__(self, kind, domain, stack, *, n_vehicles=1, **parameters):
+        self.pedals = None
+        if kind == 'monodrive':
+            source = RecordingSource(n_vehicles)
+            self.server = stack.enter_context(MonodriveServer(
+                source, MonodriveOptions(control_port=0, rate=40.0)))
+            own = {'port': self.server.port, 'control_port': self.server.control_port,
+                   'desired_tags': ['vehicle']}
+            self.pedals = source.pedals
+        elif kind == 'carla':
+            self.server = stack.enter_context(RecordingTown(n_vehicles))
+            own = {'port': self.server.port, 'control_port': self.server.world_port}
+            self.pedals = self.server.pedals
+        else:
+            own = {'sumo.ego': 'first'}
+        self.node = stack.enter_context(NodeProcess(
+            domain, source=kind, control_input='vehicle_control', **{**FAST, **own, **parameters}))
+
+
+class Driven:
+    """A stack that drives an :class:`Obeying` simulator."""
+
+    def __init__(self, listener, obeying):
+        self.node, self.pedals, self.listener = obeying.node, obeying.pedals, listener
+        self.obeying = obeying
+        self.odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+        self.stack = Stack(listener).matched()
+        listener.until(lambda: self.odometry, what='the ego')
+
+    @property
+    def speed(self):
+        return self.odometry[-1].twist.twist.linear.x
+
+    @property
+    def throttles(self):
+        """Return the throttles of the commands that the node has sent."""
+        return [each.throttle for each in self.stack.sent]
+
+    def drive(self, message=None):
+        """Publish commands until the ego drives by them."""
+        n_before = len(self.stack.sent)
+        self.stack.publish_until(
+            message or pedals(throttle=0.5),
+            lambda: any(self.throttles[n_before:]) and self.speed > 1.0, what='a speed')
+
+    def stands(self):
+        """Wait until the ego stands, by the brake."""
+        self.listener.until(lambda: abs(self.speed) < 0.1, what='a stand')
+        assert self.stack.sent[-1].brake == 1.0
+
+    def named(self, words):
+        """Wait for words in the diagnostics, without commands."""
+        self.listener.until(lambda: words in self.stack.status().get('message', ''), what=words)
+
+
+@contextmanager
+def obeyed(kind, domain, listener, **parameters):
+    """Provide a :class:`Driven` simulator of a kind."""
+    with ExitStack() as stack:
+        obeying = Obeying(kind, domain, stack, **parameters)
+        yield Driven(listener, obeying)
+        assert 'Traceback' not in obeying.node.log, obeying.node.log
