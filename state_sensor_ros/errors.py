@@ -61,6 +61,27 @@ def one_line(text: str) -> str:
     return ''.join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
+# Most characters of a value in an error, and of all that was found: a file may have any.
+MAX_SHOWN, _MAX_FOUND = 40, 600
+
+
+def shortened(text: str, n_most: int = MAX_SHOWN) -> str:
+    """
+    Return a text, or its beginning, an ellipsis and, if there is much room, its end.
+
+    >>> shortened('a rather long value', 8)
+    'a rather…'
+
+    :param text: text of any length.
+    :param n_most: number of characters, without the ellipsis.
+    """
+    if len(text) <= n_most:
+        return text
+    # The end of a long text may be the remedy.
+    n_last = n_most // 4 if n_most >= _MAX_FOUND else 0
+    return f'{text[:n_most - n_last]}…{text[len(text) - n_last:]}'
+
+
 def counted(number: int, noun: str) -> str:
     """
     Return a number of things.
@@ -100,6 +121,7 @@ class StateSensorError(Exception):
     """
 
     def __init__(self, where: str, found: str, expected: str = '') -> None:
+        found = shortened(found, _MAX_FOUND)
         super().__init__(one_line(f'{where}: found {found}; expected {expected}' if expected
                                   else f'{where}: {found}'))
         self.where = where
@@ -251,6 +273,7 @@ class UsageError(StateSensorError, ValueError):
     """
 
     def __init__(self, text: str) -> None:
+        text = shortened(text, 2 * _MAX_FOUND)
         Exception.__init__(self, one_line(text))
         self.where, self.found, self.expected = text, '', ''
 

@@ -21,7 +21,16 @@ import pytest
 
 from state_sensor_ros import errors
 from state_sensor_ros.commands.command_line import COMMANDS
-from state_sensor_ros.errors import importing, MissingLibraryError, StateSensorError
+from state_sensor_ros.errors import (
+    ConfigError,
+    DecodeError,
+    importing,
+    MissingLibraryError,
+    shortened,
+    StateSensorError,
+    UsageError,
+)
+from state_sensor_ros.files.formats import imported
 
 OPTIONAL = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
             'osi3 pandas argcomplete re2')
@@ -120,3 +129,28 @@ def test_tests_import_optional_libraries_where_they_use_them():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) \
                 else [node.module] if isinstance(node, ast.ImportFrom) else []
             assert not {name.partition('.')[0] for name in names} & optional, path
+
+
+@pytest.mark.parametrize(('text', 'found'), [
+    ('json:nothing', "module 'json' has no attribute 'nothing'"), ('json', 'no attribute'),
+    ('no_such_module:a', "No module named 'no_such_module'"), (':a', 'Empty module name'),
+    ('json.nothing:a', "No module named 'json.nothing'"), ('', 'Empty module name')])
+def test_what_a_plug_in_names_and_does_not_have_is_one_line(text, found, tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match='expected module:name of a function') as caught:
+        imported(text)
+    assert found in str(caught.value)
+    # A library that the module imports is not a mistake of the name.
+    (tmp_path / 'needs_a_library.py').write_text('import no_such_library')
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match='no_such_library'):
+        imported('needs_a_library:a')
+
+
+def test_what_was_found_is_shortened_in_errors():
+    text = str(DecodeError('frame', 'x' * 10 ** 6 + ' and the remedy', 'a number'))
+    assert text.startswith('frame: found xxx')
+    assert text.endswith('x and the remedy; expected a number')
+    assert len(text) < 700
+    assert len(str(UsageError('y' * 10 ** 6))) < 1300
+    assert shortened('value', 5) == 'value'
+    assert shortened('values', 5) == 'value…'

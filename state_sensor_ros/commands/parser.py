@@ -22,9 +22,12 @@ from pathlib import Path
 import re
 from typing import Any, NoReturn
 
+from state_sensor_ros.errors import one_line, shortened
 from state_sensor_ros.parameters import nearest
 
 WRONG_USAGE = 2
+# Characters of a message: a word may be of any length.
+_MAX_MESSAGE = 1000
 _MANY = ('+', '*')
 _NUMBER = re.compile(r'-\d|-\.\d')
 _CHOICE = re.compile(r"argument .*?: invalid choice: '(?P<word>.*?)' "
@@ -43,7 +46,8 @@ class Parser(argparse.ArgumentParser):
         if match := _CHOICE.fullmatch(message):
             likely = nearest(match['word'], re.findall(r"[^\s',]+", match['known']))
             message += f'; did you mean {likely}?' if likely else ''
-        self.exit(WRONG_USAGE, f'error: {self.prog}: {message} (see {self.prog} --help)\n')
+        text = shortened(one_line(message), _MAX_MESSAGE)
+        self.exit(WRONG_USAGE, f'error: {self.prog}: {text} (see {self.prog} --help)\n')
 
     def unrecognized(self, words: Sequence[str]) -> NoReturn:
         """End the program after one line about unknown words."""

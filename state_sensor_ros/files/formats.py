@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.storage.bag_limits import BagLimits, limits_of
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, PERCEPTION, Settings
@@ -167,7 +168,7 @@ class Format:
         :raises OSError: if it cannot be read.
         """
         if self.recognised_by:
-            return bool(_named(self.recognised_by)(path))
+            return bool(imported(self.recognised_by)(path))
         return bool(self.suffixes)
 
     def open(self, path: str, options: ReadOptions) -> RecordingReader:
@@ -176,7 +177,7 @@ class Format:
 
         :raises TrajectoryFormatError: if it cannot be read.
         """
-        return cast('RecordingReader', _named(self.reader)(path, options))
+        return cast('RecordingReader', imported(self.reader)(path, options))
 
     def create(self, path: str, options: WriteOptions) -> FrameWriter:
         """
@@ -184,7 +185,7 @@ class Format:
 
         :raises StateSensorError: if it cannot be written, or an option is out of its range.
         """
-        return cast('FrameWriter', _named(self.writer)(path, options))
+        return cast('FrameWriter', imported(self.writer)(path, options))
 
     def keep(self, file: BinaryIO, selector: FrameSelector) -> PayloadWriter:
         """
@@ -193,7 +194,7 @@ class Format:
         :param file: file, open for writing.
         :param selector: selector of the frames that are written.
         """
-        return cast('PayloadWriter', _named(self.payloads)(file, selector))
+        return cast('PayloadWriter', imported(self.payloads)(file, selector))
 
     def copy_whole(self, cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
         """
@@ -205,7 +206,7 @@ class Format:
         :returns: their number; a description of the loss, empty for none.
         :raises TrajectoryFormatError: if there is no whole frame.
         """
-        return cast('tuple[int, str]', _named(self.repair)(cut, target, name))
+        return cast('tuple[int, str]', imported(self.repair)(cut, target, name))
 
 
 def texts_of(formats: Iterable[Format]) -> list[str]:
@@ -220,9 +221,22 @@ def texts_of(formats: Iterable[Format]) -> list[str]:
     return [f'{noun} ({", ".join(found) or "a folder"})' for noun, found in suffixes.items()]
 
 
-def _named(text: str) -> Any:  # noqa: ANN401
+def imported(text: str) -> Any:  # noqa: ANN401
+    """
+    Return what a format or a simulator names as ``module:name``.
+
+    :raises ConfigError: if there is no such module, or nothing of that name in it.
+    """
     module, _, name = text.partition(':')
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except (AttributeError, ValueError) as error:
+        raise ConfigError(repr(text), str(error), 'module:name of a function') from error
+    except ModuleNotFoundError as error:
+        # Another module is a library that is not installed.
+        if not f'{module}.'.startswith(f'{error.name}.'):
+            raise
+        raise ConfigError(repr(text), str(error), 'module:name of a function') from error
 
 
 def _is_on(settings: Settings, text: str) -> bool:

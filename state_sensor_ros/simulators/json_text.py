@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import DecodeError, MAX_SHOWN, shortened
 
 __all__ = [
     'NOT_TYPED', 'Json', 'JsonError', 'check_utf8', 'is_strict_json', 'parse_payload', 'repaired',
@@ -27,8 +27,6 @@ Json: TypeAlias = object
 
 # More digits than any 64-bit integer has; a longer one is read as a float, out of range.
 _MAX_INTEGER_DIGITS = 20
-# Characters of a text in an error.
-MAX_SHOWN = 40
 # Length of the longest word of JSON, -Infinity; for a word that is cut off, the parser reports its
 # beginning.
 _MAX_WORD = 9
@@ -152,13 +150,3 @@ _NULL_PARSER = json.JSONDecoder(parse_int=_integer_or_none, parse_float=_finite_
 
 def _shown_text(text: str, start: int) -> str:
     return repr(text[start:start + MAX_SHOWN]) if start < len(text) else 'the end'
-
-
-def shortened(text: str, n_most: int = MAX_SHOWN) -> str:
-    """
-    Return at most ``n_most`` characters of a text, and an ellipsis if it is longer.
-
-    :param text: text of any length.
-    :param n_most: number of characters, without the ellipsis.
-    """
-    return text if len(text) <= n_most else text[:n_most] + '…'

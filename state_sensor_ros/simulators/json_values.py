@@ -27,7 +27,7 @@ import numpy as np
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
-from state_sensor_ros.simulators.json_text import Json, MAX_SHOWN, shortened
+from state_sensor_ros.simulators.json_text import Json, shortened
 
 __all__ = [
     'NAN', 'NO_QUADRUPLE', 'NO_TRIPLE', 'Number', 'Quadruple', 'Tags', 'Triple', 'as_rows',
@@ -177,7 +177,7 @@ def to_text(value: Json, where: str) -> str:
         raise wrong(where, value, 'a string')
     # JSON can escape half of a surrogate pair, which is not a character.
     if not value.isascii() and any('\ud800' <= c <= '\udfff' for c in value):
-        raise DecodeError(where, ascii(value[:MAX_SHOWN]), 'Unicode text')
+        raise DecodeError(where, ascii(shortened(value)), 'Unicode text')
     return value
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import cast
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.formats import imported
 from state_sensor_ros.frame import MapLine
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import SimulatorTopics
@@ -46,8 +46,7 @@ def read_map(path: str) -> tuple[MapLine, ...]:
         raise ConfigError('map_file', path, f'a map: {", ".join(sorted(readers))}')
     if not Path(path).is_file():
         raise ConfigError('map_file', path, 'an existing file')
-    module, _, name = readers[suffix].partition(':')
-    reader = cast(Callable[[str], Sequence[MapLine]], getattr(import_module(module), name))
+    reader = cast(Callable[[str], Sequence[MapLine]], imported(readers[suffix]))
     return tuple(reader(path))
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import shutil
-import socket
 import sys
 import threading
 
@@ -74,11 +73,11 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket],
-                     client_address: object) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a connection that the browser has closed, or left open without a request."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, OSError):
+            raise error
 
 
 def _is_own(handler: BaseHTTPRequestHandler) -> bool:
