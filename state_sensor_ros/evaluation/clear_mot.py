@@ -37,7 +37,7 @@ _WORST_MOTP_M = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tracks:
+class TrackArrays:
     """
     The T truths and S objects of a stack of F frames, and the P pairs of both within 2 m.
 
@@ -88,7 +88,7 @@ class ClearScores:
 
 
 def collect_tracks(frames: Sequence[EvaluatedFrame], truth_ids: Sequence[Rows],
-                   stack_ids: Sequence[Rows]) -> Tracks:
+                   stack_ids: Sequence[Rows]) -> TrackArrays:
     """
     Collect the objects of all frames.
 
@@ -112,7 +112,7 @@ def collect_tracks(frames: Sequence[EvaluatedFrame], truth_ids: Sequence[Rows],
     means = np.bincount(ids, scores) / np.maximum(np.bincount(ids), 1)
     track_scores: Floats = means[ids]
     times_s = np.array([frame.stamp_ns for frame in frames], np.float64) * 1e-9
-    return Tracks(
+    return TrackArrays(
         times_s,
         np.repeat(numbers, [len(frame.truth.ids) for frame in frames]), _joined(truth_ids),
         _joined([frame.truth.classes for frame in frames]),
@@ -125,7 +125,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def matched_pairs(tracks: Tracks, are_allowed: Bools) -> Rows:
+def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
     """
     Return the pairs that match.
 
@@ -185,7 +185,8 @@ def _assigned(truths: Rows, stacks: Rows, distances: Floats, are_kept: Bools) ->
     return chosen
 
 
-def clear_scores(tracks: Tracks, pairs: Rows, are_truths: Bools, n_stacks: int) -> ClearScores:
+def clear_scores(tracks: TrackArrays, pairs: Rows, are_truths: Bools,
+                 n_stacks: int) -> ClearScores:
     """
     Return the metrics of some matches.
 
@@ -246,7 +247,7 @@ def _durations(times_s: Floats, frames: Rows, numbers: Rows,
     return initialization_s, float(gaps.mean()) * period_s
 
 
-def average_scores(tracks: Tracks, class_number: int) -> tuple[float, float]:
+def average_scores(tracks: TrackArrays, class_number: int) -> tuple[float, float]:
     """
     Return AMOTA and AMOTP (m) of a class, NaN without truths.
 
@@ -275,7 +276,7 @@ def average_scores(tracks: Tracks, class_number: int) -> tuple[float, float]:
     return float(accuracies.mean()), float(precisions.mean())
 
 
-def frame_counts(tracks: Tracks, pairs: Rows) -> Floats:
+def frame_counts(tracks: TrackArrays, pairs: Rows) -> Floats:
     """
     Return (F, 5) numbers of truths, objects of the stack, matches, switches, sum of distances (m).
 
@@ -292,7 +293,7 @@ def frame_counts(tracks: Tracks, pairs: Rows) -> Floats:
     return counts
 
 
-def _are_switches(tracks: Tracks, pairs: Rows) -> Bools:
+def _are_switches(tracks: TrackArrays, pairs: Rows) -> Bools:
     """Return which matches are with another track than the last one of the truth."""
     ids = tracks.truth_ids[tracks.pair_truths[pairs]]
     stack_ids = tracks.stack_ids[tracks.pair_stacks[pairs]]
@@ -302,7 +303,7 @@ def _are_switches(tracks: Tracks, pairs: Rows) -> Bools:
     return are_switches
 
 
-def _thresholds(tracks: Tracks, pairs: Rows, n_truths: int) -> Floats:
+def _thresholds(tracks: TrackArrays, pairs: Rows, n_truths: int) -> Floats:
     """Return (40,) confidences at which recalls are reached, NaN for those that are not."""
     right = pairs[~_are_switches(tracks, pairs)]
     scores = np.sort(tracks.stack_scores[tracks.pair_stacks[right]])[::-1]

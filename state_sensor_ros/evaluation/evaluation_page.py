@@ -29,8 +29,8 @@ from state_sensor_ros.evaluation.evaluation_tables import (
     ego_table,
     heading_of,
     prediction_table,
+    ResultTable,
     Row,
-    Table,
     text_of,
     TRACKING,
 )
@@ -164,7 +164,7 @@ def _tables(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator
         tracking = result['tracking']
         names = [names for names in (*TRACKING, *AVERAGES, *CLEAR) if names[1] in tracking]
         yield '<h2>Tracking</h2>'
-        yield from table_elements(Table('', tuple(heading for heading, _ in names), (Row(
+        yield from table_elements(ResultTable('', tuple(heading for heading, _ in names), (Row(
             'all objects', 'tracking', {key: tracking[key] for _, key in names}),)), intervals)
     if 'prediction' in result:
         yield '<h2>Prediction</h2>'
@@ -174,7 +174,7 @@ def _tables(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator
         yield from table_elements(ego_table(result['ego']), intervals)
 
 
-def table_elements(table: Table, intervals: Mapping[str, Any]) -> Iterator[str]:
+def table_elements(table: ResultTable, intervals: Mapping[str, Any]) -> Iterator[str]:
     """
     Yield a table as HTML.
 
@@ -267,7 +267,7 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> N
                          f'{interval_text(mean_interval(numbers))}</div>')
     shown = [(name, path) for name, path, _ in FIGURES
              if any(path in found for _, found in results)]
-    parts += ['</div><h2>Bags</h2>', *table_elements(Table(
+    parts += ['</div><h2>Bags</h2>', *table_elements(ResultTable(
         'bag', tuple(name for name, _ in shown),
         tuple(Row(name, '', {path: found.get(path) for _, path in shown})
               for name, found in results)), {})]

@@ -47,7 +47,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """A table of numbers: ``title``, ``headings``, ``rows`` and a line after them."""
 
     title: str
@@ -86,7 +86,7 @@ def heading_of(result: Mapping[str, Any]) -> str:
             f'ground truth; {result["truth_frames"]} frames of ground truth')
 
 
-def detection_table(detection: Mapping[str, Any]) -> Table:
+def detection_table(detection: Mapping[str, Any]) -> ResultTable:
     """
     Return the table of classes, and of distance bands that have objects.
 
@@ -100,7 +100,7 @@ def detection_table(detection: Mapping[str, Any]) -> Table:
                  for band, numbers in scores.get('bands', {}).items()
                  if numbers['truths'] or numbers['detections']]
     note = f'  (without class {_UNKNOWN})' if _UNKNOWN in detection['classes'] else ''
-    return Table(
+    return ResultTable(
         'detection', (*(f'AP {distance} m' for distance in DISTANCES), *_ERROR_HEADINGS,
                       'recall', 'precision', 'truths', 'detected'), tuple(rows),
         f'mAP {text_of(detection["map"])}  NDS {text_of(detection["nds"])}  ' + '  '.join(
@@ -113,7 +113,7 @@ def _class_numbers(scores: Mapping[str, Any]) -> dict[str, float | None]:
                 *ERROR_NAMES, 'recall', 'precision', 'truths', 'detections')}}
 
 
-def prediction_table(prediction: Mapping[str, Any]) -> Table:
+def prediction_table(prediction: Mapping[str, Any]) -> ResultTable:
     """
     Return the table of horizons and numbers of paths.
 
@@ -126,10 +126,10 @@ def prediction_table(prediction: Mapping[str, Any]) -> Table:
                 (count, f'{path}/k/{count}', part) for count, part in scores['k'].items())):
             rows.append(Row(f'{horizon} s, k = {count}', place,
                             {key: numbers[key] for _, key in _PATHS}))
-    return Table('prediction', tuple(heading for heading, _ in _PATHS), tuple(rows))
+    return ResultTable('prediction', tuple(heading for heading, _ in _PATHS), tuple(rows))
 
 
-def ego_table(ego: Mapping[str, Any]) -> Table:
+def ego_table(ego: Mapping[str, Any]) -> ResultTable:
     """
     Return the table that evo prints, of all errors of the ego.
 
@@ -149,10 +149,10 @@ def ego_table(ego: Mapping[str, Any]) -> Table:
         if scores['rmse'] is not None:
             rows.append(Row(name, f'ego/{path}', {key: scores[key] for key in _STATISTICS}))
     title = 'ego' if ego['alignment'] == 'none' else f'ego, aligned by {ego["alignment"]}'
-    return Table(title, _STATISTICS, tuple(rows))
+    return ResultTable(title, _STATISTICS, tuple(rows))
 
 
-def _table_lines(table: Table) -> Iterator[str]:
+def _table_lines(table: ResultTable) -> Iterator[str]:
     width = max(map(len, (table.title, *(row.name for row in table.rows))))
     yield ''
     yield f'{table.title:{width}}' + ''.join(f'  {heading:>8}' for heading in table.headings)
