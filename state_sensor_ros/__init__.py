@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.frame_recording import open_recording, Recording
     from state_sensor_ros.library.frame_stream import open_stream, Stream
     from state_sensor_ros.library.lane_changes import LaneChange
+    from state_sensor_ros.library.safety import Safety, SafetyEvent
     from state_sensor_ros.library.table_reading import read_table
     from state_sensor_ros.library.track import Track
     from state_sensor_ros.version import __version__
@@ -55,7 +56,7 @@ if sys.version_info < (3, 10):  # noqa: UP036 (run from the source folder, no pi
 __all__ = [
     'Boxes', 'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'Kind',
     'LaneChange', 'Lanes', 'MissingFileError', 'MissingLibraryError', 'RecordedActor',
-    'Recording', 'RefusalError', 'SinkError', 'StateError', 'StateSensorError', 'Stream', 'Track',
+    'Recording', 'RefusalError', 'Safety', 'SafetyEvent', 'SinkError', 'StateError', 'StateSensorError', 'Stream', 'Track',
     'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'UnreachableError', 'Wheels',
     '__version__', 'open_recording', 'open_stream', 'read_table']
 # Those that are not errors.
@@ -63,6 +64,7 @@ _MODULES = {
     **dict.fromkeys(('Boxes', 'Frame', 'Lanes', 'Wheels'), 'frame'), 'Kind': 'classes',
     **dict.fromkeys(('Recording', 'open_recording'), 'library.frame_recording'),
     **dict.fromkeys(('Stream', 'open_stream'), 'library.frame_stream'),
+    **dict.fromkeys(('Safety', 'SafetyEvent'), 'library.safety'),
     'LaneChange': 'library.lane_changes', 'RecordedActor': 'library.frame_index',
     'Track': 'library.track', 'read_table': 'library.table_reading', '__version__': 'version'}
 

@@ -44,7 +44,9 @@ from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.library.faults import CUT, FaultList, FrameFault
 from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, RecordedActor
 from state_sensor_ros.library.lane_changes import LaneChange
+from state_sensor_ros.library.safety import check_horizon, EGO, Safety, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
+from state_sensor_ros.objects.criticality import CRITICALITY_NEEDS
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
@@ -242,6 +244,27 @@ class Recording:
         """
         return self._track(TrackCollector(None))
 
+    def safety(self, actor: str = EGO, *, horizon: float = 5.0) -> Safety:
+        """
+        Return measures of safety of an actor for each frame; this reads the recording.
+
+        >>> import state_sensor_ros as sensor
+        >>> with sensor.open_recording('drive.json') as recording:
+        ...     safety = recording.safety()
+        >>> len(safety.time_to_collision) == len(recording)
+        True
+
+        :param actor: its raw name, or ``ego`` for the ego.
+        :param horizon: longest post-encroachment time that is found, s.
+        :raises StateError: if no frame has it.
+        :raises ConfigError: if ``horizon`` is out of its range.
+        """
+        check_horizon(horizon)
+        collector = SafetyCollector(actor, horizon)
+        for _, _, frame in self._read_apart(CRITICALITY_NEEDS):
+            collector.add(frame)
+        return collector.safety()
+
     def select(self, *, tags: Iterable[str] = (), names: Iterable[str] = (), start: float = 0.0,
                end: float = math.inf, rate: float | None = None) -> Recording:
         """
@@ -330,12 +353,12 @@ class Recording:
             self._index = index
         return self._index
 
-    def _read_apart(self) -> Iterator[tuple[RecordedFrame, int, Frame]]:
+    def _read_apart(self, needs: Needs = INDEX_NEEDS) -> Iterator[tuple[RecordedFrame, int, Frame]]:
         """Yield each payload, the number of the frame in it and the frame, apart from any loop."""
         self._check_open()
         faults = FaultList()
         with closing(self._reopened()) as recording:
-            recording.decoder.needs = INDEX_NEEDS
+            recording.decoder.needs = needs
             for recorded in recording.frames():
                 for part, frame in enumerate(faults.frames_of(
                         recording.decoder, recorded.packet, recorded.place,

@@ -182,7 +182,7 @@ _NOTHING = nullcontext()
 
 
 # Cached: the actors of a stream have few different tags.
-_class_of = lru_cache(maxsize=1024)(class_of)
+cached_class_of = lru_cache(maxsize=1024)(class_of)
 
 
 class ActorClasses:
@@ -200,8 +200,8 @@ class ActorClasses:
         """
         if actor_list is not self._actor_list:
             self._actor_list = actor_list
-            self._last = np.fromiter(map(_class_of, actor_list.kinds, actor_list.tags), np.uint8,
-                                     len(actor_list.actors))
+            self._last = np.fromiter(map(cached_class_of, actor_list.kinds, actor_list.tags),
+                                     np.uint8, len(actor_list.actors))
         return self._last
 
 
@@ -241,7 +241,7 @@ class ObjectMaker:
         classes = self._actor_classes.of(actor_list)
         with np.errstate(all='ignore'):
             centres = centres_of(frame, self._default_sizes, classes)
-            twists = _twists(frame, centres)
+            twists = centre_twists(frame, centres)
             last, self._last = self._last, _Motion(frame.game_time, actor_list, twists)
             have_poses, i_ego = frame.has_pose(), actor_list.i_ego
             are_objects = have_poses & ((classes != UNKNOWN) | centres.have_boxes)
@@ -288,7 +288,7 @@ class _Motion:
     twists: Floats
 
 
-def _twists(frame: Frame, centres: Centres) -> Floats:
+def centre_twists(frame: Frame, centres: Centres) -> Floats:
     """Return (N, 6) velocities of the centres and angular velocities, 0 if unknown."""
     if frame.forward_speed is not None:
         # Without angular velocities those of the origins are the same.

@@ -1,0 +1,194 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Measures of criticality of an actor in one frame, from the boxes of all actors.
+
+Definitions: lead vehicle, clearance and time gap as in ISO 15622; time to collision as in Hayward
+(1972), here of the boxes and not of points; required deceleration to the speed of the lead vehicle
+as in Almqvist (1991). Westhofen et al., Criticality Metrics for Automated Driving (2023), compare
+them. All are of the plane; actors above or below each other do not conflict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+import numpy as np
+
+from state_sensor_ros.classes import PERSON, UNKNOWN
+from state_sensor_ros.frame import Bools, Floats, Frame, Needs, Rows
+from state_sensor_ros.objects.object_maker import cached_class_of, centres_of, default_sizes
+from state_sensor_ros.objects.planar_boxes import (
+    cross,
+    distances,
+    planar_boxes,
+    PlanarBoxes,
+    share_height,
+    times_to_collision,
+    to_axes,
+)
+from state_sensor_ros.settings import DEFAULTS
+
+# What the measures need of a frame.
+CRITICALITY_NEEDS = Needs.of(boxes=True, lanes=True)
+# Below this speed, m/s, an actor is stationary: it has no time headway, and its path is straight.
+_STATIONARY, _TURNS_ABOVE = 0.1, 1.0
+# A vehicle that drives in another direction than the path, rad, crosses it and leads nobody.
+_MAX_ANGLE = math.pi / 4.0
+# Range of the path that is predicted, m: beyond, a constant yaw rate predicts nothing.
+_MAX_PATH = 200.0
+_SIZES = default_sizes(DEFAULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Criticality:
+    """
+    Measures of one actor in one frame, NaN where undefined.
+
+    ``gap`` from its box to that of the lead vehicle along the lane, m; ``time_headway`` gap by its
+    speed, s; ``required_deceleration`` that brings it to the speed of the lead vehicle within the
+    gap, m/s2; ``time_to_collision`` smallest of all objects, s; ``closest_distance`` to the
+    nearest box, m. ``lead``, ``partner`` (of the time to collision), ``closest``: their rows, -1
+    if there is none.
+    """
+
+    gap: float = math.nan
+    time_headway: float = math.nan
+    required_deceleration: float = math.nan
+    time_to_collision: float = math.nan
+    closest_distance: float = math.nan
+    lead: int = -1
+    partner: int = -1
+    closest: int = -1
+
+
+class Scene:
+    """
+    The boxes and lanes of the N actors of a frame.
+
+    :param frame: frame with boxes and lanes, if it has any.
+    :ivar boxes: (N,) boxes in the plane.
+    :ivar are_objects: (N,) bool, whether an actor has a usable pose, and a box or a class.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        n_actors = frame.n_actors
+        classes = np.fromiter(map(cached_class_of, frame.kinds.tolist(), frame.tags), np.uint8,
+                              n_actors)
+        centres = centres_of(frame, _SIZES, classes)
+        self.boxes = planar_boxes(frame, centres)
+        self.are_objects: Bools = frame.has_pose() & ((classes != UNKNOWN) | centres.have_boxes)
+        self._may_lead = self.are_objects & (classes != UNKNOWN) & (classes != PERSON)
+        # Road, section and lane; s in the direction of driving. NaN without a lane.
+        self._lanes: Floats = np.full((n_actors, 4), np.nan)
+        lanes = frame.lanes
+        self._lanes[lanes.actor, :3] = lanes.ids
+        self._lanes[lanes.actor, 3] = np.where(lanes.lane_id > 0, -lanes.s, lanes.s)
+
+    def others(self, row: int) -> Rows:
+        """Return (K,) int64, rows of the objects beside one actor."""
+        are_others = self.are_objects.copy()
+        are_others[row] = False
+        rows: Rows = are_others.nonzero()[0]
+        return rows
+
+    def criticality(self, row: int) -> Criticality:
+        """
+        Return the measures of an actor.
+
+        :param row: row of the actor.
+        """
+        rows = self.others(row)
+        if not self.are_objects[row] or not len(rows):
+            return Criticality()
+        own = self.boxes.at(slice(row, row + 1))
+        rows = rows[share_height(own, self.boxes.at(rows))]
+        if not len(rows):
+            return Criticality()
+        others = self.boxes.at(rows)
+        away, times = distances(own, others), times_to_collision(own, others)
+        closest = int(away.argmin())
+        partner = int(np.where(np.isnan(times), np.inf, times).argmin())
+        lead, gap = self._lead(row, own, rows, others)
+        speed = float(own.speeds()[0])
+        excess = speed - float(self.boxes.speeds()[lead]) if lead >= 0 else math.nan
+        return Criticality(
+            gap, gap / speed if speed >= _STATIONARY else math.nan, _required(gap, excess),
+            float(times[partner]), float(away[closest]), lead,
+            -1 if math.isnan(times[partner]) else int(rows[partner]), int(rows[closest]))
+
+    def _lead(self, row: int, own: PlanarBoxes, rows: Rows,
+              others: PlanarBoxes) -> tuple[int, float]:
+        """Return the row of the lead vehicle and its gap, m; -1 and NaN if there is none."""
+        along, deviations, angles = path_of(own, others)
+        reaches = np.abs(np.sin(angles)) * others.halves[:, 0] \
+            + np.abs(np.cos(angles)) * others.halves[:, 1]
+        in_path = (np.abs(deviations) < own.halves[0, 1] + reaches) & (along > 0.0) \
+            & (along < _MAX_PATH) & (np.abs(angles) < _MAX_ANGLE)
+        # In one section of a road, the lane tells; elsewhere the path does.
+        own_lane, lanes = self._lanes[row], self._lanes[rows]
+        same_section = (lanes[:, :2] == own_lane[:2]).all(axis=1) & np.isfinite(
+            lanes[:, 3] - own_lane[3])
+        in_lane = (lanes[:, 2] == own_lane[2]) & (lanes[:, 3] > own_lane[3])
+        leading = np.where(same_section, in_lane, in_path) & self._may_lead[rows]
+        if not leading.any():
+            return -1, math.nan
+        gaps = np.where(leading, _gaps(own, others), np.inf)
+        nearest = int(gaps.argmin())
+        return int(rows[nearest]), float(gaps[nearest])
+
+
+def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floats]:
+    """
+    Place boxes along the path on which an actor goes on with its speed and yaw rate.
+
+    :param own: its box, K = 1.
+    :param others: K boxes.
+    :returns: (K,) each: distance along the path, m; deviation to its left, m; heading, rad, from
+        that of the path there.
+    """
+    ahead = to_axes(others.centres - own.centres, own.headings)
+    directions = to_axes(others.headings, own.headings)
+    angles = np.arctan2(directions[:, 1], directions[:, 0])
+    speed = float(own.speeds()[0])
+    curvature = float(own.turning[0]) / speed if speed > _TURNS_ABOVE else 0.0
+    if abs(curvature) < 1e-6:
+        return ahead[:, 0], ahead[:, 1], angles
+    radius = 1.0 / curvature
+    side = math.copysign(1.0, radius)
+    to_centre = radius - ahead[:, 1]
+    turned = np.arctan2(ahead[:, 0], side * to_centre)
+    deviations = radius - side * np.hypot(ahead[:, 0], to_centre)
+    angles -= turned * side
+    return abs(radius) * turned, deviations, np.arctan2(np.sin(angles), np.cos(angles))
+
+
+def _gaps(own: PlanarBoxes, others: PlanarBoxes) -> Floats:
+    """
+    Return (K,) distances from a front to rears, m, along arcs that join their headings.
+
+    For a chord c between tangents that differ by an angle d, the arc is c (d / 2) / sin(d / 2),
+    and the chord has the direction of the mean of both.
+    """
+    front = own.centres + own.headings * own.halves[:, :1]
+    rears = others.centres - others.headings * others.halves[:, :1]
+    turns = 0.5 * np.arctan2(cross(own.headings, others.headings),
+                             (own.headings * others.headings).sum(axis=1))
+    way = to_axes(rears - front, own.headings)
+    chords = way[:, 0] * np.cos(turns) + way[:, 1] * np.sin(turns)
+    gaps: Floats = np.maximum(chords, 0.0) / np.sinc(turns / np.pi)
+    return gaps
+
+
+def _required(gap: float, excess: float) -> float:
+    """Return the deceleration that ends an excess of speed, m/s, within a gap, m/s2."""
+    if not excess > 0.0:
+        return 0.0 if excess <= 0.0 else math.nan
+    return excess * excess / (2.0 * gap) if gap > 0.0 else math.inf
