@@ -56,9 +56,10 @@ if sys.version_info < (3, 10):  # noqa: UP036 (run from the source folder, no pi
 __all__ = [
     'Boxes', 'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'Kind',
     'LaneChange', 'Lanes', 'MissingFileError', 'MissingLibraryError', 'RecordedActor',
-    'Recording', 'RefusalError', 'Safety', 'SafetyEvent', 'SinkError', 'StateError', 'StateSensorError', 'Stream', 'Track',
-    'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'UnreachableError', 'Wheels',
-    '__version__', 'open_recording', 'open_stream', 'read_table']
+    'Recording', 'RefusalError', 'Safety', 'SafetyEvent', 'SinkError', 'StateError',
+    'StateSensorError', 'Stream', 'Track', 'TrajectoryFormatError', 'TransportError',
+    'TruncatedError', 'UnreachableError', 'Wheels', '__version__', 'open_recording',
+    'open_stream', 'read_table']
 # Those that are not errors.
 _MODULES = {
     **dict.fromkeys(('Boxes', 'Frame', 'Lanes', 'Wheels'), 'frame'), 'Kind': 'classes',

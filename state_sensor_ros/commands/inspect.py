@@ -48,11 +48,14 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands.safety_summary import safety_record, safety_rows
 from state_sensor_ros.drawing.wording import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
@@ -80,6 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'until --frames, --seconds or Ctrl-C, in place of FILE')
     parser.add_argument('--json', action='store_true', help='print JSON; replayable is null if '
                         'the simulator has no Replay Mode')
+    parser.add_argument('--safety', action='store_true', help='also measures of safety of the ego '
+                        '(gap, time to collision, …) and events such as near misses')
     parser.add_argument('--parquet', metavar='OUT', help='write a table with a row for each '
                         'recording')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
@@ -111,15 +116,19 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     with _opened(args, settings, interruption) as recording:
         inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
                               is_part=not selection_of(args).has_all_frames)
-        inspector.evaluate(read_frames(recording, 'inspect', is_quiet=args.quiet,
-                                       warns=False))
+        frames: Iterable[Frame] = read_frames(recording, 'inspect', is_quiet=args.quiet,
+                                              warns=False)
+        collector = SafetyCollector(EGO, HORIZON_S) if args.safety else None
+        inspector.evaluate(frames if collector is None else collector.passing(frames))
+    safety = None if collector is None else collector.safety()
     if args.json:
-        print_output(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
+        members = {} if safety is None else {'safety': safety_record(safety)}
+        print_output(json.dumps({**_record(recording, inspector), **members}, indent=2,
+                                allow_nan=False))
     elif inspector.n_frames:
-        print_output('\n'.join([
-            f'{heading:<12}{one_line(text)}'
-            for heading, text in _screen(
-                recording, inspector, args.source if args.live else recording.simulator)]))
+        rows = _screen(recording, inspector, args.source if args.live else recording.simulator)
+        rows += [] if safety is None else safety_rows(safety)
+        print_output('\n'.join([f'{heading:<12}{one_line(text)}' for heading, text in rows]))
     if inspector.refusal is not None:
         raise inspector.refusal
 
@@ -128,11 +137,12 @@ def _check_options(args: argparse.Namespace) -> None:
     """Refuse options that are not used for the input, or for the number of inputs."""
     uses = {**dict.fromkeys(LIVE_OPTIONS, '--live'), **dict.fromkeys(
         ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
-    used = {'json', 'live', 'ego_tag'} | SELECTION
+    used = {'json', 'live', 'ego_tag', 'safety'} | SELECTION
     if args.live:
         refuse_unused_live(args, used | {'obb_extents'}, '--live has no FILE', uses)
     elif is_batch(args):
-        refuse_unused(args, used.union(('parquet', 'jobs', 'dask'), *(
+        uses['safety'] = 'one FILE, or --live'
+        refuse_unused(args, (used - {'safety'}).union(('parquet', 'jobs', 'dask'), *(
             row.reads for row in formats())), 'the input is many files', uses)
     else:
         read = format_of(args.file[0])

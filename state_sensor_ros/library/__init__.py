@@ -9,7 +9,7 @@
 """
 The public Python library: the frames of a recording, and those of a live stream.
 
-The package exports its names, and imports them at their first use. It may import perception/,
-pipeline/, connections/, files/, files/tables/, simulators/ and the modules directly in the
-package; no simulator by name, not ros/, commands/ or drawing/.
+The package exports its names, and imports them at their first use. It may import objects/,
+perception/, pipeline/, connections/, files/, files/tables/, simulators/ and the modules directly
+in the package; no simulator by name, not ros/, commands/ or drawing/.
 """

@@ -15,7 +15,7 @@ from contextlib import closing
 import math
 import os
 from types import TracebackType
-from typing import overload
+from typing import overload, TYPE_CHECKING
 
 import numpy as np
 
@@ -44,13 +44,14 @@ from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.library.faults import CUT, FaultList, FrameFault
 from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, RecordedActor
 from state_sensor_ros.library.lane_changes import LaneChange
-from state_sensor_ros.library.safety import check_horizon, EGO, Safety, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
-from state_sensor_ros.objects.criticality import CRITICALITY_NEEDS
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings
+
+if TYPE_CHECKING:
+    from state_sensor_ros.library.safety import Safety
 
 
 class Recording:
@@ -244,7 +245,7 @@ class Recording:
         """
         return self._track(TrackCollector(None))
 
-    def safety(self, actor: str = EGO, *, horizon: float = 5.0) -> Safety:
+    def safety(self, actor: str = 'ego', *, horizon: float = 5.0) -> Safety:
         """
         Return measures of safety of an actor for each frame; this reads the recording.
 
@@ -259,9 +260,12 @@ class Recording:
         :raises StateError: if no frame has it.
         :raises ConfigError: if ``horizon`` is out of its range.
         """
+        # Imported here: it takes 5 ms, and is rarely used.
+        from state_sensor_ros.library.safety import check_horizon, SafetyCollector
+        from state_sensor_ros.objects.criticality import SAFETY_NEEDS
         check_horizon(horizon)
         collector = SafetyCollector(actor, horizon)
-        for _, _, frame in self._read_apart(CRITICALITY_NEEDS):
+        for _, _, frame in self._read_apart(SAFETY_NEEDS):
             collector.add(frame)
         return collector.safety()
 
@@ -353,7 +357,8 @@ class Recording:
             self._index = index
         return self._index
 
-    def _read_apart(self, needs: Needs = INDEX_NEEDS) -> Iterator[tuple[RecordedFrame, int, Frame]]:
+    def _read_apart(self, needs: Needs = INDEX_NEEDS,
+                    ) -> Iterator[tuple[RecordedFrame, int, Frame]]:
         """Yield each payload, the number of the frame in it and the frame, apart from any loop."""
         self._check_open()
         faults = FaultList()

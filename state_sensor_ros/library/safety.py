@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 import math
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ import numpy as np
 
 from state_sensor_ros.errors import ConfigError, counted, importing, StateError
 from state_sensor_ros.frame import Bools, Floats, Frame, speed_along
-from state_sensor_ros.objects.criticality import Criticality, path_of, Scene
+from state_sensor_ros.objects.criticality import Criticality, path_of, Situation
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.objects.planar_boxes import joined, overlap, PlanarBoxes, share_height
 from state_sensor_ros.rotations import global_from_body
@@ -29,10 +29,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EGO = 'ego'
+# Longest post-encroachment time by default, s.
+HORIZON_S = 5.0
 # Paths that differ by less, rad, follow or meet each other and do not cross.
 _CROSSING = math.radians(30.0)
 # A cut-in is a movement to the side of at least this much, m, within this time, s.
 _MOVED_ASIDE, _ASIDE_S = 0.3, 1.0
+# Runs of one kind and actor that are apart by no more, s, are one event.
+_MERGED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +178,19 @@ class Safety:
 
     def _runs(self, kind: str, is_in: Bools, actors: tuple[str, ...],
               measure: str) -> Iterator[SafetyEvent]:
-        """Yield an event for each run of frames with one actor."""
-        values = getattr(self, measure)
-        begin = 0
-        for i in range(1, len(self) + 1):
-            if i < len(self) and is_in[i] == is_in[begin] and actors[i] == actors[begin]:
-                continue
-            if is_in[begin]:
-                run = values[begin:i]
-                worst = run[0] if kind == 'collision' else run.min()
-                yield SafetyEvent(kind, float(self.game_time[begin]),
-                                  float(self.game_time[i - 1]), actors[begin], measure,
-                                  float(worst))
-            begin = i
+        """Yield an event for each stretch of frames with one actor."""
+        values, times = getattr(self, measure), self.game_time
+        runs: dict[str, list[list[int]]] = {}
+        for i in np.flatnonzero(is_in).tolist():
+            of_actor = runs.setdefault(actors[i], [])
+            if of_actor and 0.0 <= times[i] - times[of_actor[-1][-1]] <= _MERGED_S:
+                of_actor[-1].append(i)
+            else:
+                of_actor.append([i])
+        for actor, run in ((actor, run) for actor, of_actor in runs.items() for run in of_actor):
+            worst = values[run[0]] if kind == 'collision' else values[run].min()
+            yield SafetyEvent(kind, float(times[run[0]]), float(times[run[-1]]), actor, measure,
+                              float(worst))
 
 
 @dataclass(slots=True, eq=False)
@@ -233,15 +237,15 @@ class SafetyCollector:
             self._add_measures(frame, Criticality(), (math.nan,) * 3)
             return
         self._name = frame.names[row]
-        scene = Scene(frame)
-        found = scene.criticality(row)
+        situation = Situation(frame)
+        found = situation.criticality(row)
         self._add_measures(frame, found, (
             speed_along(frame, row), _forward_acceleration(frame, row),
-            _impact_speed(scene.boxes, row, found.closest)))
-        if not scene.are_objects[row]:
+            _impact_speed(situation.boxes, row, found.closest)))
+        if not situation.are_objects[row]:
             return
-        rows = scene.others(row)
-        here = _Past(i, now, scene.boxes.at(slice(row, row + 1)), scene.boxes.at(rows),
+        rows = situation.others(row)
+        here = _Past(i, now, situation.boxes.at(slice(row, row + 1)), situation.boxes.at(rows),
                      tuple(frame.names[k] for k in rows.tolist()))
         if self._past and now == self._past[-1].game_time:
             return
@@ -251,6 +255,16 @@ class SafetyCollector:
             self._cut_ins[i] = self._is_cut_in(here, frame.names[found.lead])
         self._cross(here)
         self._past.append(here)
+
+    def passing(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """
+        Add frames and yield them.
+
+        :param frames: frames in their order.
+        """
+        for frame in frames:
+            self.add(frame)
+            yield frame
 
     def _add_measures(self, frame: Frame, found: Criticality,
                       speeds: tuple[float, float, float]) -> None:
@@ -367,6 +381,8 @@ def _differences(times: Floats, speeds: Floats) -> Floats:
     """Return (T,) central differences of a speed, m/s2, NaN at both ends and beside gaps."""
     # A repeated frame has the acceleration of the one before.
     advances = np.diff(times, prepend=-np.inf) > 0.0
+    if not advances.any():
+        return np.full(len(times), np.nan)
     numbers = np.maximum(np.cumsum(advances) - 1, 0)
     times, speeds = times[advances], speeds[advances]
     elapsed = np.diff(times)

@@ -37,7 +37,7 @@ from state_sensor_ros.objects.planar_boxes import (
 from state_sensor_ros.settings import DEFAULTS
 
 # What the measures need of a frame.
-CRITICALITY_NEEDS = Needs.of(boxes=True, lanes=True)
+SAFETY_NEEDS = Needs.of(boxes=True, lanes=True)
 # Below this speed, m/s, an actor is stationary: it has no time headway, and its path is straight.
 _STATIONARY, _TURNS_ABOVE = 0.1, 1.0
 # A vehicle that drives in another direction than the path, rad, crosses it and leads nobody.
@@ -69,7 +69,7 @@ class Criticality:
     closest: int = -1
 
 
-class Scene:
+class Situation:
     """
     The boxes and lanes of the N actors of a frame.
 
@@ -172,18 +172,17 @@ def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floa
 
 def _gaps(own: PlanarBoxes, others: PlanarBoxes) -> Floats:
     """
-    Return (K,) distances from a front to rears, m, along arcs that join their headings.
+    Return (K,) distances from a front to rears, m, along arcs between the centres.
 
     For a chord c between tangents that differ by an angle d, the arc is c (d / 2) / sin(d / 2),
     and the chord has the direction of the mean of both.
     """
-    front = own.centres + own.headings * own.halves[:, :1]
-    rears = others.centres - others.headings * others.halves[:, :1]
     turns = 0.5 * np.arctan2(cross(own.headings, others.headings),
                              (own.headings * others.headings).sum(axis=1))
-    way = to_axes(rears - front, own.headings)
+    way = to_axes(others.centres - own.centres, own.headings)
     chords = way[:, 0] * np.cos(turns) + way[:, 1] * np.sin(turns)
-    gaps: Floats = np.maximum(chords, 0.0) / np.sinc(turns / np.pi)
+    arcs = chords / np.sinc(turns / np.pi)
+    gaps: Floats = np.maximum(arcs - own.halves[0, 0] - others.halves[:, 0], 0.0)
     return gaps
 
 

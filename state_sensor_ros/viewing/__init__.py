@@ -9,6 +9,7 @@
 """
 Frames as a scene of the viewer Rerun, and the start of the viewer.
 
-It may import connections/, simulators/, drawing/ and the modules directly in the package; no other
-folder. Only these modules import Rerun, and only the command `view` imports these, when it runs.
+It may import objects/, connections/, simulators/, drawing/ and the modules directly in the
+package; no other folder. Only these modules import Rerun, and only the command `view` imports
+these, when it runs.
 """

@@ -17,15 +17,20 @@ import numpy as np
 import rerun as rr
 
 from state_sensor_ros.frame import Floats, Frame, speed_along
+from state_sensor_ros.objects.criticality import Situation
 from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
 from state_sensor_ros.viewing.entity_columns import Instances, Timelines
 
-SPEED, ACCELERATION, STEERING, STEERING_ANGLE, LANE = (
-    'speed', 'acceleration', 'steering', 'steering_angle', 'lane')
+SPEED, ACCELERATION, STEERING, STEERING_ANGLE, LANE, GAP, HEADWAY, COLLISION = (
+    'speed', 'acceleration', 'steering', 'steering_angle', 'lane', 'gap', 'time_headway',
+    'time_to_collision')
 # Names of the plotted numbers with their units.
 PLOTS = {SPEED: 'speed, m/s', ACCELERATION: 'acceleration, m/s²',
          STEERING: 'steering, -1..1, + = left', STEERING_ANGLE: 'steering angle, rad, + = left',
-         LANE: 'lane, OpenDRIVE id'}
+         LANE: 'lane, OpenDRIVE id', GAP: 'gap to the lead vehicle, m',
+         HEADWAY: 'time headway, s', COLLISION: 'time to collision, s'}
+# Longer times, s, say nothing about safety, and would flatten the plot.
+_MAX_TIME_S = 10.0
 EGO = 'world/ego'
 # A longer step is a gap: nothing is known about the acceleration in it.
 _MAX_GAP_S = 1.0
@@ -101,7 +106,11 @@ class EgoLog:
         i_lane = int(frame.lanes.actor.searchsorted(row))
         if i_lane < len(frame.lanes) and frame.lanes.actor[i_lane] == row:
             numbers.append((LANE, float(frame.lanes.lane_id[i_lane])))
-        return numbers
+        found = Situation(frame).criticality(row)
+        numbers.append((GAP, found.gap))
+        return numbers + [(name, value) for name, value in (
+            (HEADWAY, found.time_headway), (COLLISION, found.time_to_collision))
+            if value <= _MAX_TIME_S]
 
     def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
         """

@@ -18,7 +18,10 @@ import rerun.blueprint as rrb
 from state_sensor_ros.viewing import trail_log
 from state_sensor_ros.viewing.ego_log import (
     ACCELERATION,
+    COLLISION,
     EGO,
+    GAP,
+    HEADWAY,
     LANE,
     SPEED,
     STEERING,
@@ -29,7 +32,8 @@ from state_sensor_ros.viewing.entity_columns import FRAME, GAME_TIME
 TRAIL_S = 5.0
 # Plots that share a view.
 _VIEWS = {'Speed (m/s)': (SPEED,), 'Acceleration (m/s²)': (ACCELERATION,),
-          'Steering (+ = left)': (STEERING, STEERING_ANGLE), 'Lane': (LANE,)}
+          'Steering (+ = left)': (STEERING, STEERING_ANGLE), 'Lane': (LANE,),
+          'Gap (m)': (GAP,), 'Time headway, time to collision (s)': (HEADWAY, COLLISION)}
 _GROUND, _GRID = [31, 41, 51], [62, 76, 89]
 # Vector from the ego to the eye, m, axes of the global frame.
 _EYE_M = (-25.0, -18.0, 18.0)

@@ -87,8 +87,8 @@ def test_convert_of_many_refuses_what_it_does_not_use(folder, capsys, written):
 @pytest.mark.parametrize('read', READ)
 def test_inspect_of_a_file_refuses_what_it_does_not_use(folder, capsys, read):
     check('inspect', [READ[read]],
-          SELECTION | ROWS[read].reads | {'json', 'ego_tag', 'live', 'parquet', 'jobs', 'dask'},
-          capsys)
+          SELECTION | ROWS[read].reads | {'json', 'ego_tag', 'live', 'parquet', 'jobs', 'dask',
+                                           'safety'}, capsys)
     assert main(['inspect', '--force', READ[read]]) == 2
 
 
@@ -99,7 +99,7 @@ def test_inspect_of_many_refuses_what_it_does_not_use(folder, capsys):
 
 
 def test_inspect_of_a_stream_refuses_what_it_does_not_use(folder, capsys):
-    used = (SELECTION | LIVE_OPTIONS | {'obb_extents', 'live', 'json', 'ego_tag'}) - {
+    used = (SELECTION | LIVE_OPTIONS | {'obb_extents', 'live', 'json', 'ego_tag', 'safety'}) - {
         'start', 'end'}
     check('inspect', ['--live', '--seconds', '0.01'], used, capsys)
 

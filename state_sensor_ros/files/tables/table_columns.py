@@ -74,8 +74,17 @@ COLUMNS = (
     TableColumn('lane_change_left', BOOL, '', 'whether a lane change to the left is under way'),
     TableColumn('lane_change_right', BOOL, '', 'whether a lane change to the right is under way'),
     TableColumn('road', TEXT, '', 'name of the road, of a simulator whose roads have names'))
-BY_NAME = {column.name: column for column in COLUMNS}
-NAMES = tuple(BY_NAME)
+# Columns that are computed only if they are named.
+SAFETY = (
+    *_floats('gap', 'm', 'from the front of a vehicle to the rear of its lead vehicle'),
+    *_floats('time_headway', 's', 'gap by the speed of the vehicle'),
+    *_floats('time_to_collision', 's', 'of boxes that keep their velocities'),
+    *_floats('required_deceleration', 'm/s2', 'to the speed of the lead vehicle within the gap'),
+    *_floats('closest_distance', 'm', 'from the box of a vehicle to the nearest box'),
+    TableColumn('lead', TEXT, '', 'raw name of the lead vehicle'))
+BY_NAME = {column.name: column for column in (*COLUMNS, *SAFETY)}
+NAMES = tuple(column.name for column in COLUMNS)
+SAFETY_NAMES = tuple(column.name for column in SAFETY)
 LANE_IDS = ('road_id', 'section_id', 'lane_id')
 CHANGES = ('lane_change_left', 'lane_change_right')
 FLOAT_NAMES = tuple(column.name for column in COLUMNS
@@ -86,7 +95,7 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
     """
     Return columns by name.
 
-    :param names: names of columns in any order, None for all.
+    :param names: names of columns in any order, None for all but :data:`SAFETY`.
     :param where: name of the option or parameter, for the error.
     :returns: columns in the order of the table.
     :raises ConfigError: if there is no such column, or ``names`` is empty.
@@ -95,11 +104,11 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
         return COLUMNS
     # A text is an iterable, too: of its characters.
     chosen = {names} if isinstance(names, str) else set(names)
-    unknown = sorted(chosen - set(NAMES))
+    unknown = sorted(chosen - set(BY_NAME))
     if unknown or not chosen:
         raise ConfigError(where, ', '.join(map(repr, unknown)) or 'none',
-                          f'some of {", ".join(NAMES)}')
-    return tuple(column for column in COLUMNS if column.name in chosen)
+                          f'some of {", ".join(BY_NAME)}')
+    return tuple(column for column in BY_NAME.values() if column.name in chosen)
 
 
 def new_schema(columns: Iterable[TableColumn], *, source: str, form: str, generation: str,

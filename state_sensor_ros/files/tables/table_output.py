@@ -31,11 +31,13 @@ from state_sensor_ros.files.tables.table_columns import (
     FLOAT_NAMES,
     LANE_IDS,
     new_schema,
+    SAFETY_NAMES,
     selected,
 )
 from state_sensor_ros.files.tables.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, Needs
+from state_sensor_ros.objects.criticality import Criticality
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
@@ -69,7 +71,8 @@ class TableBuilder:
         self._default_sizes = settings.default_sizes
         self.schema = self._schema('')
         self.n_frames = 0
-        self._maker = RowMaker(settings)
+        self._maker = RowMaker(settings, has_safety=any(
+            column.name in SAFETY_NAMES for column in self._columns))
         self._frames: list[FrameRows] = []
         self._n_collected = 0
         # Numbers of names, in the order of their first rows.
@@ -133,11 +136,14 @@ class _Arrays:
             'stamp_ns': self._stamp_ns, 'frame': self._frame, 'game_time': self._game_time,
             'actor_id': self._actor_id, 'name': self._name, 'kind': self._kind,
             'class': self._class, 'tags': self._tag_lists, 'is_ego': self._is_ego,
-            'road': self._road}
+            'road': self._road, 'lead': self._lead}
         self._has_lane = np.concatenate([rows.has_lane for rows in frames])
 
     def of(self, name: str) -> Any:  # noqa: ANN401
         """Return a column."""
+        if name in SAFETY_NAMES and name not in self._makers:
+            return self._array(np.array([getattr(found, name) for found, _ in self._safety()],
+                                        np.float64))
         if name in FLOAT_NAMES:
             return self._array(self._floats[:, FLOAT_NAMES.index(name)])
         if name in LANE_IDS:
@@ -223,6 +229,13 @@ class _Arrays:
             rows.road_names.get(road) if has_lane else None for rows in self._frames
             for road, has_lane in zip(rows.lanes[:, 0].tolist(), rows.has_lane.tolist(),
                                       strict=True)], self._arrow.string())
+
+    def _safety(self) -> list[tuple[Criticality, str]]:
+        return [found for rows in self._frames for found in rows.safety or ()]
+
+    def _lead(self) -> Any:  # noqa: ANN401
+        return self._arrow.array([lead or None for _, lead in self._safety()],
+                                 self._arrow.string())
 
     def _kind(self) -> Any:  # noqa: ANN401
         return self._texts_of_each(

@@ -31,6 +31,7 @@ from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.frame import Boxes, Frame, Ints, KIND_VEHICLE, Kinds, Lanes, Rows
 from state_sensor_ros.naming import ActorList, registry_of
+from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes, MAX_GAP_S
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import rpy_from_quaternion
@@ -67,7 +68,8 @@ class FrameRows:
     FLOAT_NAMES; ``has_box`` (N,) whether centre and size are those of a box; ``lanes`` (N, 3)
     road, section and lane, ``is_changing`` (N, 2) left and right, both valid where ``has_lane``
     (N,) is set, with ``road_names`` by the number of the road; ``step`` of the clock before the
-    frame.
+    frame; ``safety`` measures of each actor and the name of its lead vehicle, None if no column
+    shows them.
     """
 
     index: int
@@ -81,6 +83,7 @@ class FrameRows:
     has_lane: Bools
     road_names: Mapping[int, str]
     step: Step
+    safety: list[tuple[Criticality, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,12 +104,14 @@ class RowMaker:
     overhead of numpy's calls would take most of the time.
 
     :param settings: settings; default_sizes and ego_tag are used.
+    :param has_safety: whether to measure the safety of each vehicle.
     :param default_class: class of actors without a class tag, index in CLASSES; None for the
         usual one.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, *,
-                 default_class: int | None = None) -> None:
+                 default_class: int | None = None, has_safety: bool = False) -> None:
+        self._has_safety = has_safety
         self._default_class = default_class
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
@@ -191,7 +196,8 @@ class RowMaker:
             rows.append(FrameRows(
                 self._n_frames, named.stamp_ns, named.frame.game_time, named.actors, floats[span],
                 has_box[span], lanes[span], is_changing[span], has_lane[span],
-                named.frame.lanes.road_names, named.step))
+                named.frame.lanes.road_names, named.step,
+                _safety(named.frame) if self._has_safety else None))
             self._n_frames += 1
             begin = span.stop
         return rows
@@ -235,6 +241,14 @@ class RowMaker:
         floats[have_centres, _CENTRE:_CENTRE + 3] = centres.poses[have_centres, :3]
         floats[have_centres, _SIZE:_SIZE + 3] = centres.sizes[have_centres]
         return centres.have_boxes
+
+
+def _safety(frame: Frame) -> list[tuple[Criticality, str]]:
+    """Return the measures of each actor, undefined ones of objects, and names of leads."""
+    situation = Situation(frame)
+    found = [situation.criticality(row) if kind == KIND_VEHICLE else Criticality()
+             for row, kind in enumerate(frame.kinds.tolist())]
+    return [(each, frame.names[each.lead] if each.lead >= 0 else '') for each in found]
 
 
 def _are_alike(frame: Frame, other: Frame) -> bool:

@@ -1,0 +1,265 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Measures of safety: hand-worked cases, shapely, events, and what commands and tables show."""
+
+import json
+import math
+
+import numpy as np
+from paths import SAMPLE
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.frame import Boxes, Frame, Lanes
+from state_sensor_ros.library.safety import SafetyCollector
+from state_sensor_ros.objects.criticality import Situation
+from state_sensor_ros.objects.planar_boxes import (
+    distances,
+    overlap,
+    PlanarBoxes,
+    times_to_collision,
+)
+from state_sensor_ros.rotations import quaternion_from_rpy
+
+LENGTH, WIDTH = 4.6, 1.85
+NAMES = ('Ego', 'Other', 'Third')
+
+
+def frame_of(time, *actors, lanes=(), yaw_rates=(0.0, 0.0, 0.0), tags=('ego', 'vehicle')):
+    """Return a frame of cars, each (x, y, yaw, speed); lanes (row, road, section, lane, s)."""
+    rows = np.zeros((len(actors), 13))
+    for row, (x, y, yaw, speed) in zip(rows, actors, strict=True):
+        row[:3] = x, y, 0.75
+        row[3:7] = quaternion_from_rpy(np.array([[0.0, 0.0, yaw]]))[0]
+        row[7:9] = speed * math.cos(yaw), speed * math.sin(yaw)
+    rows[:, 12] = yaw_rates[:len(actors)]
+    n_actors = len(actors)
+    boxes = np.concatenate((rows[:, :7], np.tile((LENGTH, WIDTH, 1.5, 1.0, 1.0, 1.0),
+                                                 (n_actors, 1))), axis=1)
+    return Frame(
+        'v2', time, 0, 0, NAMES[:n_actors], np.ones(n_actors, np.uint8),
+        (tags, *[('vehicle',)] * (n_actors - 1))[:n_actors], rows,
+        Lanes(np.array([lane[0] for lane in lanes], np.int64),
+              np.zeros((len(lanes), 2), np.bool_),
+              np.array([lane[1:4] for lane in lanes], np.int32).reshape(-1, 3),
+              np.array([lane[4] for lane in lanes], np.float64)),
+        Boxes(np.arange(n_actors), (), boxes))
+
+
+def criticality_of(*actors, **options):
+    return Situation(frame_of(0.0, *actors, **options)).criticality(0)
+
+
+def safety_of(frames, horizon=5.0):
+    collector = SafetyCollector('ego', horizon)
+    for frame in frames:
+        collector.add(frame)
+    return collector.safety()
+
+
+def random_boxes(chance, n_boxes):
+    angles = chance.uniform(-math.pi, math.pi, n_boxes)
+    return PlanarBoxes(
+        chance.uniform(-12.0, 12.0, (n_boxes, 2)),
+        np.column_stack((np.cos(angles), np.sin(angles))), chance.uniform(0.2, 4.0, (n_boxes, 2)),
+        chance.uniform(-10.0, 10.0, (n_boxes, 2)), np.zeros(n_boxes), np.zeros((n_boxes, 2)))
+
+
+def test_distances_and_times_to_collision_are_those_of_shapely():
+    affinity = pytest.importorskip('shapely.affinity', reason='needs shapely')
+    from shapely import Polygon
+    chance = np.random.default_rng(1)
+    n_boxes = 120
+    some, others = random_boxes(chance, n_boxes), random_boxes(chance, n_boxes)
+
+    def polygon(boxes, i):
+        along = boxes.headings[i] * boxes.halves[i, 0]
+        across = np.array([-boxes.headings[i, 1], boxes.headings[i, 0]]) * boxes.halves[i, 1]
+        return Polygon(boxes.centres[i] + np.array(
+            [along + across, along - across, -along - across, -along + across]))
+
+    found, times = distances(some, others), times_to_collision(some, others)
+    n_hits = 0
+    for i in range(n_boxes):
+        one, other = polygon(some, i), polygon(others, i)
+        assert found[i] == pytest.approx(one.distance(other), abs=1e-9)
+        assert overlap(some, others)[i] == one.intersects(other)
+        motion = others.velocities[i] - some.velocities[i]
+
+        def moved(time, other=other, motion=motion):
+            return affinity.translate(other, *(motion * time))
+
+        if math.isnan(times[i]):
+            assert not any(moved(time).intersects(one) for time in np.arange(0.0, 12.0, 0.1))
+        elif times[i] > 0.0:
+            n_hits += 1
+            assert moved(times[i] + 1e-7).distance(one) < 1e-5
+            assert not moved(times[i] - 1e-6).intersects(one)
+        else:
+            assert one.intersects(other)
+    assert 10 < n_hits < 100
+
+
+def test_two_cars_in_line():
+    found = criticality_of((0.0, 0.0, 0.0, 20.0), (50.0, 0.5, 0.0, 10.0))
+    gap = 50.0 - LENGTH
+    assert found.gap == pytest.approx(gap)
+    assert found.time_headway == pytest.approx(gap / 20.0)
+    assert found.time_to_collision == pytest.approx(gap / 10.0)
+    assert found.required_deceleration == pytest.approx(10.0 ** 2 / (2.0 * gap))
+    assert found.closest_distance == pytest.approx(gap)
+    assert (found.lead, found.partner, found.closest) == (1, 1, 1)
+    # A faster one ahead needs no braking; one behind or beside leads nobody.
+    assert criticality_of((0.0, 0.0, 0.0, 5.0), (50.0, 0.0, 0.0, 10.0)).required_deceleration == 0
+    for other in ((-50.0, 0.0, 0.0, 10.0), (50.0, 3.5, 0.0, 10.0), (20.0, 0.0, math.pi / 2, 1.0)):
+        found = criticality_of((0.0, 0.0, 0.0, 20.0), other)
+        assert found.lead == -1
+        assert math.isnan(found.gap)
+        assert math.isnan(found.time_headway)
+        assert math.isnan(found.required_deceleration)
+    # A stationary actor has no headway, an actor on a bridge no conflict.
+    assert math.isnan(criticality_of((0.0, 0.0, 0.0, 0.0), (50.0, 0.0, 0.0, 1.0)).time_headway)
+    frame = frame_of(0.0, (0.0, 0.0, 0.0, 20.0), (50.0, 0.0, 0.0, 10.0))
+    rows, boxes = frame.kinematics.copy(), frame.boxes.rows.copy()
+    rows[1, 2] = boxes[1, 2] = 7.0
+    above = Frame('v2', 0.0, 0, 0, frame.names, frame.kinds, frame.tags, rows, frame.lanes,
+                  Boxes(frame.boxes.actor, (), boxes))
+    assert math.isnan(Situation(above).criticality(0).closest_distance)
+
+
+@pytest.mark.parametrize('side', [1.0, -1.0])
+def test_gap_in_a_curve_is_along_it(side):
+    radius, speed, turned = 50.0, 10.0, math.radians(60.0)
+    ahead = (radius * math.sin(turned), side * radius * (1.0 - math.cos(turned)), side * turned,
+             speed)
+    found = criticality_of((0.0, 0.0, 0.0, speed), ahead, yaw_rates=(side * speed / radius, 0.0))
+    assert found.lead == 1
+    assert found.gap == pytest.approx(radius * turned - LENGTH)
+    # Seen along a straight path it would be none.
+    assert criticality_of((0.0, 0.0, 0.0, speed), ahead).lead == -1
+
+
+def test_lane_tells_the_lead_vehicle_in_a_section():
+    own, near, far = (0.0, 0.0, 0.0, 20.0), (30.0, 1.0, 0.0, 10.0), (30.0, 40.0, math.pi, 10.0)
+    for lane, s in ((-1, (10.0, 40.0, 90.0)), (1, (90.0, 60.0, 10.0))):
+        found = criticality_of(own, near, far, lanes=[
+            (0, 5, 0, lane, s[0]), (1, 5, 0, 2 * lane, s[1]), (2, 5, 0, lane, s[2])])
+        # Beyond a hairpin, although another one is in the way.
+        assert found.lead == 2
+        assert found.gap > 40.0
+    # Another section may number its lanes in another way.
+    assert criticality_of(own, near, lanes=[(0, 5, 0, -1, 10.0), (1, 5, 1, -2, 40.0)]).lead == 1
+
+
+def test_crossing_paths():
+    def at(time, start):
+        return frame_of(time, (-50.0 + 10.0 * time, 0.0, 0.0, 10.0),
+                        (0.0, start - 10.0 * time, -math.pi / 2, 10.0))
+
+    # Both edges are 3.225 m from the centre of the crossing: the other one leaves it at 4.3225 s.
+    assert math.isnan(Situation(at(0.0, 40.0)).criticality(0).time_to_collision)
+    assert Situation(at(0.0, 45.0)).criticality(0).time_to_collision == pytest.approx(4.6775)
+    frames = [at(i / 100.0, 40.0) for i in range(700)]
+    safety = safety_of(frames)
+    assert np.nanmin(safety.post_encroachment_time) == pytest.approx(0.355, abs=0.011)
+    [event] = safety.events()
+    assert (event.kind, event.actor, event.measure) == (
+        'near_miss', 'Other', 'post_encroachment_time')
+    assert 4.5 < event.start < event.end < 6.0
+    assert np.isnan(safety_of(frames, horizon=0.2).post_encroachment_time).all()
+    # The other one is later: then the actor leaves the place first.
+    later = safety_of([at(i / 100.0, 60.0) for i in range(900)])
+    assert np.nanmin(later.post_encroachment_time) == pytest.approx(0.355, abs=0.011)
+    assert np.nanargmin(later.post_encroachment_time) < 560
+
+
+def test_events_of_a_cut_in_and_of_a_rear_end_collision():
+    def frames(moves_other):
+        for i in range(100):
+            time = i / 20.0
+            aside = 3.5 * min(max(2.5 - time, 0.0), 1.5) / 1.5
+            yield frame_of(time, (20.0 * time, 0.0 if moves_other else 3.5 - aside, 0.0, 20.0),
+                           (15.0 + 20.0 * time, aside if moves_other else 3.5, 0.0, 20.0))
+
+    [event] = safety_of(frames(True)).events()
+    assert (event.kind, event.actor) == ('cut_in', 'Other')
+    assert 1.0 < event.start < 2.5
+    assert event.value == pytest.approx((15.0 - LENGTH) / 20.0, rel=0.01)
+    # The actor itself has changed its lane.
+    assert safety_of(frames(False)).events() == []
+    assert safety_of(frames(True)).events(cut_in_headway=0.2) == []
+
+    def crash():
+        for i in range(61):
+            time = i / 20.0
+            speed = 20.0 if time < 2.0 else max(20.0 - 8.0 * (time - 2.0), 0.0)
+            x = 20.0 * min(time, 2.0) + (time > 2.0) * (
+                20.0 * (time - 2.0) - 4.0 * (time - 2.0) ** 2)
+            yield frame_of(time, (x, 0.0, 0.0, speed), (56.0, 0.0, 0.0, 0.0))
+
+    safety = safety_of(crash())
+    events = {event.kind: event for event in safety.events()}
+    assert events.keys() == {'hard_braking', 'collision'}
+    assert events['hard_braking'].value == pytest.approx(-8.0)
+    assert events['collision'].actor == 'Other'
+    assert 12.0 < events['collision'].value < 16.5
+    assert safety.closest_distance.min() == 0.0
+    with pytest.raises(sensor.ConfigError, match='deceleration'):
+        safety.events(deceleration=math.nan)
+
+
+def test_frames_that_say_nothing():
+    blank = frame_of(0.5, (math.nan, 0.0, 0.0, 1.0), (50.0, 0.0, 0.0, 1.0))
+    unknown = frame_of(1.0, (0.0, 0.0, 0.0, math.nan), (50.0, 0.0, 0.0, 1.0))
+    safety = safety_of([
+        frame_of(math.nan, (0.0, 0.0, 0.0, 1.0)), frame_of(0.4, tags=()), blank, unknown, unknown,
+        frame_of(0.1, (0.0, 0.0, 0.0, 1.0))])
+    assert len(safety) == len(safety.lead) == 6
+    assert safety.lead == ('', '', '', 'Other', 'Other', '')
+    np.testing.assert_array_equal(np.isnan(safety.gap), [True] * 3 + [False] * 2 + [True])
+    for name in ('time_headway', 'time_to_collision', 'required_deceleration',
+                 'post_encroachment_time', 'acceleration'):
+        assert np.isnan(getattr(safety, name)).all()
+    assert safety.events() == []
+    with pytest.raises(sensor.StateError, match='no ego'):
+        safety_of([frame_of(0.0, tags=())])
+
+
+def test_recording_command_and_table_have_the_same_measures(tmp_path, capsys):
+    recording = sensor.open_recording(SAMPLE)
+    safety = recording.safety()
+    assert recording.safety(safety.name).gap.tolist() == pytest.approx(safety.gap.tolist(),
+                                                                       nan_ok=True)
+    assert len(safety) == len(recording)
+    assert not safety.gap.flags.writeable
+    with pytest.raises(sensor.StateError, match="no actor 'nowhere'"):
+        recording.safety('nowhere')
+    with pytest.raises(sensor.ConfigError, match='horizon'):
+        recording.safety(horizon=-1.0)
+    assert main(['inspect', str(SAMPLE), '--safety', '--json']) == 0
+    printed = json.loads(capsys.readouterr().out)['safety']
+    assert printed['actor'] == safety.name
+    assert printed['worst']['closest_distance']['value'] == np.nanmin(safety.closest_distance)
+    assert main(['inspect', str(SAMPLE), '--safety']) == 0
+    assert 'closest ' in capsys.readouterr().out
+    assert main(['inspect', str(SAMPLE), str(SAMPLE), '--safety']) == 2
+    assert '--safety is for one FILE' in capsys.readouterr().err
+    pytest.importorskip('pyarrow')
+    columns = ['is_ego', 'gap', 'time_headway', 'time_to_collision', 'required_deceleration',
+               'closest_distance', 'lead']
+    out = tmp_path / 'safety.parquet'
+    assert main(['convert', str(SAMPLE), str(out), '--columns', ','.join(columns), '-q']) == 0
+    table = sensor.read_table(SAMPLE, columns=columns)
+    assert str(table.to_pylist()) == str(sensor.read_table(out).to_pylist())
+    assert 'gap' not in sensor.read_table(SAMPLE).column_names
+    own = [row for row in table.to_pylist() if row['is_ego']]
+    for name in columns[1:-1]:
+        np.testing.assert_array_equal([row[name] for row in own], getattr(safety, name))
+    assert [row['lead'] or '' for row in own] == list(safety.lead)
