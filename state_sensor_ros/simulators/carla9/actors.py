@@ -48,6 +48,8 @@ _TAGS_OF_TYPES = (
 MAX_ACTORS: Final = 100_000
 # Ids of removed actors that are remembered, to recognise one that is used again.
 _MAX_REMOVED = 100_000
+# Ids of parked vehicles begin above those of actors.
+FIRST_PARKED: Final = 1 << 40
 NO_BOX: Final = (math.nan,) * 6
 
 
@@ -78,7 +80,12 @@ class WorldActor:
     @property
     def is_fixed(self) -> bool:
         """Whether it is a light or a sign, which never moves."""
-        return self.tags[0] in (TRAFFIC_LIGHT, 'traffic_sign')
+        return self.is_light or self.tags[0] == 'traffic_sign'
+
+    @property
+    def is_light(self) -> bool:
+        """Whether it is a traffic light."""
+        return self.tags[0] == TRAFFIC_LIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,23 @@ class WorldActors:
         self._names.add(self._actors[number].name)
         self._key = b''
         return True
+
+    def add_parked(self, number: int, name: str, tag: str, box: tuple[float, ...]) -> None:
+        """
+        Add a parked vehicle of the level.
+
+        :param number: an id that no actor has.
+        :param name: its name in the level.
+        :param tag: its class.
+        :param box: as of :func:`box_of`.
+        """
+        if name in self._names or not name:
+            name = f'{name}_{number - FIRST_PARKED}'
+        self._serial += 1
+        self._actors[number] = WorldActor(number, self._serial, name, '',
+                                          (_VEHICLE, tag, 'parked'), box)
+        self._names.add(name)
+        self._key = b''
 
     def _new_name(self, number: int, type_id: str, role: str) -> str:
         if role not in _SHARED_ROLES and role not in self._names:

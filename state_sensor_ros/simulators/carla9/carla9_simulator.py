@@ -12,11 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 import re
 from types import MappingProxyType
 from typing import ClassVar
+from weakref import WeakSet
 
-from state_sensor_ros.simulators import Format, LIVE, parameter, Simulator
+from state_sensor_ros.simulators import (
+    EgoCommands,
+    Format,
+    FrameDecoder,
+    importing,
+    LIVE,
+    parameter,
+    PayloadDecoder,
+    refuse_unused,
+    Report,
+    Settings,
+    Simulator,
+    Source,
+)
 
 _LOG = 'state_sensor_ros.simulators.carla9.recording'
 
@@ -45,8 +60,51 @@ class Carla9Simulator(Simulator):
     name: ClassVar[str] = 'carla9'
     parameters: ClassVar[type] = Carla9Parameters
     uses: ClassVar[frozenset[str]] = frozenset({'rate'})
+    takes_commands: ClassVar[bool] = True
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
     formats: ClassVar[tuple[Format, ...]] = (Format(
         name='carla-log', noun='a recorder log of CARLA', suffixes=('.log',), any_name=True,
         recognised_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
         reads=frozenset(('max_bag_bytes', 'carla9.ego', 'carla9.static'))),)
+
+    def __init__(self) -> None:
+        # What is used of the frames of a live source, which are not decoded.
+        self._decoders: WeakSet[FrameDecoder] = WeakSet()
+
+    def address(self, settings: Settings) -> str:
+        """Return host and port of the server."""
+        own = settings.of(Carla9Parameters)
+        return f'{own.host}:{own.port}'
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check that the client library is installed, and that the parameters have an effect.
+
+        :raises StateSensorError: if it is missing, or a parameter is for a world that it ticks.
+        """
+        with importing('source carla9'):
+            # Found but not imported: it takes half a second, in a process of its own.
+            if find_spec('carla') is None:
+                raise ModuleNotFoundError("No module named 'carla'", name='carla')
+        own = settings.of(Carla9Parameters)
+        if not own.tick:
+            refuse_unused(own, 'carla9.', ('step',), 'with carla9.tick')
+
+    def new_decoder(self, settings: Settings) -> PayloadDecoder:
+        """Make what stands for a decoder, and shows what is used of the frames."""
+        decoder = FrameDecoder()
+        self._decoders.add(decoder)
+        return decoder
+
+    def open_source(self, settings: Settings, report: Report, *,
+                    reconnect: bool = True) -> Source:
+        """Make the source; it connects when its frames are iterated over."""
+        from state_sensor_ros.simulators.carla9.carla9_source import Carla9Source, TickingSource
+        kind = TickingSource if settings.of(Carla9Parameters).tick else Carla9Source
+        return kind(settings, report, self._decoders, reconnect=reconnect)
+
+    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
+        """Make what sends commands to the process with the client library."""
+        from state_sensor_ros.simulators.carla9.carla9_source import Carla9Commands, Carla9Source
+        assert isinstance(source, Carla9Source)
+        return Carla9Commands(source)

@@ -1,0 +1,280 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Frames of a running CARLA 0.9, which a process of its own reads with CARLA's client library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+import math
+import re
+import time
+
+from state_sensor_ros.simulators import (
+    cannot_connect,
+    Decoded,
+    EgoCommand,
+    EVERYTHING,
+    FrameDecoder,
+    FrameLike,
+    MapLine,
+    Packet,
+    Report,
+    Settings,
+    SourceState,
+    StateSensorError,
+    TransportError,
+)
+from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Parameters
+from state_sensor_ros.simulators.carla9.world_messages import (
+    ClientRun,
+    EpisodeBegun,
+    Needed,
+    Reload,
+    StepPace,
+    StepSettings,
+    WorldNote,
+    WorldSilence,
+    WorldStep,
+)
+from state_sensor_ros.simulators.process_source import ProcessSource
+from state_sensor_ros.simulators.tcp_connections import Connection
+
+# The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
+_ASK_VERSION = b'\x94\x00\x01\xa7version\x90'
+_VERSION = re.compile(rb'\d+\.\d+\.\d+[-\w.]*')
+_ANSWER_S = 3.0
+_ANSWER_BYTES = 256
+# Exit code of a process that has restored the settings of the world.
+_RESTORED = 0
+
+
+class Carla9Source(ProcessSource):
+    """
+    Yield a frame for each step of the world.
+
+    :param settings: ``rate``, ``carla9.*``, and waits before the process is started again.
+    :param report: called with what was found beside the frames.
+    :param decoders: those that show what is used of the frames.
+    :param reconnect: whether to connect again after a failure.
+    :ivar is_paused: whether steps are made only on request.
+    :ivar position: simulated time since the first frame of the episode, s.
+    """
+
+    def __init__(self, settings: Settings, report: Report, decoders: Iterable[FrameDecoder], *,
+                 reconnect: bool = True) -> None:
+        self._own = own = settings.of(Carla9Parameters)
+        super().__init__(settings, f'{own.host}:{own.port}',
+                         f'{__package__}.world_process', reconnect=reconnect)
+        self._report, self._decoders = report, decoders
+        self._probe: Connection | None = None
+        self._has_lost = False
+        self._needed = self._now_needed()
+        # Settings to restore, until a process has restored them.
+        self._found: StepSettings | None = None
+        self._map: tuple[MapLine, ...] = ()
+        self._begin_s = math.nan
+        self.is_paused = False
+        self.position = 0.0
+
+    def _now_needed(self) -> Needed:
+        needs = [decoder.needs for decoder in self._decoders] or [EVERYTHING]
+        return Needed(any(each.lanes for each in needs), any(each.inputs for each in needs))
+
+    def first_request(self) -> ClientRun:
+        """
+        Return what the process does; a server of another kind is recognised before its start.
+
+        :raises TransportError: if no server of CARLA 0.9 answers.
+        """
+        self._check_server()
+        return ClientRun(self._own, self.settings.rate, self.is_paused, self._needed, self._found)
+
+    def _check_server(self) -> None:
+        """Ask for the version; the connection stays open, since its end is that of the server."""
+        self._has_lost = False
+        probe = self._probe = Connection(self._own.host, self._own.port)
+        if self.is_closing:
+            return
+        try:
+            probe.connect()
+        except OSError as error:
+            raise cannot_connect(self._address, error) from error
+        answer = b''
+        with suppress(OSError):
+            probe.open_socket.settimeout(_ANSWER_S)
+            probe.open_socket.sendall(_ASK_VERSION)
+            until_s = time.monotonic() + _ANSWER_S
+            while time.monotonic() < until_s and len(answer) < _ANSWER_BYTES \
+                    and not _VERSION.search(answer):
+                piece = probe.open_socket.recv(_ANSWER_BYTES)
+                if not piece:
+                    break
+                answer += piece
+        if not _VERSION.search(answer) and not self.is_closing:
+            raise TransportError(
+                self._address, 'no CARLA 0.9 answers: it may be a CARLA 0.8, which is source '
+                'carla, another server, or one that is still loading')
+        with suppress(OSError):
+            probe.watch(self._lose)
+
+    def _lose(self) -> None:
+        """End the process, whose library would wait for its time-out."""
+        self._has_lost = True
+        super().interrupt()
+
+    def reason(self, exit_code: int | None) -> str:
+        """Return why the process has ended without a reason."""
+        return 'the server has closed the connection' if self._has_lost \
+            else super().reason(exit_code)
+
+    def disconnect(self) -> None:
+        """End the process and the connection to the server."""
+        super().disconnect()
+        if self._probe is not None:
+            self._probe.close()
+
+    def take(self, message: object) -> FrameLike | Packet | None:
+        """Take a message of the process."""
+        if isinstance(message, WorldStep):
+            return self._stepped(message)
+        if isinstance(message, EpisodeBegun):
+            self._begun(message)
+        elif isinstance(message, WorldNote):
+            self._report(message.kind, message.text)
+        elif isinstance(message, WorldSilence):
+            self.health.silence = message.text
+            if message.text:
+                self._report('silence', message.text)
+        return None
+
+    def _begun(self, message: EpisodeBegun) -> None:
+        self._map, self._begin_s = message.lines, math.nan
+        if not message.is_new:
+            self.connected()
+            self._show_pause()
+        if self._own.tick and self._found is None and message.found.is_synchronous:
+            self._report('settings', f'the world was in {message.found}: another client ticks '
+                         'it, or one was killed; this is restored at the end')
+        self._found = message.found if self._own.tick else None
+
+    def _stepped(self, message: WorldStep) -> FrameLike | Packet:
+        needed = self._now_needed()
+        if needed != self._needed:
+            self._needed = needed
+            with suppress(TransportError):
+                self.send(needed)
+        frame = replace(message.frame, map_lines=self._map)
+        if math.isnan(self._begin_s):
+            self._begin_s = frame.game_time
+        self.position = frame.game_time - self._begin_s
+        if not self.is_paused:
+            self.health.silence = ''
+        return Packet(b'', frame.game_time, 0, frame.sample_count, is_behind_gap=True,
+                      decoded=Decoded(frame, ())) if message.is_first else frame
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield what arrives; at the end, restore settings that a killed process has left."""
+        try:
+            yield from super().packets()
+        finally:
+            if self._found is not None:
+                self._restore()
+
+    def _restore(self) -> None:
+        """Start a process that restores the settings; it has a second."""
+        with suppress(StateSensorError, OSError):
+            self.run_briefly(ClientRun(self._own, 0.0, True, self._needed, self._found,
+                                       is_restore=True))
+
+    def ended(self, exit_code: int | None) -> None:
+        """Note whether the process has restored the settings."""
+        if exit_code == _RESTORED:
+            self._found = None
+
+    def reconfigure(self, settings: Settings) -> None:
+        """
+        Use a changed rate; may be called from any thread.
+
+        :param settings: all parameters.
+        """
+        super().reconfigure(settings)
+        self._set_pace()
+
+    def interrupt(self) -> None:
+        """End the process or the wait for an answer, which ends :meth:`receive`."""
+        if (probe := self._probe) is not None:
+            probe.shut_down()
+        super().interrupt()
+
+    def _set_pace(self, n_steps: int = 0) -> None:
+        # A process that does not run is started with it.
+        with suppress(TransportError):
+            self.send(StepPace(self.settings.rate, self.is_paused, n_steps))
+
+    def _show_pause(self) -> None:
+        """Have the diagnostics show whether the world is paused."""
+        if self.health.state in (SourceState.CONNECTED, SourceState.PAUSED):
+            self.health.state = SourceState.PAUSED if self.is_paused else SourceState.CONNECTED
+            self.health.silence = 'CARLA is paused' if self.is_paused else ''
+
+
+class TickingSource(Carla9Source):
+    """A world that this source ticks, which it can therefore pause, step and begin again."""
+
+    def pause(self) -> None:
+        """Make no further steps."""
+        self._set_pause(is_paused=True)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._set_pause(is_paused=False)
+
+    def step(self, n_frames: int = 1) -> None:
+        """
+        Make steps at once while paused.
+
+        :param n_frames: number of steps.
+        """
+        self._set_pace(n_frames)
+
+    def restart(self) -> None:
+        """Begin the episode again; it stays paused after its first step if it is paused."""
+        with suppress(TransportError):
+            self.send(Reload())
+        self.position = 0.0
+
+    def _set_pause(self, *, is_paused: bool) -> None:
+        self.is_paused = is_paused
+        self._set_pace()
+        self._show_pause()
+
+
+class Carla9Commands:
+    """
+    Send commands to the process, whose thread for requests applies them at once.
+
+    :param source: runs the process.
+    """
+
+    def __init__(self, source: Carla9Source) -> None:
+        self._source = source
+
+    def send(self, command: EgoCommand) -> None:
+        """
+        Send a command to the ego.
+
+        :param command: counts until the next.
+        :raises TransportError: if the process does not run, or does not read commands any more.
+        """
+        self._source.send(command)
+
+    def close(self) -> None:
+        """Do nothing: the last command is in the pipe, and the process sends it before its end."""

@@ -1,0 +1,116 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Messages between the driver and the process with CARLA's client, pickled, over two pipes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from state_sensor_ros.simulators import Frame, MapLine
+from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """
+    The settings of a world that ticking changes.
+
+    ``is_synchronous`` whether it waits for a client; ``step_s`` simulated time of a step, s, None
+    if it varies.
+    """
+
+    is_synchronous: bool
+    step_s: float | None
+
+    def __str__(self) -> str:
+        step = 'steps of any length' if self.step_s is None else f'steps of {self.step_s:g} s'
+        return f'{"synchronous" if self.is_synchronous else "asynchronous"} mode, {step}'
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """A request: what is used of further frames, ``lanes`` and ``inputs``."""
+
+    lanes: bool
+    inputs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRun:
+    """
+    What the process does.
+
+    ``own`` parameters; ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether
+    steps are made on request only; ``found`` settings to restore at the end, which an earlier
+    process found, None if there was none; ``is_restore`` whether to restore them and end.
+    """
+
+    own: Carla9Parameters
+    rate: float
+    is_paused: bool
+    needed: Needed
+    found: StepSettings | None = None
+    is_restore: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeBegun:
+    """
+    A world was found.
+
+    ``town`` its map, and ``lines`` of it; ``found`` settings to restore at the end; ``is_new``
+    whether it replaces another one.
+    """
+
+    town: str
+    lines: tuple[MapLine, ...]
+    found: StepSettings
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorldStep:
+    """One step: ``frame`` without the map; ``is_first`` of its episode."""
+
+    frame: Frame
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorldNote:
+    """A line for the log, ``kind`` as of :data:`Report`."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSilence:
+    """Why there are no steps, ``text`` empty once there are some."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepPace:
+    """
+    A request to a process that ticks.
+
+    ``rate`` times real time; ``is_paused`` whether to make no steps; ``n_steps`` more steps at
+    once in a pause.
+    """
+
+    rate: float
+    is_paused: bool
+    n_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """A request to a process that ticks: begin the episode again."""

@@ -1,0 +1,376 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The process with CARLA's client library: a step of the world, a frame, and again.
+
+Three threads, since a call of the library may wait for its time-out: the main one reads or makes
+steps; one takes requests, so that a command is sent at once; one waits for SIGTERM. The end of
+the requests or the signal ends the process within a second: it brakes an ego that it has driven
+and restores the settings of the world.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from multiprocessing.connection import Connection
+import os
+import signal
+import threading
+import time
+from types import ModuleType
+from typing import Any, cast
+
+from state_sensor_ros.simulators import (
+    EgoCommand,
+    importing,
+    StateSensorError,
+    UnreachableError,
+)
+from state_sensor_ros.simulators.carla9.actors import WorldActors
+from state_sensor_ros.simulators.carla9.town_map import read_town
+from state_sensor_ros.simulators.carla9.world_messages import (
+    ClientRun,
+    EpisodeBegun,
+    Needed,
+    Reload,
+    StepPace,
+    StepSettings,
+    WorldNote,
+    WorldSilence,
+    WorldStep,
+)
+from state_sensor_ros.simulators.carla9.world_reader import WorldReader
+from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd
+
+# The process ends this long after its requests, even if the server does not answer, s.
+_END_S = 0.9
+# Longest delay of steps that is made up for, s.
+_LONGEST_DELAY_S = 0.2
+# Time without a step after which the reason is looked for, s.
+_SILENCE_S = 2.0
+_WAKE_S = 0.1
+# Loading of a map may take this long, s.
+_LOAD_S = 120.0
+_NOT_RESTORED = 1
+# Snapshots that wait to be read: of a slow reader the oldest are dropped.
+_MAX_WAITING = 8
+
+
+class WorldClient:
+    """
+    One connection to a server.
+
+    :param run: parameters of the process.
+    :param messages: connection to the driver.
+    """
+
+    def __init__(self, run: ClientRun, messages: Connection) -> None:
+        self._run, self._own, self._messages = run, run.own, messages
+        self._telling = threading.Lock()
+        self._needed = run.needed
+        # Guards the pace; notified when it changes.
+        self._changed = threading.Condition()
+        self._pace = StepPace(run.rate, run.is_paused)
+        self._n_steps, self._is_reload = 0, False
+        self._due_s = 0.0
+        # Guards the end, and the settings.
+        self._ending = threading.Lock()
+        self._has_set = run.is_restore
+        self._found = run.found
+        self._has_driven = False
+        self._reader: WorldReader | None = None
+        self._carla: ModuleType | None = None
+        self._client: Any = None
+        self._world: Any = None
+        self._episode = 0
+        # Snapshots of a guest, from a thread of the library.
+        self._waiting: deque[Any] = deque(maxlen=_MAX_WAITING)
+        self._arrived = threading.Event()
+
+    def open(self) -> None:
+        """
+        Connect.
+
+        :raises UnreachableError: if no server answers.
+        """
+        with importing('source carla9'):
+            import carla
+        own = self._own
+        self._carla = carla
+        try:
+            client = self._client = carla.Client(own.host, own.port, worker_threads=1)
+            client.set_timeout(own.timeout)
+            server = client.get_server_version()
+        except RuntimeError as error:
+            raise UnreachableError('no answer', _line(error)) from error
+        mine = client.get_client_version()
+        if server.split('-')[0] != mine.split('-')[0]:
+            self._tell(WorldNote('version', f'the server is CARLA {server}, the client '
+                                          f'library {mine}: calls that changed between them fail'))
+        self._world = client.get_world()
+
+    def work(self) -> None:
+        """Read steps or make them, until the end of the process."""
+        while True:
+            self._begin_episode()
+            if self._own.tick:
+                self._tick()
+            else:
+                self._follow()
+
+    def _begin_episode(self) -> None:
+        """Read the map and the settings of the world, and set those of ticking."""
+        assert self._carla is not None
+        world = self._world
+        is_new, self._episode = bool(self._episode), world.id
+        settings = world.get_settings()
+        found = StepSettings(settings.synchronous_mode, settings.fixed_delta_seconds or None)
+        town = world.get_map()
+        table = WorldActors(self._own.ego, with_level=self._own.static)
+        reader = WorldReader(self._carla, world, town, table, with_parked=self._own.static)
+        with self._ending:
+            self._reader = reader
+            # Settings as this run makes them were left by an earlier process.
+            if self._found is None or found != StepSettings(True, self._own.step):
+                self._found = found
+        lines, problem = read_town(town.to_opendrive())
+        if problem:
+            self._tell(WorldNote('map', problem))
+        self._tell(EpisodeBegun(town.name, lines, self._found, is_new))
+        if self._own.tick:
+            with self._ending:
+                self._has_set = True
+                self._set(StepSettings(True, self._own.step))
+
+    def _set(self, wanted: StepSettings) -> None:
+        """Change the settings that ticking needs; the others stay as they are."""
+        settings = self._world.get_settings()
+        settings.synchronous_mode = wanted.is_synchronous
+        settings.fixed_delta_seconds = wanted.step_s
+        self._world.apply_settings(settings, self._own.timeout)
+
+    # Ticking.
+
+    def _tick(self) -> None:
+        """Make steps until another episode has begun."""
+        is_first = True
+        while True:
+            self._wait_until_due()
+            if self._is_reload:
+                self._reload()
+                return
+            self._world.tick(self._own.timeout)
+            snapshot = self._world.get_snapshot()
+            if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
+                self._world = self._client.get_world()
+                return
+            is_first = False
+
+    def _wait_until_due(self) -> None:
+        with self._changed:
+            while not self._is_reload:
+                if self._pace.is_paused:
+                    if self._n_steps:
+                        self._n_steps -= 1
+                        break
+                    self._changed.wait()
+                    continue
+                left_s = self._due_s - time.monotonic() if self._pace.rate else 0.0
+                if left_s <= 0.0:
+                    break
+                self._changed.wait(left_s)
+            if self._pace.rate:
+                self._due_s = max(self._due_s, time.monotonic() - _LONGEST_DELAY_S)
+                self._due_s += self._own.step / self._pace.rate
+
+    def _reload(self) -> None:
+        self._client.set_timeout(max(self._own.timeout, _LOAD_S))
+        self._world = self._client.reload_world(False)
+        self._client.set_timeout(self._own.timeout)
+        with self._changed:
+            self._is_reload = False
+            # The first step of the episode is made in a pause, too.
+            self._n_steps = int(self._pace.is_paused)
+
+    # Following.
+
+    def _follow(self) -> None:
+        """Read the steps that the server or another client makes, until another episode begins."""
+        self._waiting.clear()
+        callback = self._world.on_tick(self._receive)
+        is_first, silence_s, last_s = True, _SILENCE_S, time.monotonic()
+        while True:
+            if not self._waiting:
+                self._arrived.wait(_WAKE_S)
+                self._arrived.clear()
+            if self._waiting:
+                snapshot = self._waiting.popleft()
+                if silence_s > _SILENCE_S:
+                    self._tell(WorldSilence(''))
+                last_s, silence_s = time.monotonic(), _SILENCE_S
+                if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
+                    break
+                is_first = False
+            elif time.monotonic() - last_s > silence_s:
+                silence_s += max(_SILENCE_S, self._own.timeout)
+                if self._is_other_episode():
+                    break
+        with suppress(RuntimeError):
+            self._world.remove_on_tick(callback)
+        self._world = self._client.get_world()
+
+    def _receive(self, snapshot: Any) -> None:  # noqa: ANN401
+        self._waiting.append(snapshot)
+        self._arrived.set()
+
+    def _is_other_episode(self) -> bool:
+        """
+        Return whether another episode has begun; otherwise send why there are no steps.
+
+        :raises RuntimeError: if the server does not answer.
+        """
+        world = self._client.get_world()
+        if world.id != self._episode:
+            return True
+        self._tell(WorldSilence(
+            'the world is in synchronous mode and no client ticks it: one may have been killed; '
+            'carla9.tick makes the steps' if world.get_settings().synchronous_mode
+            else 'the server answers but makes no steps'))
+        return False
+
+    def _send(self, snapshot: Any, *, is_first: bool) -> bool:  # noqa: ANN401
+        """
+        Send the frame of a snapshot; return False if another episode has begun meanwhile.
+
+        :raises RuntimeError: if the server does not answer.
+        """
+        assert self._reader is not None
+        try:
+            frame = self._reader.frame(snapshot, self._needed)
+        except RuntimeError:
+            if self._client.get_world().id != self._episode:
+                return False
+            raise
+        self._tell(WorldStep(frame, is_first))
+        return True
+
+    # Requests, in threads of their own.
+
+    def serve(self, requests: Connection) -> None:
+        """
+        Take requests until they end, then end the process.
+
+        :param requests: requests of the driver.
+        """
+        with suppress(EOFError, OSError):
+            while True:
+                self._take(requests.recv())
+        self.end()
+
+    def _take(self, request: object) -> None:
+        if isinstance(request, EgoCommand):
+            self._drive(request)
+        elif isinstance(request, Needed):
+            self._needed = request
+        elif isinstance(request, StepPace):
+            with self._changed:
+                if request.is_paused != self._pace.is_paused:
+                    self._n_steps = 0
+                self._pace = request
+                self._n_steps += request.n_steps
+                self._due_s = time.monotonic()
+                self._changed.notify_all()
+        elif isinstance(request, Reload):
+            with self._changed:
+                self._is_reload = True
+                self._changed.notify_all()
+
+    def _drive(self, command: EgoCommand) -> None:
+        """Send a command to the ego; the library does not wait for an answer."""
+        ego = self._reader.ego if self._reader is not None else None
+        if ego is None or self._carla is None:
+            self._tell(WorldNote('command', 'a command is lost: there is no ego'))
+            return
+        try:
+            ego.apply_control(self._carla.VehicleControl(
+                throttle=command.throttle, brake=command.brake, steer=-command.steer,
+                hand_brake=command.hand_brake, reverse=command.reverse))
+            self._has_driven = True
+        except RuntimeError as error:
+            self._tell(WorldNote('command', f'a command is lost: {_line(error)}'))
+
+    def _tell(self, message: object) -> None:
+        with self._telling:
+            self._messages.send(message)
+
+    def end_on_signal(self) -> None:
+        """Wait for SIGTERM, which is blocked in all threads, then end the process."""
+        signal.sigwait({signal.SIGTERM})
+        self.end()
+
+    def end(self) -> None:
+        """Brake an ego that was driven, restore the settings, and end the process; once."""
+        threading.Thread(target=_exit_late, daemon=True).start()
+        # Never released: the first caller ends the process.
+        self._ending.acquire()
+        with suppress(Exception):
+            self._client.set_timeout(_END_S)
+            if self._has_driven:
+                self._drive(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0))
+        exit_code = _NOT_RESTORED
+        with suppress(Exception):
+            if self._has_set and self._found is not None:
+                self._set(self._found)
+            # An answer shows that what was sent before has been received.
+            self._client.get_server_version()
+            exit_code = 0
+        # The library may crash or wait in its destructors.
+        os._exit(exit_code if self._has_set else 0)
+
+
+def _exit_late() -> None:
+    time.sleep(_END_S)
+    os._exit(_NOT_RESTORED)
+
+
+def _line(error: BaseException) -> str:
+    return ' '.join(str(error).split()) or type(error).__name__
+
+
+def main() -> None:
+    """Serve the driver that started this process."""
+    # Ctrl-C in a terminal is handled by the driver, which closes the pipe.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Before any other thread, which then has it blocked, too.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    requests, messages = process_pipes()
+    try:
+        run = cast(ClientRun, requests.recv())
+    except EOFError:
+        return
+    client = WorldClient(run, messages)
+    threading.Thread(target=client.end_on_signal, daemon=True).start()
+    threading.Thread(target=client.serve, args=(requests,), daemon=True).start()
+    try:
+        client.open()
+        if not run.is_restore:
+            client.work()
+    except BrokenPipeError:
+        pass
+    except (StateSensorError, RuntimeError) as error:
+        # RuntimeError is the only class of the library's errors.
+        found = error.found if isinstance(error, StateSensorError) else _line(error)
+        with suppress(OSError):
+            messages.send(ProcessEnd(found, is_unreachable=isinstance(error, UnreachableError)))
+    client.end()
+
+
+if __name__ == '__main__':
+    main()
