@@ -12,24 +12,33 @@ from contextlib import suppress
 from importlib.util import find_spec
 import json
 import math
+import signal
 import socket
 import struct
 import subprocess
 import sys
+from types import SimpleNamespace
 
 from budgets import AWAIT_S
 import msgspec
 import numpy as np
 from paths import ROOT
+import programs
 import pytest
 
+from state_sensor_ros import open_recording
 from state_sensor_ros.emulator.carla9_server.peers import MAX_WAITING
+from state_sensor_ros.emulator.carla9_server.recorded_scene import RecordedScene
+from state_sensor_ros.emulator.carla9_server.road_map import NO_ROADS
 from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.errors import TransportError
+from state_sensor_ros.simulators import build_frame
+from state_sensor_ros.simulators.carla9.mock_server import KnownBodies
 
 needs_carla = pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed')
 CLIENT = ROOT / 'test' / 'carla9_client.py'
+SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 
 
 def start(server, *words):
@@ -110,6 +119,80 @@ def test_client_has_the_numbers_of_the_source(n_vehicles, n_objects):
                                traffic.motion.axes, atol=1e-6)
     roles = [seen['attributes'].get('role_name') for seen in found['actors'].values()]
     assert roles.count('hero') == 1
+
+
+def matrix_of(x, y, z, w):
+    """Return the axes of a body as columns, by the definition of a quaternion."""
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                     [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
+
+
+def check_recorded(frame, found):
+    """Compare what a client sees with a frame, whose y is to the left."""
+    mirror = np.array([1.0, -1.0, 1.0])
+    numbers = sorted(int(number) for number in found['actors'])[1:]
+    for row, number in enumerate(numbers):
+        state, actor = found['states'][str(number)], found['actors'][str(number)]
+        np.testing.assert_allclose(state[:3], frame.position_xyz[row] * mirror, rtol=1e-6)
+        np.testing.assert_allclose(state[6:9], np.nan_to_num(frame.velocity_xyz[row]) * mirror,
+                                   atol=1e-5)
+        # A rate turns the other way in axes of the other handedness.
+        np.testing.assert_allclose(
+            np.radians(state[9:12]), np.nan_to_num(frame.angular_velocity_xyz[row]) * -mirror,
+            atol=1e-5)
+        x, y, z, w = frame.orientation_xyzw[row]
+        axes = matrix_of(x, y, z, w).T * mirror * np.array([[1.0], [-1.0], [1.0]])
+        np.testing.assert_allclose(found['axes'][str(number)], axes, atol=2e-5)
+        at, = np.flatnonzero(frame.boxes.actor == row)
+        np.testing.assert_allclose(
+            state[:3] + axes.T @ actor['box'][:3], frame.boxes.rows[at, :3] * mirror, atol=1e-3)
+        assert sorted(actor['box'][3:]) == pytest.approx(
+            sorted(frame.boxes.rows[at, 7:10] / 2), abs=1e-4)
+        assert (actor['attributes']['role_name'] == 'hero') is ('ego' in frame.tags[row])
+
+
+@needs_carla
+@pytest.mark.parametrize('seed', range(3))
+def test_client_has_the_numbers_of_random_recorded_frames(seed):
+    rng = np.random.default_rng(seed)
+    n = 20
+    orientations = rng.normal(size=(n, 4))
+    orientations /= np.linalg.norm(orientations, axis=1, keepdims=True)
+    sizes, centers = rng.uniform(0.5, 9.0, (n, 3)), rng.normal(size=(n, 3))
+    frames = [build_frame(
+        'toy', 0.05 * k, [f'actor {row}' for row in range(n)], rng.uniform(-900, 900, (n, 3)),
+        orientation_xyzw=orientations, velocity_xyz=rng.normal(size=(n, 3)),
+        angular_velocity_xyz=rng.normal(size=(n, 3)), size_xyz=sizes, box_center_xyz=centers,
+        tags=[('ego', 'car') if row == 3 else ('pedestrian',) for row in range(n)])
+        for k in range(30)]
+
+    def scene_frames():
+        bodies = KnownBodies()
+        return (bodies.scene_frame(frame) for frame in frames)
+
+    with WorldServer(RecordedScene(scene_frames, NO_ROADS)) as server:
+        found = run(server, 'look', 5)
+    check_recorded(frames[round(found['elapsed_s'] / 0.05)], found)
+
+
+@needs_carla
+def test_simulate_serves_a_recording_until_its_end(tmp_path):
+    """The program with the sample; the client ticks, then another one receives it to its end."""
+    process = programs.start('simulate', SAMPLE, '--source', 'carla9', '--port', 0)
+    try:
+        assert process.stdout.readline().startswith('streams on 127.0.0.1:')
+        line = process.stdout.readline()
+        assert line.startswith('listening on 127.0.0.1:')
+        port = SimpleNamespace(port=int(line.rpartition(':')[2]))
+        found = run(port, 'look', 3)
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=AWAIT_S)
+    assert (output, errors) == ('', '')
+    with open_recording(SAMPLE) as recording:
+        frame = recording[round(found['elapsed_s'] / 0.05)]
+    check_recorded(frame, found)
 
 
 @needs_carla

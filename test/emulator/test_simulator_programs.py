@@ -289,6 +289,7 @@ def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
     (('--protocol', 'carla', '--on-sample', '--reply-magic', 'new', '--no-success', '--cycle', '0',
       '--generation', 'v2'), '--on-sample, --reply-magic, --no-success, --generation, --cycle'),
     (('--synchronous', '--episode', '5'), '--synchronous, --episode'),
+    (('--source', 'carla9', '--xodr', 'a.xodr'), '--xodr'),
     (('drive.json', '--on-sample', '--control-port', '8999', '--rate', '5'), '--on-sample'),
     (('--on-sample', '--control-port', '8999', '--rate', 'max'), '--on-sample')])
 def test_simulate_names_options_that_do_not_go_together(finish, options, named):
@@ -300,10 +301,12 @@ def test_simulate_names_options_that_do_not_go_together(finish, options, named):
 
 def test_simulate_names_the_simulators_that_have_a_stand_in(finish):
     _, output, _ = finish('simulate', '--help')
-    assert 'stand in for: monodrive, carla (default: monodrive)' in ' '.join(output.split())
+    assert 'stand in for: monodrive, carla, carla9 (default: monodrive)' in ' '.join(
+        output.split())
     code, output, errors = finish('simulate', '--source', 'osi')
     assert (code, output) == (2, '')
-    assert 'found osi; expected a simulator that has a stand-in: monodrive, carla (' in errors
+    assert ('found osi; expected a simulator that has a stand-in: monodrive, carla, carla9 ('
+            in errors)
 
 
 @pytest.mark.parametrize('words', [('simulate', 'IN'), ('replay', 'IN')])

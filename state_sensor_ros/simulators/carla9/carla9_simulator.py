@@ -11,10 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.util import find_spec
 import re
 from types import MappingProxyType
+<<<<<<< HEAD
 from typing import ClassVar
 from weakref import WeakSet
 
@@ -32,6 +34,16 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
+=======
+from typing import ClassVar, TYPE_CHECKING
+
+from state_sensor_ros.simulators import Format, LIVE, parameter, Simulator, StandIn
+
+if TYPE_CHECKING:
+    import argparse
+
+    from state_sensor_ros.simulators.stand_in_options import StandInOptions
+>>>>>>> 65c7ec3 (carla9: state_sensor simulate --source carla9 serves traffic or a recording)
 
 _LOG = 'state_sensor_ros.simulators.carla9.recording'
 
@@ -58,6 +70,7 @@ class Carla9Simulator(Simulator):
     """CARLA 0.9, through its client library, and its recorder logs."""
 
     name: ClassVar[str] = 'carla9'
+    has_stand_in: ClassVar[bool] = True
     parameters: ClassVar[type] = Carla9Parameters
     uses: ClassVar[frozenset[str]] = frozenset({'rate'})
     takes_commands: ClassVar[bool] = True
@@ -67,6 +80,7 @@ class Carla9Simulator(Simulator):
         recognised_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
         reads=frozenset(('max_bag_bytes', 'carla9.ego', 'carla9.static'))),)
 
+<<<<<<< HEAD
     def __init__(self) -> None:
         # What is used of the frames of a live source, which are not decoded.
         self._decoders: WeakSet[FrameDecoder] = WeakSet()
@@ -108,3 +122,19 @@ class Carla9Simulator(Simulator):
         from state_sensor_ros.simulators.carla9.carla9_source import Carla9Commands, Carla9Source
         assert isinstance(source, Carla9Source)
         return Carla9Commands(source)
+=======
+    def add_stand_in_options(self, options: StandInOptions) -> None:
+        """Add the map of a recording."""
+        from state_sensor_ros.simulators.stand_in_options import with_file
+        options.add('--xodr', with_file, default='', metavar='MAP',
+                    help='OpenDRIVE map of FILE (default: one without roads)')
+
+    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+        """
+        Start the mock server with synthetic traffic or a recording.
+
+        :raises StateSensorError: if a file or a port is not usable.
+        """
+        from state_sensor_ros.simulators.carla9.mock_server import open_mock
+        return open_mock(options, 2000)
+>>>>>>> 65c7ec3 (carla9: state_sensor simulate --source carla9 serves traffic or a recording)
