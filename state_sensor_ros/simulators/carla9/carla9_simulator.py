@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 import re
 from types import MappingProxyType
-<<<<<<< HEAD
-from typing import ClassVar
+from typing import ClassVar, TYPE_CHECKING
 from weakref import WeakSet
 
 from state_sensor_ros.simulators import (
@@ -33,17 +32,13 @@ from state_sensor_ros.simulators import (
     Settings,
     Simulator,
     Source,
+    StandIn,
 )
-=======
-from typing import ClassVar, TYPE_CHECKING
-
-from state_sensor_ros.simulators import Format, LIVE, parameter, Simulator, StandIn
 
 if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
->>>>>>> 65c7ec3 (carla9: state_sensor simulate --source carla9 serves traffic or a recording)
 
 _LOG = 'state_sensor_ros.simulators.carla9.recording'
 
@@ -80,7 +75,6 @@ class Carla9Simulator(Simulator):
         recognised_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
         reads=frozenset(('max_bag_bytes', 'carla9.ego', 'carla9.static'))),)
 
-<<<<<<< HEAD
     def __init__(self) -> None:
         # What is used of the frames of a live source, which are not decoded.
         self._decoders: WeakSet[FrameDecoder] = WeakSet()
@@ -122,7 +116,7 @@ class Carla9Simulator(Simulator):
         from state_sensor_ros.simulators.carla9.carla9_source import Carla9Commands, Carla9Source
         assert isinstance(source, Carla9Source)
         return Carla9Commands(source)
-=======
+
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the map of a recording."""
         from state_sensor_ros.simulators.stand_in_options import with_file
@@ -137,4 +131,3 @@ class Carla9Simulator(Simulator):
         """
         from state_sensor_ros.simulators.carla9.mock_server import open_mock
         return open_mock(options, 2000)
->>>>>>> 65c7ec3 (carla9: state_sensor simulate --source carla9 serves traffic or a recording)
