@@ -27,10 +27,10 @@ MAIN = 'state_sensor_ros.simulators'
 MESSAGES = 'state_sensor_ros.msg'
 # What else a module imports or names, and why.
 EXCEPTIONS = {
-    'simulators/osi/object_names.py': (
+    'simulators/osi/objects.py': (
         {'state_sensor_ros.files.osi.osi_types'}, set(),
         'the numbers of types in a standard, which the writer of its format has as well'),
-    'simulators/osi/osi_simulator.py': (
+    'simulators/osi/simulator.py': (
         set(), {'state_sensor_ros.files.osi.osi_output:new_trace'},
         'the writer of the format, which is a standard')}
 
@@ -64,7 +64,7 @@ def words(text):
 PUBLIC = {MAIN if path.stem == '__init__' else f'{MAIN}.{path.stem}': names
           for path in sorted(PUBLIC_FOLDER.glob('*.py'))
           if (names := exported(path.read_text(encoding='utf-8'))) is not None}
-FOLDERS = sorted(path.parent for path in PUBLIC_FOLDER.glob('*/*_simulator.py'))
+FOLDERS = sorted(path.parent for path in PUBLIC_FOLDER.glob('*/*simulator.py'))
 MODULES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding='utf-8')
            for folder in FOLDERS for path in sorted(folder.rglob('*.py'))}
 # The example of authors, and what tests add to it.

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 import os
 import sys
 from typing import cast, TYPE_CHECKING
@@ -55,7 +56,11 @@ class SimulatorWarning(RuntimeWarning):
 @cache
 def _built_in(name: str) -> Simulator:
     """Return a simulator of this package, without a search for those of others."""
-    module = import_module(f'{__package__}.{name}.{name}_simulator')
+    folder = f'{__package__}.{name}'
+    # One of them until the folders of all simulators have the same names.
+    place = f'{folder}.simulator' if find_spec(f'{folder}.simulator') else \
+        f'{folder}.{name}_simulator'
+    module = import_module(place)
     return cast(Simulator, getattr(module, f'{name.capitalize()}Simulator')())
 
 

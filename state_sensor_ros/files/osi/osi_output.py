@@ -17,17 +17,17 @@ interpolated in its gap. Other objects have the ids of their actors.
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from itertools import count
 import struct
-from typing import Any, TYPE_CHECKING
+from typing import Any, BinaryIO, TYPE_CHECKING
 
-from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES, OsiNotes
 from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
-from state_sensor_ros.files.osi.osi_trace import begin_trace
 from state_sensor_ros.files.osi.osi_types import OSI_TYPES
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -35,9 +35,14 @@ from state_sensor_ros.frame import Frame, NS_PER_S
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import FileDescriptor
+    from mcap.writer import Writer
     from osi3.osi_groundtruth_pb2 import GroundTruth
     from osi3.osi_object_pb2 import MovingObject, StationaryObject
+    from osi3.osi_version_pb2 import InterfaceVersion
 
+_TOPIC = 'ground_truth'
+_TRACE = 'net.asam.osi.trace'
 # Suffix of length-delimited messages; all others mean MCAP.
 PLAIN = '.osi'
 _ROLE_CIVIL = 2
@@ -234,3 +239,50 @@ def new_trace(path: str, options: WriteOptions) -> OsiOutput:
         path, force=options.force, rate_hz=values.get('resample'),
         fills_gaps=values.get('gaps') == 'fill', default_class=values.get('default_class') or '',
         settings=options.settings, source=options.source)
+
+
+def begin_trace(handle: BinaryIO, message: type[GroundTruth],
+                version: InterfaceVersion) -> tuple[Writer, int]:
+    """
+    Begin an indexed file in chunks, with the metadata of a trace.
+
+    :param handle: file, open for writing.
+    :param message: type of the messages.
+    :param version: version of OSI.
+    :returns: the writer, and the number of the channel.
+    :raises MissingLibraryError: if mcap is not installed.
+    """
+    with importing(_TRACE):
+        import google.protobuf
+        from mcap.writer import Writer
+    osi = f'{version.version_major}.{version.version_minor}.{version.version_patch}'
+    protobuf = google.protobuf.__version__
+    writer = Writer(handle)
+    writer.start(library='state_sensor_ros')
+    writer.add_metadata(_TRACE, {
+        'version': osi, 'min_osi_version': osi, 'max_osi_version': osi,
+        'min_protobuf_version': protobuf, 'max_protobuf_version': protobuf,
+        'creation_time': f'{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}'})
+    schema = writer.register_schema(
+        message.DESCRIPTOR.full_name, 'protobuf', _definition(message))
+    channel = writer.register_channel(_TOPIC, 'protobuf', schema, {
+        f'{_TRACE}.channel.osi_version': osi,
+        f'{_TRACE}.channel.protobuf_version': protobuf})
+    return writer, channel
+
+
+def _definition(message: type[GroundTruth]) -> bytes:
+    """Return the serialised definitions of a type and of the types that it uses."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+    definitions = FileDescriptorSet()
+    seen: set[str] = set()
+
+    def add(file: FileDescriptor) -> None:
+        if file.name not in seen:
+            seen.add(file.name)
+            for other in file.dependencies:
+                add(other)
+            file.CopyToProto(definitions.file.add())
+
+    add(message.DESCRIPTOR.file)
+    return definitions.SerializeToString()

@@ -24,7 +24,7 @@ from stopwatch import Stopwatch
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.simulators.osi.message_parts import MessageParts
+from state_sensor_ros.simulators.osi.source import MessageParts
 
 LIMIT = 100_000
 
@@ -101,9 +101,9 @@ def test_osi_stream_of_the_library():
 
 
 def test_osi_stream_ends_some_time_after_the_last_message(monkeypatch):
-    from state_sensor_ros.simulators.osi import osi_source
-    monkeypatch.setattr(osi_source, '_END_S', 0.3)
-    monkeypatch.setattr(osi_source, '_WAIT_S', 0.1)
+    from state_sensor_ros.simulators.osi import source
+    monkeypatch.setattr(source, '_END_S', 0.3)
+    monkeypatch.setattr(source, '_WAIT_S', 0.1)
     port = osi_traces.free_udp_port()
     with sensor.open_stream(source='osi', port=port) as stream:
         frames = iter(stream)

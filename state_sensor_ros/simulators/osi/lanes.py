@@ -21,6 +21,9 @@ import math
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+import numpy as np
+
+from state_sensor_ros.simulators import lane_states, Lanes
 from state_sensor_ros.simulators.osi.messages import text_of
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from osi3.osi_groundtruth_pb2 import GroundTruth
     from osi3.osi_lane_pb2 import Lane
     from osi3.osi_logicallane_pb2 import LogicalLane
+    from osi3.osi_object_pb2 import MovingObject
 
 OPENDRIVE = 'net.asam.opendrive'
 _MAX_INT32 = 2**31 - 1
@@ -83,6 +87,49 @@ class LaneTable:
         number = crc32(road.encode()) & _MAX_INT32
         self.road_names[number] = road
         return number
+
+
+class LaneStates:
+    """
+    Collects the lanes of the actors of a message.
+
+    :param table: table of the lanes so far.
+    """
+
+    def __init__(self, table: LaneTable) -> None:
+        self._table = table
+        self._rows: list[int] = []
+        self._ids: list[tuple[int, int, int]] = []
+        self._s: list[float] = []
+
+    def add(self, row: int, moving: MovingObject) -> None:
+        """
+        Add the lane of an actor: by its logical lane, else by its physical one.
+
+        :param row: row of the actor.
+        :param moving: moving object of this message.
+        """
+        ids, s = None, math.nan
+        classification = moving.moving_object_classification
+        if self._table.logical:
+            for place in classification.logical_lane_assignment:
+                ids = self._table.logical.get(place.assigned_lane_id.value)
+                if ids is not None:
+                    s = place.s_position if place.HasField('s_position') else math.nan
+                    break
+        if ids is None and self._table.physical:
+            assigned = classification.assigned_lane_id or moving.assigned_lane_id
+            ids = next((self._table.physical[lane.value] for lane in assigned
+                        if lane.value in self._table.physical), None)
+        if ids is not None:
+            self._rows.append(row)
+            self._ids.append(ids)
+            self._s.append(s)
+
+    def states(self) -> Lanes:
+        """Return the lanes of all actors."""
+        return lane_states(self._rows, np.array(self._ids).reshape(-1, 3), self._s,
+                           road_names=self._table.road_names)
 
 
 def _place_of(references: Iterable[ExternalReference]) -> _Place | None:

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Ground truth of OSI as frames.
+Ground truth of OSI as frames: each payload is one serialised message.
 
 OSI has metres, radians and the axes of REP-103. Its reference point is the centre of the box; an
 actor's origin here is the middle of its footprint. Velocities and accelerations are as given.
@@ -31,11 +31,11 @@ from state_sensor_ros.simulators import (
     EVERYTHING,
     Fault,
     Frame,
-    lane_states,
     Lanes,
     LEFT_OUT,
     Needs,
     OTHER_ID,
+    SingleFrameDecoder,
 )
 from state_sensor_ros.simulators.frame_arrays import (
     Floats,
@@ -44,10 +44,14 @@ from state_sensor_ros.simulators.frame_arrays import (
     quaternion_from_rpy,
     Rows,
 )
-from state_sensor_ros.simulators.osi.axle_wheels import AxleWheels
-from state_sensor_ros.simulators.osi.lane_table import LaneTable
-from state_sensor_ros.simulators.osi.messages import TimedTruth
-from state_sensor_ros.simulators.osi.object_names import KnownObject, ObjectNames
+from state_sensor_ros.simulators.osi.lanes import LaneStates, LaneTable
+from state_sensor_ros.simulators.osi.messages import (
+    kind_of_messages,
+    MessageKind,
+    parse_truth,
+    TimedTruth,
+)
+from state_sensor_ros.simulators.osi.objects import AxleWheels, KnownObject, ObjectNames
 
 if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject, StationaryObject
@@ -130,7 +134,7 @@ class OsiFrames:
         :param needs: parts of the frame that are used.
         """
         faults = self.take_static(timed)
-        actors, wheels, lanes = _Actors(), AxleWheels(), _LaneStates(self._lanes)
+        actors, wheels, lanes = _Actors(), AxleWheels(), LaneStates(self._lanes)
         self._names.begin()
         for moving in timed.truth.moving_object:
             known = self._names.of_moving(moving)
@@ -203,44 +207,6 @@ class OsiFrames:
         return kept
 
 
-class _LaneStates:
-    """
-    Collects the lanes of the actors of a message.
-
-    :param table: table of the lanes so far.
-    """
-
-    def __init__(self, table: LaneTable) -> None:
-        self._table = table
-        self._rows: list[int] = []
-        self._ids: list[tuple[int, int, int]] = []
-        self._s: list[float] = []
-
-    def add(self, row: int, moving: MovingObject) -> None:
-        """Add the lane of an actor: by its logical lane, else by its physical one."""
-        ids, s = None, math.nan
-        classification = moving.moving_object_classification
-        if self._table.logical:
-            for place in classification.logical_lane_assignment:
-                ids = self._table.logical.get(place.assigned_lane_id.value)
-                if ids is not None:
-                    s = place.s_position if place.HasField('s_position') else math.nan
-                    break
-        if ids is None and self._table.physical:
-            assigned = classification.assigned_lane_id or moving.assigned_lane_id
-            ids = next((self._table.physical[lane.value] for lane in assigned
-                        if lane.value in self._table.physical), None)
-        if ids is not None:
-            self._rows.append(row)
-            self._ids.append(ids)
-            self._s.append(s)
-
-    def states(self) -> Lanes:
-        """Return the lanes of all actors."""
-        return lane_states(self._rows, np.array(self._ids).reshape(-1, 3), self._s,
-                           road_names=self._table.road_names)
-
-
 def _frame_of(game_time: float, actors: _Actors, lanes: Lanes, ids: Rows) -> Frame:
     rows = np.array(actors.rows).reshape(-1, _N_COLUMNS)
     centres, sizes = rows[:, _CENTRE], rows[:, _SIZE]
@@ -293,3 +259,37 @@ def _motion_of(moving: MovingObject) -> tuple[float, ...]:
 def _duplicate(member: str, thing: MovingObject | StationaryObject) -> Fault:
     return Fault(DUPLICATE, DecodeError(f'{member} {thing.id.value}',
                                         'a second one of this id or name', 'one'))
+
+
+class OsiDecoder(SingleFrameDecoder):
+    """
+    Decodes the messages of one trace or stream, in any order.
+
+    :param kind: kind of the messages, None to find it by the first ones.
+    :param ego: name or id of the ego of a trace without a host, empty for none.
+    :param first: message whose lanes, stationary objects and host are used until another message
+        has them; empty for none.
+    """
+
+    def __init__(self, kind: MessageKind | None, ego: str = '', first: bytes = b'') -> None:
+        self._kind = kind
+        self._frames = OsiFrames(ego)
+        if first and kind is not None:
+            self._frames.take_static(parse_truth(first, kind))
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one message.
+
+        :raises DecodeError: if it cannot be parsed, or has too many objects.
+        """
+        data = bytes(payload)
+        kind = self._kind
+        if kind is None:
+            kind, is_certain = kind_of_messages((data,))
+            self._kind = kind if is_certain else None
+        timed = parse_truth(data, kind or MessageKind.GROUND_TRUTH)
+        if math.isnan(timed.game_time):
+            timed = replace(timed, game_time=game_time)
+        return [self._frames.decoded(timed, self.needs)]

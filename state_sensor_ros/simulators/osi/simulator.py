@@ -11,13 +11,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+import re
 from types import MappingProxyType
 from typing import ClassVar
 
-from state_sensor_ros.simulators import Format, PayloadDecoder, Report, Settings, Simulator, Source
-from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
+from state_sensor_ros.simulators import (
+    Format,
+    LIVE,
+    parameter,
+    PayloadDecoder,
+    Report,
+    Settings,
+    Simulator,
+    Source,
+)
 
-_READER = 'state_sensor_ros.simulators.osi.osi_recording:open_trace'
+# Port of the UDP receivers of esmini.
+DEFAULT_PORT = 48198
+_READER = 'state_sensor_ros.simulators.osi.recording:open_trace'
 _READS = frozenset(('max_bag_bytes', 'osi.ego'))
 _TRACE = Format(
     name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
@@ -28,6 +40,17 @@ _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
     recognised_by='state_sensor_ros.simulators.osi.message_files:is_mcap_trace', reader=_READER,
     reads=_READS | {'topic'})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OsiParameters:
+    """What only OSI needs."""
+
+    bind: str = parameter('127.0.0.1', 'Address at which ground truth is received over UDP.',
+                          pattern=re.compile(r'\S+'), used_by=LIVE)
+    port: int = parameter(DEFAULT_PORT, 'UDP port at which ground truth is received.',
+                          low=1, high=65535, used_by=LIVE)
+    ego: str = parameter('', 'Name or id of the ego if the messages name no host.')
 
 
 class OsiSimulator(Simulator):
@@ -47,11 +70,15 @@ class OsiSimulator(Simulator):
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make a decoder of messages, whose first one shows their type."""
-        from state_sensor_ros.simulators.osi.osi_decoder import OsiDecoder
+        from state_sensor_ros.simulators.osi.decoder import OsiDecoder
         return OsiDecoder(None, settings.of(OsiParameters).ego)
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; the port is opened when its packets are iterated over."""
-        from state_sensor_ros.simulators.osi.osi_source import OsiSource
+        from state_sensor_ros.simulators.osi.source import OsiSource
         return OsiSource(settings, self.address(settings), report, reconnect=reconnect)
+
+
+# esmini's.
+DEFAULT_PORT = 48198

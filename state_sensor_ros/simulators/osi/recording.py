@@ -24,10 +24,10 @@ from state_sensor_ros.simulators import (
     TruncatedError,
 )
 from state_sensor_ros.simulators.file_reading import PERIOD_S
+from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
 from state_sensor_ros.simulators.osi.messages import parse_truth, TIME
-from state_sensor_ros.simulators.osi.osi_decoder import OsiDecoder
-from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
+from state_sensor_ros.simulators.osi.simulator import OsiParameters
 
 PLAIN = '.osi'
 
