@@ -27,7 +27,8 @@ help:
 	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
 	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer; SUMO=1 with'
-	@echo '               SUMO as the simulator, which it then installs (0.3 GB); DRIVE=1 drives the ego along a line'
+	@echo '               SUMO as the simulator, which it then installs (0.3 GB); DRIVE=1 drives the ego along a line;'
+	@echo '               CARLA=1 with the mock server of CARLA 0.9 as the simulator (installs 0.2 GB)'
 	@echo 'make bench     setup, then the benchmark; with a sourced rclcpp, beside a driver in C++'
 	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails if a figure is a quarter worse than'
 	@echo '               stored; STORE=1 stores the figures'
@@ -60,7 +61,7 @@ coverage: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
-	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--sumo) $(if $(DRIVE),--drive)
+	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--sumo) $(if $(CARLA),--carla) $(if $(DRIVE),--drive)
 
 bench: setup-all
 	@$(ENTER) && $(APART) python3 bench/run.py

@@ -40,13 +40,14 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument('port', default_value='8700',
                               description='sensor port of the stand-in, on this machine only'),
         DeclareLaunchArgument('simulator', default_value='monodrive',
-                              choices=['monodrive', 'carla', 'sumo'],
-                              description='stand-in of monoDrive or CARLA, or SUMO itself'),
+                              choices=['monodrive', 'carla', 'carla9', 'sumo'],
+                              description='mock of monoDrive, CARLA 0.8 or 0.9, or SUMO itself'),
         DeclareLaunchArgument('drive', default_value='false', choices=['true', 'false'],
                               description='drive the ego along a recorded line'),
         # The driver itself starts SUMO.
         _simulator('monodrive', '--control-port', _sum(port, 1)),
         _simulator('carla'),
+        _simulator('carla9'),
         *_driven(port),
         IncludeLaunchDescription(
             PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),
@@ -83,7 +84,9 @@ def _driven(port: LaunchConfiguration) -> list[SetParameter | ExecuteProcess]:
             condition=IfCondition(is_chosen), name='line_follower', output='both',
             cmd=[sys.executable, PathJoinSubstitution([share, 'examples', 'follow_line.py']),
                  PathJoinSubstitution([share, 'resource', 'lines', PythonExpression(
-                     ["'", LaunchConfiguration('simulator'), ".json.gz'"])])])]
+                     # The mock servers of both have the same road.
+                     ["'", LaunchConfiguration('simulator'),
+                      ".json.gz'.replace('carla9', 'monodrive')"])])])]
 
 
 def _is_chosen(name: str, further: LaunchConfiguration | None = None) -> PythonExpression:

@@ -41,11 +41,13 @@ EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/m
             f'{NODE}/actors/*/odometry', f'{NODE}/actors/*/control_state')
 # What SUMO has besides, and the parameters of the driver for it.
 EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights', 'map'))
+EXPECTED_OF_CARLA = EXPECTED_OF_SUMO[1:]
 # What there is besides if the ego is driven, and what drives it along which line.
 EXPECTED_IF_DRIVEN = (f'{NODE}/command_status',)
 # All tags of the stand-in: with a control port the driver requests them.
 TAGS = '[vehicle, cone, traffic_sign]'
 EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'lines'
+CARLA = ('-p', 'source:=carla9')
 SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego')
 NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 START_TIMEOUT_S = 30.0
@@ -82,6 +84,8 @@ def main() -> int:
                         help='folder of all output, emptied first (default: demo)')
     parser.add_argument('--sumo', action='store_true',
                         help='with SUMO in place of the stand-in simulator')
+    parser.add_argument('--carla', action='store_true',
+                        help='with the mock server of CARLA 0.9 in place of that of monoDrive')
     parser.add_argument('--drive', action='store_true',
                         help='drive the ego along a recorded line')
     args = parser.parse_args()
@@ -89,7 +93,7 @@ def main() -> int:
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     try:
         run(args.output, args.duration, Interruption(), with_sumo=args.sumo,
-            is_driven=args.drive)
+            with_carla=args.carla, is_driven=args.drive)
     except KeyboardInterrupt:
         print('interrupted')
     except (DemoError, StateSensorError, OSError) as error:
@@ -107,12 +111,12 @@ def seconds(text: str) -> float:
 
 
 def run(folder: Path, duration_s: float, interruption: Interruption, *,
-        with_sumo: bool, is_driven: bool) -> None:
+        with_sumo: bool, with_carla: bool, is_driven: bool) -> None:
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
     with ExitStack() as stack:
         where, programs = start_programs(stack, interruption, folder, with_sumo=with_sumo,
-                                         is_driven=is_driven)
+                                         with_carla=with_carla, is_driven=is_driven)
         print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
         recording = record(folder / 'bag', NODE, duration_s, lambda: check_all(*programs))
     show(recording)
@@ -128,14 +132,16 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
           f'animation  {pictures[1]}  (open it in a browser)\n'
           f'in 3D      state_sensor view {folder / "bag"}  (extra `view`: doc/guide/viewer.md)\n'
           f'logs       {", ".join(str(program.log) for program in programs)}')
-    expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo + EXPECTED_IF_DRIVEN * is_driven
+    expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo + (
+        EXPECTED_OF_CARLA * with_carla) + EXPECTED_IF_DRIVEN * is_driven
     silent = [name for name in expected if not recording.rows.get(name, Row()).n_messages]
     if silent:
         raise DemoError(f'found no message on {", ".join(silent)}; see {folder / "driver.log"}')
 
 
 def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *,
-                   with_sumo: bool, is_driven: bool) -> tuple[str, list[Program]]:
+                   with_sumo: bool, with_carla: bool,
+                   is_driven: bool) -> tuple[str, list[Program]]:
     """Start them in a domain of their own; return the place of the simulator, and them."""
     programs: list[Program] = []
 
@@ -147,13 +153,17 @@ def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *
     if not with_sumo:
         # It has no part in ROS: it starts while the domain is searched.
         simulator = start('simulator.log', 'state_sensor', 'simulate', '--port', '0',
-                          *(('--control-port', control_port) if is_driven else ()))
+                          *(('--source', 'carla9') if with_carla else ()),
+                          *(('--control-port', control_port)
+                            if is_driven and not with_carla else ()))
     os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
     where, source = 'SUMO', SUMO
     if not with_sumo:
         port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
         where, source = f'simulator on 127.0.0.1:{port}', ('-p', f'port:={port}')
-        if is_driven:
+        if with_carla:
+            source += CARLA
+        elif is_driven:
             source += ('-p', f'control_port:={control_port}', '-p', f'desired_tags:={TAGS}')
     if is_driven:
         source += ('-p', 'control_input:=twist')
