@@ -42,7 +42,9 @@ class Rule:
     string or of each item, to which other packages may add if ``is_open``; ``length`` of an array;
     ``pattern`` of a string; ``dynamic`` whether it may change while running; ``may_be_nan``
     whether NaN is allowed, for a number that is then computed; ``affects`` STREAM, MESSAGES or
-    NODE; ``used_by`` sources, LIVE or RECORDED, empty for all.
+    NODE; ``used_by`` sources, LIVE or RECORDED, empty for all; ``needs`` other parameters of which
+    one is to be in use, for an effect on messages: such as ``outputs`` or, for one value or item
+    of a list, ``outputs autoware``.
     """
 
     help: str
@@ -56,6 +58,7 @@ class Rule:
     may_be_nan: bool = False
     affects: str = STREAM
     used_by: str = ''
+    needs: tuple[str, ...] = ()
 
 
 def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN401

@@ -16,7 +16,7 @@ What only one simulator needs is declared by that simulator: :meth:`Settings.of`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 import math
 import re
@@ -55,6 +55,8 @@ _NO_COVARIANCE = (1e-9,) * 6
 OUTPUTS = ('autoware', 'derived_objects', 'vision')
 CONTROL_INPUTS = ('vehicle_control', 'ackermann', 'twist', 'autoware')
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
+# What some parameters need, as Rule.needs.
+_OF_OBJECTS, _OF_POSES = ('outputs',), ('odometry', 'outputs')
 # In the order of CLASS_NAMES, without the last.
 _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
                   8.0, 2.5, 3.2, 8.0, 2.5, 3.2, 4.6, 1.85, 1.5)
@@ -90,8 +92,10 @@ class Perception:
     delay: float = parameter(
         0.0, 'Time from the stamp of a scene to the publication of its objects, s.',
         low=0.0, high=10.0, dynamic=True)
-    seed: int = parameter(0, 'Seed of all that is random here.', low=0, high=2 ** 31 - 1,
-                          dynamic=True)
+    seed: int = parameter(
+        0, 'Seed of all that is random here.', low=0, high=2 ** 31 - 1, dynamic=True,
+        needs=tuple(f'perception.{name}' for name in (
+            'position_std', 'yaw_std', 'size_std', 'velocity_std', 'missing', 'ghosts')))
 
 
 _AS_IT_IS = Perception()
@@ -131,7 +135,7 @@ class Settings:
                                   pattern=_FRAME_PREFIX)
     global_frame_pose: tuple[float, ...] = parameter(
         (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
-        length=6)
+        length=6, needs=('parent_frame',))
     ego_tag: str = parameter('ego', 'Tag that marks the ego actor.', pattern=re.compile(r'\S+'))
     ego_frame: str = parameter('', "The ego's TF frame, such as base_link; empty: as others.",
                                pattern=_FRAME_PREFIX)
@@ -139,18 +143,23 @@ class Settings:
         (), 'An actor needs one of these tags; empty passes all.', dynamic=True)
     undesired_tags: tuple[str, ...] = parameter(
         (), 'An actor with one of these tags is left out.', dynamic=True)
-    include_obb: bool = parameter(True, 'Use the oriented bounding boxes.', dynamic=True)
-    debug_drawing: bool = parameter(False, 'Publish the boxes as markers.', dynamic=True)
-    labels: bool = parameter(True, 'A text marker with its name above each actor.', dynamic=True)
+    include_obb: bool = parameter(True, 'Use the oriented bounding boxes.', dynamic=True,
+        needs=('frame', 'debug_drawing', 'outputs'))
+    debug_drawing: bool = parameter(False, 'Publish the boxes as markers.', dynamic=True,
+        needs=('include_obb',))
+    labels: bool = parameter(True, 'A text marker with its name above each actor.', dynamic=True,
+        needs=('debug_drawing',))
     tf: str = parameter('all', 'Actors with a transform on /tf.', choices=('all', 'ego', 'none'),
                         dynamic=True)
-    wheel_tf: bool = parameter(False, 'Wheel frames under each actor.', dynamic=True)
+    wheel_tf: bool = parameter(False, 'Wheel frames under each actor.', dynamic=True,
+        needs=('tf all', 'tf ego'))
     joint_states: bool = parameter(False, 'Wheel angles as joint states.', dynamic=True)
     odometry: bool = parameter(True, 'The topics of each actor.', dynamic=True)
     frame: bool = parameter(True, 'The topic ~/frame with everything.', dynamic=True)
     map_file: str = parameter('', 'Map for ~/map, NAME.xodr or NAME.net.xml; empty: that of the '
                               'source.')
-    max_actor_topics: int = parameter(1024, 'Actors with topics of their own.', low=0, high=65536)
+    max_actor_topics: int = parameter(1024, 'Actors with topics of their own.', low=0, high=65536,
+        needs=('odometry', 'joint_states'))
     actor_timeout: float = parameter(
         5.0, 'Stream time without an actor before its topics are removed, s.',
         low=0.0, high=_LONG_S)
@@ -158,42 +167,42 @@ class Settings:
                                   choices=('game_time', 'utc', 'ros'))
     publish_clock: bool = parameter(False, 'Publish /clock from the stamps.')
     twist_frame: str = parameter('child', "Axes of Odometry's twist.",
-                                 choices=('child', 'global'))
+                                 choices=('child', 'global'), needs=('odometry',))
     obb_extents: str = parameter('full', 'Meaning of the extents of a box on the wire.',
                                  choices=('full', 'half'))
     road_s_unit: str = parameter('cm', 'Unit of control_state.s on the wire.',
                                  choices=('cm', 'm'))
     pose_covariance_diagonal: tuple[float, ...] = parameter(
         _NO_COVARIANCE, 'Variances of x y z (m2) and rotation about X Y Z (rad2).',
-        length=6, low=0.0)
+        length=6, low=0.0, needs=_OF_POSES)
     twist_covariance_diagonal: tuple[float, ...] = parameter(
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
-        length=6, low=0.0)
+        length=6, low=0.0, needs=_OF_POSES)
     outputs: tuple[str, ...] = parameter(
         (), 'Topics of autonomy stacks.', choices=OUTPUTS)
     autoware_objects: tuple[str, ...] = parameter(
         ('ground_truth', 'predicted'), 'Topics of objects of the output autoware.',
-        choices=AUTOWARE_OBJECTS)
+        choices=AUTOWARE_OBJECTS, needs=('outputs autoware',))
     object_classes: tuple[str, ...] = parameter(
         (), 'Classes of the objects of outputs; empty passes all.', choices=CLASS_NAMES,
-        dynamic=True)
+        dynamic=True, needs=_OF_OBJECTS)
     object_range: float = parameter(
         0.0, "Largest distance of an object's centre from the ego's origin, m; 0 passes all.",
-        low=0.0, high=1e9, dynamic=True)
+        low=0.0, high=1e9, dynamic=True, needs=_OF_OBJECTS)
     base_link_xyz: tuple[float, ...] = parameter(
         (math.nan,) * 3, "Origin of the stack's base_link in the ego's axes, m; NaN takes the "
         "middle of the rear wheels if the frame has them, else the ego's origin.",
-        length=3, may_be_nan=True)
+        length=3, may_be_nan=True, needs=('outputs autoware', 'ego_frame'))
     default_sizes: tuple[float, ...] = parameter(
         _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
-        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01)
+        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, needs=_OF_OBJECTS)
     control_input: str = parameter(
         '', 'Topic of the commands that drive the ego; empty: none. The ego stands until the gear '
         'of autoware is known; if it has no publisher 1 s after the first command: drive.',
         choices=('', *CONTROL_INPUTS), affects=NODE)
     queue_size: int = parameter(8, 'Frames that may wait to be published.', low=1, high=10000)
     overflow: str = parameter('drop_oldest', 'Behaviour of a full queue.',
-                              choices=('drop_oldest', 'block'))
+                              choices=('drop_oldest', 'block'), used_by=LIVE)
     max_frame_bytes: int = parameter(67108864, 'A longer packet is a protocol error, bytes.',
                                      low=1024, high=2147483647)
     reconnect_min: float = parameter(0.1, 'First wait before connecting again, s.',
@@ -273,6 +282,25 @@ class ParameterTable:
             known = (*self.names, *self.aliases)
             raise ConfigError(name, 'an unknown parameter', nearest(name, known) or
                               f'a known one; the nearest is {nearest(name, known, 0.0)}') from None
+
+    def without_effect(self, names: Iterable[str],
+                       settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """
+        Yield the parameters that messages depend on only beside others, which are not in use.
+
+        :param names: names of parameters, or of other options, which are ignored.
+        :param settings: all parameters.
+        :returns: name, and what it is for, as in :attr:`Rule.needs`.
+        """
+        for name in sorted(filter(self.has, names)):
+            needs = self.find(name).rule.needs
+            if needs and not any(self._is_on(settings, text) for text in needs):
+                yield name, needs
+
+    def _is_on(self, settings: Settings, text: str) -> bool:
+        name, _, item = text.partition(' ')
+        value = self.value_of(settings, name)
+        return item in (value if isinstance(value, tuple) else (value,)) if item else bool(value)
 
     def value_of(self, settings: Settings, name: str) -> Value:
         """

@@ -45,7 +45,7 @@ from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
 from state_sensor_ros.parameters import MESSAGES, nearest
 from state_sensor_ros.settings import FILE, NAMES, PERCEPTION, Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any, trajectory_format
-from state_sensor_ros.simulators.simulator_list import unused_parameters
+from state_sensor_ros.simulators.simulator_list import schema_of, unused_parameters
 
 SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end', 'rate'))
 UNITS = ('obb_extents', 'road_s_unit')
@@ -229,7 +229,8 @@ def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -
         raise UsageError(f'--compression is for MCAP; OUT is {args.storage or output.noun}')
     given = {name: f'-p {name}' for name in parameter_names(args)}
     given |= {name: option_of(name) for name in getattr(args, 'given', ())}
-    for name, needed in output.without_effect(given, settings):
+    schema = schema_of(settings.source, with_added=bool(parameter_names(args)))
+    for name, needed in schema.without_effect(given, settings) if output.storage else ():
         raise UsageError(f'{given[name]} is for {" or ".join(map(option_of, needed))}')
     _refuse_without_output([name for name in given if name in PERCEPTION], settings)
 

@@ -20,7 +20,8 @@ _FULL_LOCK_RAD = 1.2217
 
 
 def _parameter(default: float, help: str, low: float, high: float) -> Any:  # noqa: A002, ANN401
-    return parameter(default, help, low=low, high=high, affects=NODE)
+    return parameter(default, help, low=low, high=high, affects=NODE,
+                     needs=('control_input',))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ Readers and writers are named, and imported where they are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
@@ -109,8 +109,7 @@ class Format:
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
-    use; ``needs`` names of the parameters that have an effect only together with another one, each
-    with those, such as ``outputs`` or, for one value or item of a list, ``outputs autoware``.
+    use.
 
     ``recognised_by`` names, in the same way, a function that returns whether an existing Path is
     of this format: needed for a folder, and for a suffix that other formats share. With
@@ -138,7 +137,6 @@ class Format:
     command: str = CONVERT
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
-    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         return texts_of((self,))[0]
@@ -147,19 +145,6 @@ class Format:
     def is_written(self) -> bool:
         """Whether `convert` and `record` write it."""
         return bool(self.writer or self.storage)
-
-    def without_effect(self, names: Iterable[str],
-                       settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """
-        Yield the parameters that the writer uses only beside others, if those are not in use.
-
-        :param names: names of parameters.
-        :param settings: settings of the run.
-        :returns: name, and what it is for, as in ``needs``.
-        """
-        for name in sorted(self.needs.keys() & names):
-            if not any(_is_on(settings, text) for text in self.needs[name]):
-                yield name, self.needs[name]
 
     def is_of(self, path: Path) -> bool:
         """
@@ -239,40 +224,24 @@ def imported(text: str) -> Any:  # noqa: ANN401
         raise ConfigError(repr(text), str(error), 'module:name of a function') from error
 
 
-def _is_on(settings: Settings, text: str) -> bool:
-    name, _, item = text.partition(' ')
-    value = getattr(settings, name)
-    return item in (value if isinstance(value, tuple) else (value,)) if item else bool(value)
-
-
 _FILES = 'state_sensor_ros.files'
 _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset((*BAG_PARAMETERS, *PERCEPTION, 'clock', 'name', 'namespace'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
-_OF_OBJECTS, _OF_POSES = ('outputs',), ('odometry', 'outputs')
-_BAG_NEEDS = {
-    'autoware_objects': ('outputs autoware',), 'base_link_xyz': ('outputs autoware', 'ego_frame'),
-    'default_sizes': _OF_OBJECTS, 'object_classes': _OF_OBJECTS, 'object_range': _OF_OBJECTS,
-    'global_frame_pose': ('parent_frame',), 'labels': ('debug_drawing',),
-    'debug_drawing': ('include_obb',), 'include_obb': ('frame', 'debug_drawing', 'outputs'),
-    'wheel_tf': ('tf all', 'tf ego'), 'twist_frame': ('odometry',),
-    'max_actor_topics': ('odometry', 'joint_states'),
-    'pose_covariance_diagonal': _OF_POSES, 'twist_covariance_diagonal': _OF_POSES}
 _TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
 _TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
 _DRAWN = frozenset(('color', 'title', 'ego_tag', 'names', 'map'))
 
 BAG = Format(
     name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_form:is_bag',
-    reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES,
-    needs=_BAG_NEEDS)
+    reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES)
 MCAP = Format(
     name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,
-    storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES, needs=_BAG_NEEDS)
+    storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES)
 SQLITE = Format(
     name='sqlite3', noun='a bag in one file', suffixes=('.db3',), reader=_BAG_READER,
-    storage='sqlite3', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'}, needs=_BAG_NEEDS)
+    storage='sqlite3', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})
 PARQUET = Format(
     name='parquet', noun='a table', suffixes=('.parquet',), writer=_TABLE_WRITER,
     reader=f'{_FILES}.tables.table_recording:open_table',

@@ -26,7 +26,6 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.formats import BAG
 from state_sensor_ros.parameters import nearest, NODE, Value
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators.simulator_list import (
@@ -45,7 +44,6 @@ _LISTS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.STRING_ARRAY)
 _INTEGERS_FOR_DOUBLES = (Parameter.Type.INTEGER_ARRAY, Parameter.Type.DOUBLE_ARRAY)
 # Declared by rclpy with each topic, and by the player of a recording.
 _DECLARED_LATER = ('qos_overrides.', 'playback.')
-_OF_CONTROL = 'control.'
 
 
 class NodeParameters:
@@ -218,16 +216,16 @@ def _without_effect(settings: Settings, schema: ParameterTable,
         settings.source, with_added=True)
     if unused:
         yield f'source {settings.source} does not use the parameters {", ".join(unused)}'
-    of_control = [name for name in changed if name.startswith(_OF_CONTROL)]
-    if of_control and not settings.control_input:
-        yield f'without control_input the parameters {", ".join(of_control)} have no effect'
     used = perception_used(settings)
     without_output = [name for name in changed if name in PERCEPTION and name not in used]
     if without_output:
         yield f'no output uses the parameters {", ".join(without_output)}'
-    # A bag has the topics of the node.
-    for name, needed in BAG.without_effect(changed, settings):
-        yield f'{name} has no effect: it is for {" or ".join(needed)}'
+    by_needs: dict[tuple[str, ...], list[str]] = {}
+    for name, needed in schema.without_effect(changed, settings):
+        by_needs.setdefault(needed, []).append(name)
+    for needed, names in by_needs.items():
+        verb, they = ('has', 'it is') if len(names) == 1 else ('have', 'they are')
+        yield f'{", ".join(names)} {verb} no effect: {they} for {" or ".join(needed)}'
 
 
 def _of_type(parameter: Parameter, code: int) -> Parameter:

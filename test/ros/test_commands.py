@@ -342,5 +342,5 @@ def test_input_that_cannot_be_used_is_refused_at_start(domain, parameters, text)
 
 def test_parameter_without_an_input_is_a_warning(domain, listener):
     with NodeProcess(domain, **{'control.kp': 9.0}) as node:
-        listener.until(lambda: 'without control_input the parameters control.kp have no effect'
+        listener.until(lambda: 'control.kp has no effect: it is for control_input'
                        in node.log, what='the warning')

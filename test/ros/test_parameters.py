@@ -351,6 +351,16 @@ def test_parameters_take_effect_only_where_every_callback_accepts_them(listener)
     ({'odometry': False, 'twist_frame': 'global', 'object_range': 50.0}, [
         'object_range has no effect: it is for outputs',
         'twist_frame has no effect: it is for odometry']),
+    ({'object_range': 50.0, 'object_classes': ['car'], 'control.kp': 2.0}, [
+        'control.kp has no effect: it is for control_input',
+        'object_classes, object_range have no effect: they are for outputs']),
+    ({'outputs': ['vision'], 'perception.seed': 4}, [
+        'perception.seed has no effect: it is for ' + ' or '.join(
+            f'perception.{name}' for name in ('position_std', 'yaw_std', 'size_std',
+                                              'velocity_std', 'missing', 'ghosts'))]),
+    ({'outputs': ['vision'], 'perception.seed': 4, 'perception.ghosts': 0.5}, []),
+    ({'source': 'file', 'trajectory_file': str(SAMPLE), 'overflow': 'block'}, [
+        'source file does not use the parameters overflow']),
     ({'outputs': ['vision'], 'autoware_objects': ['tracking']}, [
         'autoware_objects has no effect: it is for outputs autoware']),
     ({'outputs': ['autoware'], 'autoware_objects': ['tracking'], 'object_range': 50.0}, []),
