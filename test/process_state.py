@@ -33,6 +33,14 @@ def handles(pid, number):
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
+def children(pid, name):
+    """Yield the numbers of the children of a process whose command line has a name, as bytes."""
+    for path in Path(f'/proc/{pid}/task').glob('*/children'):
+        for child in map(int, path.read_text().split()):
+            if name in Path(f'/proc/{child}/cmdline').read_bytes():
+                yield child
+
+
 def wait_until_asleep(process):
     """
     Wait until all threads of a process have been waiting for something, not a core, for a while.

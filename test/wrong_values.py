@@ -12,7 +12,7 @@ _FLAGS = ('autostart', 'loop', 'include_obb', 'debug_drawing', 'labels', 'wheel_
           'joint_states', 'odometry', 'frame', 'publish_clock', 'carla.camera_tf',
           'carla9.tick', 'carla9.static', 'sumo.step_it')
 _CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_s_unit',
-            'overflow')
+            'overflow', 'sumo.release')
 _INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'max_actor_topics',
              'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed',
              'perception.seed', 'osi.port', 'carla9.port')

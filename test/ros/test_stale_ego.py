@@ -25,6 +25,7 @@ from commands_rig import (
     VELOCITY,
 )
 from paths import ROOT
+from process_state import children
 import pytest
 from rig import NodeProcess
 from scripted_simulator import frame
@@ -141,13 +142,3 @@ def test_ego_that_does_not_exist_in_sumo(domain, listener):
         stack.publish_until(message_of(ACKERMANN, drive__speed=8.0), lambda: stack.sent)
         brakes_and_says(stack, node, ABSENT, lambda: stack.sent[-1].brake == 1.0)
         assert all(each.throttle == 0.0 for each in stack.sent)
-
-
-def children(process, name):
-    """Yield the ids of the children of a process with a name in their command line."""
-    for task in os.listdir(f'/proc/{process}/task'):
-        with open(f'/proc/{process}/task/{task}/children') as file:
-            for child in map(int, file.read().split()):
-                with open(f'/proc/{child}/cmdline', 'rb') as line:
-                    if name in line.read():
-                        yield child

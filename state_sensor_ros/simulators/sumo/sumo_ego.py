@@ -12,12 +12,17 @@ The ego that a stack drives: the bicycle of the stand-ins, to whose place SUMO m
 SUMO's position is the middle of the front bumper; the rear axle is assumed half a wheelbase behind
 the middle of the vehicle. SUMO's own speed of a vehicle that is moved from outside differs from
 its movement, so the frame has the velocity of the bicycle.
+
+A joined SUMO gets its ego back: SUMO removes a vehicle that is beside its lanes when nobody moves
+it, so it is first put on the nearest lane; then it goes on along the route that it had.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 import math
+import sys
 
 import numpy as np
 
@@ -28,11 +33,35 @@ from state_sensor_ros.simulators.vehicle_model import Bicycle, Pedals
 
 # m, between the axles of each ego.
 _WHEELBASE_M = 2.9
-# moveToXY: any place of the network or outside of it.
+# moveToXY: any place of the network or outside of it; the middle of the nearest lane, m away.
 _ANY_PLACE = 2
+_ON_LANE, _FARTHEST_LANE_M = 0, 1000.0
 _NO_CHECKS = 0
 # SUMO warns of each step that is faster than the maximum speed of the vehicle, m/s.
 _MOST_SPEED = 200.0
+_FULL_BRAKE = Pedals(brake=1.0)
+# Longest braking before the ego is given back, s of simulated time: from 200 m/s.
+_LONGEST_STOP_S = 30.0
+# Edges of its route to which a way is searched; the first ones may be out of reach.
+_N_EDGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """
+    What a vehicle had before it was taken over.
+
+    ``name`` its id; ``speed_mode``, ``lane_change_mode`` as SUMO's bits; ``max_speed`` m/s;
+    ``type_name`` of its type, which SUMO replaces by one of its own with the first change;
+    ``route`` edges, current first.
+    """
+
+    name: str
+    speed_mode: int
+    lane_change_mode: int
+    max_speed: float
+    type_name: str
+    route: tuple[str, ...]
 
 
 class SumoEgo:
@@ -40,13 +69,16 @@ class SumoEgo:
     Takes the ego over at the first command.
 
     :param sumo: SUMO, started or joined.
+    :param is_lent: whether it is given back by :meth:`release`.
     """
 
-    def __init__(self, sumo: Sumo) -> None:
+    def __init__(self, sumo: Sumo, *, is_lent: bool) -> None:
         self._sumo = sumo
+        self._is_lent = is_lent
         self._body: Bicycle | None = None
         self._name = ''
         self._length = 0.0
+        self._found: _Found | None = None
 
     def advance(self, command: EgoCommand | None, last: Frame | None, elapsed_s: float) -> None:
         """
@@ -65,10 +97,7 @@ class SumoEgo:
         assert body is not None
         body.advance(Pedals(command.steer, command.throttle, command.brake, command.hand_brake,
                             command.reverse), elapsed_s)
-        ahead = _WHEELBASE_M / 2 + self._length / 2
-        self._sumo.vehicle.moveToXY(
-            self._name, '', -1, body.x + ahead * math.cos(body.yaw),
-            body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), _ANY_PLACE)
+        self._move(body, _ANY_PLACE)
 
     def shown(self, frame: Frame) -> Frame:
         """
@@ -87,10 +116,93 @@ class SumoEgo:
         row[10:13] = (0.0, 0.0, rate)
         return replace(frame, kinematics=kinematics)
 
+    def stop(self, step_s: float) -> None:
+        """
+        Make steps until the driven ego stands.
+
+        :param step_s: simulated time of a step, s.
+        """
+        left_s = _LONGEST_STOP_S
+        while self._has_vehicle() and self._body is not None and self._body.speed and left_s > 0.0:
+            self._body.advance(_FULL_BRAKE, step_s)
+            self._move(self._body, _ANY_PLACE)
+            self._sumo.simulationStep()
+            left_s -= step_s
+
+    def release(self) -> None:
+        """Give the ego back as it was found; makes a step if it is beside the lanes."""
+        found = self._found
+        if found is None or not self._has_vehicle():
+            return
+        # What one of SUMO's errors refuses must not keep the rest.
+        for restore in (self._restore_route, self._restore_modes):
+            try:
+                restore(found)
+            except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
+                # The driver that reads it may have ended.
+                with suppress(OSError):
+                    sys.stderr.write(f'Warning: the ego is given back with changes: {error}\n')
+
+    def _restore_route(self, found: _Found) -> None:
+        vehicle, body = self._sumo.vehicle, self._body
+        if body is not None and not vehicle.getLaneID(self._name):
+            self._move(body, _ON_LANE, _FARTHEST_LANE_M)
+            self._sumo.simulationStep()
+        route = tuple(vehicle.getRoute(self._name))
+        if route[-len(found.route):] == found.route:
+            # SUMO has not replaced it.
+            return
+        edge = route[vehicle.getRouteIndex(self._name)]
+        if edge in found.route:
+            vehicle.setRoute(self._name, found.route[found.route.index(edge):])
+            return
+        # With a type that only this vehicle has, SUMO deletes that type: it crashes.
+        type_name = found.type_name.removesuffix(f'@{self._name}')
+        for i, goal in enumerate(found.route[:_N_EDGES]):
+            way = self._sumo.simulation.findRoute(edge, goal, type_name).edges
+            if way:
+                vehicle.setRoute(self._name, (*way, *found.route[i + 1:]))
+                return
+        raise ValueError(f'no way from {edge} back to its route')
+
+    def _restore_modes(self, found: _Found) -> None:
+        vehicle = self._sumo.vehicle
+        vehicle.setMaxSpeed(self._name, found.max_speed)
+        if vehicle.getTypeID(self._name) != found.type_name:
+            vehicle.setType(self._name, found.type_name)
+        vehicle.setLaneChangeMode(self._name, found.lane_change_mode)
+        vehicle.setSpeedMode(self._name, found.speed_mode)
+
+    def _has_vehicle(self) -> bool:
+        return self._name in self._sumo.vehicle.getIDList()
+
+    def _move(self, body: Bicycle, keep_route: int, farthest_m: float = 100.0) -> None:
+        """Move the ego to the place of the bicycle, or to a lane that is at most so far away."""
+        ahead = _WHEELBASE_M / 2 + self._length / 2
+        self._sumo.vehicle.moveToXY(
+            self._name, '', -1, body.x + ahead * math.cos(body.yaw),
+            body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), keep_route,
+            farthest_m)
+
+    def _note_found(self) -> None:
+        """Note what the vehicle has, unless that is what it was given here."""
+        vehicle, name = self._sumo.vehicle, self._name
+        found = _Found(
+            name, vehicle.getSpeedMode(name), vehicle.getLaneChangeMode(name),
+            vehicle.getMaxSpeed(name), vehicle.getTypeID(name),
+            tuple(vehicle.getRoute(name)[vehicle.getRouteIndex(name):]))
+        # It was away for a while, such as between two places of a teleport.
+        is_own = self._found is not None and self._found.name == name and (
+            found.speed_mode, found.max_speed) == (_NO_CHECKS, _MOST_SPEED)
+        if not is_own:
+            self._found = found
+
     def _take_over(self, last: Frame, row: int) -> None:
         self._name = last.names[row]
         vehicle = self._sumo.vehicle
         self._length = vehicle.getLength(self._name)
+        if self._is_lent:
+            self._note_found()
         vehicle.setSpeedMode(self._name, _NO_CHECKS)
         vehicle.setLaneChangeMode(self._name, _NO_CHECKS)
         vehicle.setMaxSpeed(self._name, _MOST_SPEED)

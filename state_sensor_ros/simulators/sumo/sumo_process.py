@@ -11,12 +11,16 @@ The process that runs SUMO: a step, a frame, and again, until the driver closes 
 
 It is started as `python -m`, with its requests on standard input and its frames on standard
 output; what SUMO prints goes to standard error.
+
+A running SUMO that it has joined ends if one of its clients is lost. So this process leaves it in
+order, also when the driver was killed: after the step under way, for which it waits as long as the
+other clients take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 import os
@@ -68,7 +72,7 @@ def main() -> None:
 
 def _end(signum: int, frame: FrameType | None) -> None:
     """
-    Close SUMO: its files get their ends, and a joined one goes on with its other clients.
+    Close SUMO: its files get their ends. A joined one goes on if none of its calls is under way.
 
     :raises SystemExit: always; the process ends after a second even if SUMO does not answer.
     """
@@ -104,20 +108,44 @@ def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames:
         frames.send(Started(network))
         reader, maker = StepReader(sumo, constants), StepFrames(network, own.ego)
         lights: dict[str, str] = {}
-        ego, frame = SumoEgo(sumo), None
-        while _goes_on(sumo):
-            if not clock.wait(requests, step_s):
-                return True
-            ego.advance(clock.command_now(), frame, step_s)
-            sumo.simulationStep()
-            # After a step SUMO's clock shows the next one.
-            frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
-            changed = reader.lights()
-            # The names of the roads are in the network, and their mapping cannot be pickled.
-            frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
-            frames.send(Stepped(frame, None if changed == lights else changed, is_reset))
-            lights, is_reset = changed, False
+        ego, frame = SumoEgo(sumo, is_lent=not own.config), None
+        with nullcontext() if own.config else _lending(ego, own, step_s, requests):
+            while _goes_on(sumo):
+                if not clock.wait(requests, step_s):
+                    return True
+                ego.advance(clock.command_now(), frame, step_s)
+                sumo.simulationStep()
+                # After a step SUMO's clock shows the next one.
+                frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
+                changed = reader.lights()
+                # The names of the roads are in the network, and their mapping cannot be pickled.
+                frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
+                frames.send(Stepped(frame, None if changed == lights else changed, is_reset))
+                lights, is_reset = changed, False
     return False
+
+
+def _end_requests(requests: Connection) -> None:
+    """Make the next read of the pipe find its end."""
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, requests.fileno())
+    os.close(empty)
+
+
+@contextmanager
+def _lending(ego: SumoEgo, own: SumoParameters, step_s: float,
+             requests: Connection) -> Iterator[None]:
+    """Give the ego back when the driver ends; a signal to end has effect after a step only."""
+    signal.signal(signal.SIGTERM, lambda *_: _end_requests(requests))
+    try:
+        yield
+    except (EOFError, BrokenPipeError):
+        # Not if SUMO itself has ended.
+        with suppress(Exception):
+            if own.release == 'stop':
+                ego.stop(step_s)
+            ego.release()
+        raise
 
 
 class Clock:

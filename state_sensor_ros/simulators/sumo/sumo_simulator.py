@@ -52,6 +52,9 @@ class SumoParameters:
                            low=0, high=1000000, used_by=LIVE)
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
                               'clients.', used_by=LIVE)
+    release: str = parameter('restore', 'How a running SUMO gets back an ego that was driven: '
+                             'with its modes and its route as they were, at once or after it has '
+                             'braked to a stop.', choices=('restore', 'stop'), used_by=LIVE)
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, then the next one.')
     step: float = parameter(0.05, 'Simulated time of a step of a started SUMO, s.',
                             low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
@@ -63,7 +66,8 @@ class SumoParameters:
                          'a recording.')
 
 
-_OF_STARTED, _OF_JOINED = ('step', 'seed', 'args'), ('host', 'order', 'step_it')
+_OF_STARTED = ('step', 'seed', 'args')
+_OF_JOINED = ('host', 'order', 'step_it', 'release')
 
 
 class SumoSimulator(Simulator):

@@ -82,6 +82,8 @@ class SumoSource(LiveSource):
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: Connection | None = None
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
+        # Whether the process is a client of SUMO.
+        self._has_begun = False
         self.is_paused = False
         self.position = 0.0
 
@@ -125,6 +127,7 @@ class SumoSource(LiveSource):
     def _frames(self, pipe: Connection) -> Generator[Frame | Packet, None, Ended | None]:
         """Yield the frames; return how the process failed, None if it has not sent it."""
         network, signals, begin_s = None, None, math.nan
+        self._has_begun = False
         while not self.is_closing:
             if not (self._own.config or self.health.n_packets or pipe.poll(_SILENCE_S)):
                 self.health.silence = (
@@ -136,6 +139,7 @@ class SumoSource(LiveSource):
             except (EOFError, OSError):
                 break
             if isinstance(message, Started):
+                self._has_begun = True
                 # A scenario that begins again has the same network.
                 if network is None:
                     self.connected()
@@ -173,7 +177,7 @@ class SumoSource(LiveSource):
             self.send(NewRate(self._rate(settings)))
 
     def disconnect(self) -> None:
-        """End the process, and free its pipe."""
+        """End the process, or let it leave a joined SUMO, and free its pipe."""
         with self._lock:
             process, self._process = self._process, None
             requests, self._requests = self._requests, None
@@ -184,8 +188,10 @@ class SumoSource(LiveSource):
         try:
             process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            # A joined SUMO ends if a client is lost: the process leaves it after its step.
+            if self._own.config or not self._has_begun:
+                process.kill()
+                process.wait()
 
     def interrupt(self) -> None:
         """End the process, which ends :meth:`receive`."""

@@ -248,6 +248,7 @@ def test_sumo_ego_of_the_shipped_scenario_never_leaves():
     (['sumo.port:=99', 'sumo.args:=[--no-warnings]'], 'sumo.args: found'),
     (['sumo.order:=2'], 'sumo.order: found 2; expected its default without sumo.port'),
     (['sumo.host:=there'], 'sumo.host: found there; expected'),
+    (['sumo.release:=stop'], 'sumo.release: found stop; expected'),
     (['sumo.step_it:=true'], 'sumo.step_it: found True; expected')])
 @pytest.mark.parametrize('command', [['record', 'x.json'], ['inspect', '--live']])
 def test_sumo_parameters_without_effect_are_refused(

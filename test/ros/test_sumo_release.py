@@ -1,0 +1,152 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The ego of a joined SUMO after its driver has ended, read by SUMO's other client."""
+
+from contextlib import contextmanager, suppress
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from budgets import AWAIT_S
+from commands_rig import FAST, pedals, Stack, STATUS
+from paths import ROOT
+from ports import free_port
+from process_state import children
+import pytest
+from rig import END_S, Managed, NodeProcess
+
+SUMO = shutil.which('sumo')
+pytestmark = pytest.mark.skipif(SUMO is None, reason='needs the program sumo (eclipse-sumo)')
+STEP_S = 0.05
+GRID = str(ROOT / 'resource' / 'sumo' / 'grid.sumocfg')
+# What a client can set, other than SUMO's defaults.
+SPEED_MODE, LANE_CHANGE_MODE, MAX_SPEED = 7, 512, 20.0
+ROUTE_LENGTH = 20
+
+
+class Client:
+    """SUMO's first client, which steps it while the test waits for the node."""
+
+    def __init__(self, port, listener):
+        import traci
+        self.traci = traci.connect(port, numRetries=int(AWAIT_S / 0.1), waitBetweenRetries=0.1)
+        self.listener = listener
+        self.vehicle = self.traci.vehicle
+
+    def step(self):
+        """Make a step."""
+        self.traci.simulationStep()
+        self.listener.spin(0.005)
+
+    def until(self, condition, what):
+        """Make steps until a condition holds."""
+        deadline = time.monotonic() + AWAIT_S
+        while not condition():
+            assert time.monotonic() < deadline, what
+            self.step()
+
+    def ego(self):
+        """Return what the ego has that a driver might change, and the next edges of its route."""
+        vehicle, route = self.vehicle, self.vehicle.getRoute('ego')
+        return {
+            'route': route[vehicle.getRouteIndex('ego'):][-ROUTE_LENGTH:],
+            **{name: getattr(vehicle, f'get{name}')('ego') for name in (
+                'SpeedMode', 'LaneChangeMode', 'MaxSpeed', 'TypeID', 'SpeedFactor', 'MinGap',
+                'Accel', 'Decel', 'Tau', 'Imperfection', 'RoutingMode', 'Length', 'Color',
+                'StopState')}}
+
+
+@contextmanager
+def joined(domain, listener, **parameters):
+    """Provide SUMO's client and a node that has joined SUMO and drives the ego."""
+    port = free_port()
+    with subprocess.Popen([
+            SUMO, '-c', GRID, '--remote-port', str(port), '--num-clients', '2', '--step-length',
+            str(STEP_S), '--no-step-log'], start_new_session=True) as sumo:
+        try:
+            client = Client(port, listener)
+            with NodeProcess(domain, source='sumo', control_input='vehicle_control', **FAST, **{
+                    'sumo.port': port, 'sumo.order': 2, 'sumo.ego': 'ego', **parameters}) as node:
+                # SUMO answers when all its clients are there.
+                client.traci.setOrder(1)
+                yield client, node
+            client.traci.close()
+        finally:
+            # The program `sumo` of eclipse-sumo starts another one.
+            with suppress(ProcessLookupError):
+                os.killpg(sumo.pid, signal.SIGKILL)
+
+
+def drive(client, stack, command):
+    """Take the ego over with a command, and drive for a second."""
+    client.until(lambda: stack.publisher.publish(command) or stack.sent, 'the first command')
+    for _ in range(60):
+        stack.publisher.publish(command)
+        client.step()
+
+
+def leaves(node):
+    """Return a function whether the process that has joined SUMO has ended."""
+    [process] = children(node.process.pid, b'sumo_process')
+
+    def has_left():
+        return not os.path.exists(f'/proc/{process}') \
+            or 'State:\tZ' in open(f'/proc/{process}/status').read()
+    return has_left
+
+
+@pytest.mark.parametrize(('end', 'release', 'is_changed', 'steer'), [
+    ('SIGTERM', 'restore', True, 0.0), ('SIGKILL', 'restore', False, 0.02),
+    ('SIGTERM', 'stop', False, 0.0), ('deactivate', 'stop', True, 0.05)])
+def test_ego_is_given_back_as_it_was(domain, listener, end, release, is_changed, steer):
+    with joined(domain, listener, **{'sumo.release': release}) as (client, node):
+        stack = Stack(listener)
+        client.until(lambda: stack.publisher.get_subscription_count()
+                     and listener.node.count_publishers(STATUS), 'the node')
+        if is_changed:
+            client.vehicle.setSpeedMode('ego', SPEED_MODE)
+            client.vehicle.setLaneChangeMode('ego', LANE_CHANGE_MODE)
+            client.vehicle.setMaxSpeed('ego', MAX_SPEED)
+        before = client.ego()
+        assert (before['TypeID'] == 'car') is not is_changed
+        drive(client, stack, pedals(throttle=0.3, steer=steer))
+        during = client.ego()
+        assert (during['SpeedMode'], during['LaneChangeMode']) == (0, 0)
+        assert during['TypeID'] == 'car@ego'
+        # SUMO replaces the route of an ego that leaves it, and removes one beside all lanes.
+        assert (during['route'] != before['route']) is bool(steer)
+        has_left = leaves(node)
+        if end == 'deactivate':
+            managed_end(client, listener)
+        else:
+            node.process.send_signal(getattr(signal, end))
+        speeds = []
+        begun_s = time.monotonic()
+        client.until(lambda: speeds.append(client.vehicle.getSpeed('ego')) or has_left(),
+                     'the end of the process')
+        if end == 'SIGTERM':
+            client.until(lambda: node.process.poll() is not None, 'the end of the node')
+            assert (node.process.returncode, time.monotonic() - begun_s < END_S) == (0, True)
+        assert client.ego() == before
+        if release == 'stop':
+            assert min(speeds) == 0.0
+        else:
+            assert min(speeds) > 5.0
+        # SUMO drives it, at its own speeds, and does not remove it.
+        for _ in range(400):
+            client.step()
+            assert client.vehicle.getSpeed('ego') <= client.vehicle.getAllowedSpeed('ego') + 5.0
+        assert client.vehicle.getLaneID('ego')
+
+
+def managed_end(client, listener):
+    """Deactivate the node while SUMO is stepped."""
+    Managed(listener).request('deactivate')
