@@ -12,23 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 import math
 from xml.parsers import expat
 
 import numpy as np
 
 from state_sensor_ros.simulators import Decoded, DecodeError, DUPLICATE, Fault, LEFT_OUT
-from state_sensor_ros.simulators.sumo.sumo_frames import (
-    ActorType,
-    N_COLUMNS,
-    StepFrames,
-    with_roads,
-)
+from state_sensor_ros.simulators.sumo.movements import N_COLUMNS
+from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, StepFrames, with_roads
 from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, PEDESTRIAN, usual_size
 
 # Attributes of an actor in the order of the columns; optional ones have a default.
 _ATTRIBUTES = (('x', None), ('y', None), ('z', 0.0), ('angle', None), ('slope', 0.0),
-               ('speed', math.nan), ('speedLat', 0.0), ('pos', math.nan))
+               ('speed', math.nan), ('speedLat', math.nan), ('pos', math.nan))
 # Classes of SUMO's own types, for actors without a type of their own.
 _CLASSES_OF_DEFAULTS = {'DEFAULT_BIKETYPE': 'bicycle', 'DEFAULT_TAXITYPE': 'taxi',
                         'DEFAULT_RAILTYPE': 'rail', 'DEFAULT_PEDTYPE': PEDESTRIAN}
@@ -51,8 +48,9 @@ def decode_step(text: bytes, maker: StepFrames, types: Mapping[str, ActorType]) 
     except expat.ExpatError as error:
         raise DecodeError(f'line {error.lineno} of the step', expat.ErrorString(error.code),
                           'XML') from error
-    columns = np.array(step.rows, float).reshape(len(step.names), N_COLUMNS)
-    frame = maker.frame(step.time, list(step.names), step.types, step.lanes, columns)
+    columns = np.array(step.rows, float).reshape(len(step.ids), N_COLUMNS)
+    frame = maker.frame(step.time, [name for _, name in step.ids], step.types, step.places,
+                        columns, 10.0 ** -step.n_decimals)
     return Decoded(with_roads(frame, maker.network), tuple(step.faults))
 
 
@@ -61,9 +59,11 @@ class _Step:
 
     def __init__(self, types: Mapping[str, ActorType]) -> None:
         self.time = math.nan
-        self.names: dict[str, None] = {}
+        # Vehicles and persons have ids of their own.
+        self.ids: dict[tuple[str, str], None] = {}
         self.types: list[ActorType] = []
-        self.lanes: list[str] = []
+        self.places: list[str] = []
+        self.n_decimals = 0
         self.rows: list[list[float]] = []
         self.faults: list[Fault] = []
         self._known = types
@@ -84,7 +84,7 @@ class _Step:
         if not name:
             self.faults.append(Fault(LEFT_OUT, DecodeError(tag, 'no id', 'one')))
             return
-        if name in self.names:
+        if (tag, name) in self.ids:
             self.faults.append(Fault(DUPLICATE, DecodeError(
                 f'{tag} {name}', 'a second one of this id', 'one')))
             return
@@ -94,18 +94,20 @@ class _Step:
             self.faults.append(Fault(LEFT_OUT, DecodeError(f'{tag} {name}', str(error),
                                                            'numbers')))
             return
-        self.names[name] = None
+        self.ids[tag, name] = None
+        self.n_decimals = max(self.n_decimals, len(attributes['x'].partition('.')[2]))
         self.rows.append(row)
-        self.lanes.append(attributes.get('lane', ''))
+        self.places.append(attributes.get('lane' if tag == 'vehicle' else 'edge', ''))
         self.types.append(self._type(tag, attributes.get('type', '')))
 
     def _type(self, tag: str, name: str) -> ActorType:
         # Distributions and routers append a number to the name of a type: car@3.
         known = self._known.get(name) or self._known.get(name.partition('@')[0])
+        is_person = tag == 'person'
         if known:
-            return known
-        vclass = _CLASSES_OF_DEFAULTS.get(name, PEDESTRIAN if tag == 'person' else PASSENGER)
-        return ActorType(vclass, usual_size(vclass))
+            return replace(known, is_person=True) if is_person else known
+        vclass = _CLASSES_OF_DEFAULTS.get(name, PEDESTRIAN if is_person else PASSENGER)
+        return ActorType(vclass, usual_size(vclass), is_person)
 
 
 def _number(attributes: dict[str, str], key: str, default: float | None) -> float:

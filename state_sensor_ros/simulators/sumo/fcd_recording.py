@@ -11,11 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+import gzip
 import math
 from pathlib import Path
 import re
 from typing import BinaryIO
 from xml.etree import ElementTree
+import zlib
 
 from state_sensor_ros.simulators import (
     DecodeError,
@@ -52,7 +54,7 @@ class FcdRecording(FrameFile):
     An FCD file; network and types are read from files beside it.
 
     :param path: an existing file.
-    :param network: path of the network file; empty for the only one beside the recording, if any.
+    :param network: path of the network file; empty for the one beside the recording, if any.
     :param ego: id of the ego, `first`, or empty.
     :raises TrajectoryFormatError: if it cannot be read.
     """
@@ -63,11 +65,13 @@ class FcdRecording(FrameFile):
             self._file: BinaryIO = open_positioned(path)
         except OSError as error:
             raise TrajectoryFormatError(str(path), reason_of(error)) from error
-        beside = [network] if network else [
-            str(file) for file in sorted(path.parent.glob('*.net.xml*'))
-            if file.name.endswith(SUFFIXES)]
-        self.network: RoadNetwork = read_network(beside[0]) if len(beside) == 1 else NO_NETWORK
-        self._types = dict(_types_beside(path))
+        try:
+            beside = network or _network_beside(path)
+            self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
+            self._types = _types_beside(path)
+        except BaseException:
+            self._file.close()
+            raise
         self._ego = ego
 
     def read(self) -> Iterator[FrameLike]:
@@ -143,19 +147,69 @@ def _head_of(path: Path) -> bytes:
         return content.read(_HEAD_BYTES)
 
 
-def _types_beside(path: Path) -> Iterator[tuple[str, ActorType]]:
-    """Yield the types that route and additional files in the folder of a recording declare."""
-    for pattern in ('*.rou.xml', '*.add.xml'):
-        for file in sorted(path.parent.glob(pattern)):
-            try:
-                for _, element in ElementTree.iterparse(file):
-                    if element.tag == 'vType':
-                        yield element.get('id', ''), _type(element)
-                    element.clear()
-            except (ElementTree.ParseError, LookupError, OSError, ValueError) as error:
-                # An encoding that Python does not have is a LookupError.
-                raise TrajectoryFormatError(str(file), str(error),
-                                            'types of vehicles') from error
+def _network_beside(path: Path) -> str:
+    """
+    Return the network of a recording from the files beside it, empty if there is none.
+
+    :raises TrajectoryFormatError: if there are several, and none has the name of the recording.
+    """
+    names = [file.name for file in _files(path, '.net')]
+    best = names[-1] if names else ''
+    if len(names) > 1 and not _likeness(path, best):
+        raise TrajectoryFormatError(
+            f'{path}: network', f'{len(names)} beside it: {", ".join(names)}',
+            f'one, or {path.name.partition(".")[0]}.net.xml, or -p sumo.net:=FILE')
+    return str(path.with_name(best)) if best else ''
+
+
+def _files(path: Path, *kinds: str) -> list[Path]:
+    """Return the files of some kinds beside a recording, those of its own name last."""
+    files = [file for kind in kinds for suffix in SUFFIXES
+             for file in path.parent.glob(f'*{kind}{suffix}')]
+    return sorted(files, key=lambda file: (_likeness(path, file.name), file.name))
+
+
+def _likeness(path: Path, name: str) -> int:
+    """Return the length of the name, up to its suffixes, if that of the recording begins so."""
+    stem = re.sub(r'\.(net|rou|add)\.xml(\.gz)?$', '', name)
+    return len(stem) if path.name.startswith(f'{stem}.') else 0
+
+
+def _types_beside(path: Path) -> dict[str, ActorType]:
+    """
+    Return the types that route and additional files beside a recording declare, by name.
+
+    :raises TrajectoryFormatError: if one cannot be read, or two declare a type differently and
+        neither has the name of the recording.
+    """
+    types: dict[str, ActorType] = {}
+    origins: dict[str, Path] = {}
+    for file in reversed(_files(path, '.rou', '.add')):
+        for name, declared in _types_of(file):
+            other = origins.setdefault(name, file)
+            if types.setdefault(name, declared) != declared and not _likeness(path, other.name):
+                raise TrajectoryFormatError(
+                    f'{path}: types of vehicles', f'two of {name!r}, in {file.name} and '
+                    f'{other.name}', f'one, or {path.name.partition(".")[0]}.rou.xml')
+    return types
+
+
+def _types_of(file: Path) -> Iterator[tuple[str, ActorType]]:
+    """
+    Yield the types that a file declares.
+
+    :raises TrajectoryFormatError: if it cannot be read.
+    """
+    try:
+        with (gzip.open if file.suffix == '.gz' else open)(file, 'rb') as text:
+            for _, element in ElementTree.iterparse(text):
+                if element.tag == 'vType':
+                    yield element.get('id', ''), _type(element)
+                element.clear()
+    except (ElementTree.ParseError, EOFError, LookupError, OSError, ValueError,
+            zlib.error) as error:
+        # An encoding that Python does not have is a LookupError.
+        raise TrajectoryFormatError(str(file), str(error), 'types of vehicles') from error
 
 
 def _type(element: ElementTree.Element) -> ActorType:

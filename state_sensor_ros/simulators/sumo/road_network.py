@@ -21,6 +21,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from state_sensor_ros.simulators import ConfigError, importing, MapLine, reason_of
+from state_sensor_ros.simulators.frame_arrays import Floats
+from state_sensor_ros.simulators.sumo.vehicle_classes import PEDESTRIAN
 
 if TYPE_CHECKING:
     import sumolib.net
@@ -39,15 +41,64 @@ class StopLine:
     """
     The end of a lane that a traffic light controls.
 
-    ``light`` id of the traffic light; ``link`` index in its state; ``lane`` number of the lane in
-    the network file; ``position_xyz`` m; ``yaw`` rad, direction of travel.
+    ``light`` id of the traffic light; ``links`` indices of the lane's links in its state; ``lane``
+    number of the lane in the network file; ``position_xyz`` m; ``yaw`` rad, direction of travel;
+    ``is_split`` whether a program of the light shows these links different letters.
     """
 
     light: str
-    link: int
+    links: tuple[int, ...]
     lane: int
     position_xyz: tuple[float, float, float]
     yaw: float
+    is_split: bool
+
+
+class LaneDirections:
+    """
+    Directions of travel along the lanes of a network.
+
+    :param shapes: points (P, 2) of each lane, m, and its length in SUMO, m, by the lane's name.
+    """
+
+    def __init__(self, shapes: Mapping[str, tuple[Floats, float]]) -> None:
+        self._rows = {name: row for row, (name, (points, _)) in enumerate(shapes.items())
+                      if (points != points[:1]).any()}
+        places, yaws, begin_m = [], [], 0.0
+        self._begins_m, self._lengths_m, self._scales = np.zeros((3, len(shapes)))
+        for row, (points, length) in enumerate(shapes.values()):
+            steps = np.diff(points, axis=0)
+            lengths_m = np.hypot(steps[:, 0], steps[:, 1])
+            ends_m = np.cumsum(lengths_m)
+            is_step = lengths_m > 0.0
+            places.append((begin_m + ends_m - lengths_m)[is_step])
+            yaws.append(np.arctan2(steps[:, 1], steps[:, 0])[is_step])
+            self._begins_m[row], self._lengths_m[row] = begin_m, ends_m[-1]
+            self._scales[row] = ends_m[-1] / length if length > 0.0 else 1.0
+            # A place at the end of a lane is not the begin of the next one.
+            begin_m += ends_m[-1] + 1.0
+        self._places = np.concatenate(places) if places else np.zeros(0)
+        self._yaws = np.concatenate(yaws) if yaws else np.zeros(0)
+
+    def at(self, lanes: Sequence[str], positions_m: Floats) -> tuple[Floats, Floats]:
+        """
+        Return the directions of travel at places on lanes, and the scales of the lanes.
+
+        :param lanes: N names of lanes.
+        :param positions_m: (N,) float64, SUMO's positions on the lanes, m.
+        :returns: (N,) yaws, rad, and (N,) metres of the shape for one of SUMO's, 1 but where the
+            lanes of an edge share its length; NaN where the lane or the place is unknown.
+        """
+        rows = np.array([self._rows.get(name, -1) for name in lanes], np.int64)
+        is_known = (rows >= 0) & ~np.isnan(positions_m)
+        yaws, scales = np.full((2, len(rows)), np.nan)
+        if len(self._places):
+            known = rows[is_known]
+            scales[is_known] = self._scales[known]
+            places = self._begins_m[known] + np.clip(
+                positions_m[is_known] * self._scales[known], 0.0, self._lengths_m[known])
+            yaws[is_known] = self._yaws[np.searchsorted(self._places, places, 'right') - 1]
+        return yaws, scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +107,22 @@ class RoadNetwork:
     The parts of a network file that belong to the frames and their map.
 
     ``road_names`` name of each edge by its number, its place in the file from 0; ``lane_ids``
-    number of the edge and OpenDRIVE id of each lane, by the lane's name; ``stop_lines`` of all
-    controlled lanes; ``lines`` the middles of the lanes.
+    number of the edge and OpenDRIVE id of each lane, by the lane's name; ``sidewalks`` name of
+    the lane on which people walk, by the name of the edge; ``stop_lines`` of all controlled lanes;
+    ``lines`` the middles of the lanes; ``directions`` of the lanes; ``is_left_hand`` whether
+    traffic keeps left.
     """
 
     road_names: Mapping[int, str]
     lane_ids: Mapping[str, tuple[int, int]]
+    sidewalks: Mapping[str, str]
     stop_lines: tuple[StopLine, ...]
     lines: tuple[MapLine, ...]
+    directions: LaneDirections
+    is_left_hand: bool = False
 
 
-NO_NETWORK = RoadNetwork({}, {}, (), ())
+NO_NETWORK = RoadNetwork({}, {}, {}, (), (), LaneDirections({}))
 
 
 def read_network(path: str | Path) -> RoadNetwork:
@@ -81,15 +137,20 @@ def read_network(path: str | Path) -> RoadNetwork:
     try:
         if Path(path).stat().st_size > _MAX_BYTES:
             raise ValueError(f'more than {_MAX_BYTES} bytes')
-        sign = 1 if _is_left_hand(path) else -1
+        is_left_hand = _is_left_hand(path)
+        sign = 1 if is_left_hand else -1
         net = sumolib.net.readNet(str(path), withPrograms=True, withInternal=True)
         edges = list(net.getEdges())
         lanes = [lane for edge in edges for lane in edge.getLanes()]
         numbers = {lane.getID(): i for i, lane in enumerate(lanes)}
         ids = {lane.getID(): (i, sign * (edge.getLaneNumber() - lane.getIndex()))
                for i, edge in enumerate(edges) for lane in edge.getLanes()}
-        return RoadNetwork({i: edge.getID() for i, edge in enumerate(edges)}, ids,
-                           tuple(_stop_lines(net, numbers)), tuple(_lines(edges)))
+        directions = LaneDirections({lane.getID(): (
+            np.array(lane.getShape3D(), float)[:, :2], lane.getLength()) for lane in lanes})
+        return RoadNetwork(
+            {i: edge.getID() for i, edge in enumerate(edges)}, ids, dict(_sidewalks(edges)),
+            tuple(_stop_lines(net, numbers, directions)), tuple(_lines(edges)), directions,
+            is_left_hand)
     except Exception as error:  # sumolib raises what its parsers, numbers and tables raise
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         raise ConfigError('network', f'{path} ({reason})', 'a network of SUMO') from error
@@ -130,14 +191,26 @@ def _lines(edges: Sequence[sumolib.net.edge.Edge]) -> Iterator[MapLine]:
                 yield MapLine(kind, np.array(lane.getShape3D(), float), float(lane.getWidth()))
 
 
-def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int]) -> Iterator[StopLine]:
-    """Yield one stop line for each controlled lane: that of its first link."""
+def _sidewalks(edges: Sequence[sumolib.net.edge.Edge]) -> Iterator[tuple[str, str]]:
+    """Yield edges and the lanes for people: that for them alone, else the first they may use."""
+    for edge in edges:
+        lanes = [lane for lane in edge.getLanes() if lane.allows(PEDESTRIAN)]
+        lanes.sort(key=lambda lane: len(lane.getPermissions()) > 1)
+        if lanes:
+            yield edge.getID(), lanes[0].getID()
+
+
+def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int],
+                directions: LaneDirections) -> Iterator[StopLine]:
+    """Yield one stop line for each lane and each light that controls it."""
     for light in net.getTrafficLights():
-        links: dict[str, int] = {}
+        links: dict[str, set[int]] = {}
         for lane, _, link in light.getConnections():
-            links.setdefault(lane.getID(), link)
-        for name, link in links.items():
-            shape = net.getLane(name).getShape3D()
-            (x0, y0, _), end = shape[-2], shape[-1]
-            yield StopLine(light.getID(), link, numbers[name], end,
-                           math.atan2(end[1] - y0, end[0] - x0))
+            links.setdefault(lane.getID(), set()).add(link)
+        states = [phase.state.lower() for program in light.getPrograms().values()
+                  for phase in program.getPhases()]
+        for name, indices in links.items():
+            yaw = directions.at([name], np.array([math.inf]))[0]
+            is_split = any(len({state[i:i + 1] for i in indices}) > 1 for state in states)
+            yield StopLine(light.getID(), tuple(sorted(indices)), numbers[name],
+                           net.getLane(name).getShape3D()[-1], float(yaw[0]), is_split)

@@ -10,13 +10,15 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from state_sensor_ros.simulators.frame_arrays import Floats
-from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, N_COLUMNS
+from state_sensor_ros.simulators.sumo.movements import N_COLUMNS
+from state_sensor_ros.simulators.sumo.sumo_frames import ActorType
 
 # The module libsumo, or a connection of traci: the same calls.
 Sumo: TypeAlias = Any
@@ -34,12 +36,16 @@ class StepReader:
         self._sumo = sumo
         self._position = constants.VAR_POSITION3D
         self._lane = constants.VAR_LANE_ID
+        self._edge = constants.VAR_ROAD_ID
         self._inside = constants.VAR_VEHICLE
         self._state = constants.TL_RED_YELLOW_GREEN_STATE
         common = [constants.VAR_ANGLE, constants.VAR_SLOPE, constants.VAR_SPEED]
         self._of_vehicles = [*common, constants.VAR_SPEED_LAT, constants.VAR_LANEPOSITION]
         self._of_persons = [*common, constants.VAR_LANEPOSITION]
-        self._types: dict[str, ActorType] = {}
+        # Vehicles and persons have ids of their own.
+        self._vehicles: dict[str, ActorType] = {}
+        self._persons: dict[str, ActorType] = {}
+        self._parked: dict[str, str] = {}
         for name in sumo.trafficlight.getIDList():
             sumo.trafficlight.subscribe(name, [self._state])
         self._subscribe(sumo.vehicle.getIDList(), sumo.person.getIDList())
@@ -48,40 +54,59 @@ class StepReader:
         """
         Return the actors of the step that SUMO has just made.
 
-        :returns: N ids, N types, N names of lanes and (N, 8) float64, as
+        :returns: N ids, N types, N names of lanes or edges and (N, 8) float64, as
             :meth:`StepFrames.frame` takes them; vehicles first.
         """
         simulation = self._sumo.simulation
+        for types, arrived in ((self._vehicles, simulation.getArrivedIDList()),
+                               (self._persons, simulation.getArrivedPersonIDList())):
+            for name in arrived:
+                types.pop(name, None)
         self._subscribe(simulation.getDepartedIDList(), simulation.getDepartedPersonIDList())
         names: list[str] = []
-        lanes: list[str] = []
+        types_of_actors: list[ActorType] = []
+        places: list[str] = []
         rows: list[tuple[float, ...]] = []
+        parked: dict[str, str] = {}
         for name, values in self._sumo.vehicle.getAllSubscriptionResults().items():
             names.append(name)
-            lanes.append(values[self._lane])
+            types_of_actors.append(self._vehicles[name])
+            places.append(values[self._lane] or parked.setdefault(
+                name, self._parked.get(name) or self._lane_of_stop(name)))
             rows.append((*values[self._position], *[values[key] for key in self._of_vehicles]))
         for name, values in self._sumo.person.getAllSubscriptionResults().items():
             if values[self._inside]:
                 continue
             names.append(name)
-            lanes.append(values[self._lane])
+            types_of_actors.append(self._persons[name])
+            places.append(values[self._edge])
             angle, slope, speed, along = [values[key] for key in self._of_persons]
-            rows.append((*values[self._position], angle, slope, speed, 0.0, along))
+            rows.append((*values[self._position], angle, slope, speed, math.nan, along))
+        self._parked = parked
         columns = np.array(rows, float).reshape(len(names), N_COLUMNS)
-        return names, [self._types[name] for name in names], lanes, columns
+        return names, types_of_actors, places, columns
 
     def lights(self) -> dict[str, str]:
         """Return the state of each traffic light by its id, a letter for each link."""
         results = self._sumo.trafficlight.getAllSubscriptionResults()
         return {name: values[self._state] for name, values in results.items()}
 
+    def _lane_of_stop(self, name: str) -> str:
+        """Return the lane of a vehicle that has parked beside it; SUMO then says none."""
+        stops = self._sumo.vehicle.getStops(name, 1)
+        return str(stops[0].lane) if stops else ''
+
     def _subscribe(self, vehicles: list[str], persons: list[str]) -> None:
-        for domain, names, more in (
-                (self._sumo.vehicle, vehicles, self._of_vehicles),
-                (self._sumo.person, persons, [*self._of_persons, self._inside])):
-            for name in names:
-                domain.subscribe(name, [self._position, self._lane, *more])
-                self._types[name] = ActorType(
-                    domain.getVehicleClass(name) if domain is self._sumo.vehicle
-                    else self._sumo.vehicletype.getVehicleClass(domain.getTypeID(name)),
-                    (domain.getLength(name), domain.getWidth(name), domain.getHeight(name)))
+        vehicle, person = self._sumo.vehicle, self._sumo.person
+        for name in vehicles:
+            vehicle.subscribe(name, [self._position, self._lane, *self._of_vehicles])
+            self._vehicles[name] = ActorType(vehicle.getVehicleClass(name), _size(vehicle, name))
+        for name in persons:
+            person.subscribe(name, [self._position, self._edge, *self._of_persons, self._inside])
+            self._persons[name] = ActorType(
+                self._sumo.vehicletype.getVehicleClass(person.getTypeID(name)),
+                _size(person, name), is_person=True)
+
+
+def _size(domain: Sumo, name: str) -> tuple[float, float, float]:
+    return domain.getLength(name), domain.getWidth(name), domain.getHeight(name)

@@ -17,8 +17,7 @@ middle of its footprint, on the ground.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +26,16 @@ from state_sensor_ros.simulators.frame_arrays import (
     Floats,
     global_from_unit,
     quaternion_from_rpy,
-    wrapped,
+)
+from state_sensor_ros.simulators.sumo.movements import (
+    ANGLE,
+    LANE_POSITION,
+    LATERAL_SPEED,
+    Movements,
+    SLOPE,
+    SumoStep,
+    X,
+    Y,
 )
 from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
 from state_sensor_ros.simulators.sumo.vehicle_classes import is_vehicle, tags_of
@@ -36,11 +44,17 @@ GENERATION = 'sumo'
 # SUMO's "no value" (INVALID_DOUBLE_VALUE); its coordinates are greater.
 NO_VALUE = -1073741824.0
 # A drift within the lane is slower, a lane change of the usual 3 s faster (about 1 m/s).
-LANE_CHANGE_SPEED = 0.1
+# Not 0.1, which is frequent, and which SUMO gives as 0.10000000000000002 and writes as 0.10.
+LANE_CHANGE_SPEED = 0.0999
 FIRST_EGO = 'first'
-# Columns of numbers of an actor, as SUMO gives them.
-X, Y, Z, ANGLE, SLOPE, SPEED, LATERAL_SPEED, LANE_POSITION = range(8)
-N_COLUMNS = 8
+# Steeper is no slope: shapes have kinks where lanes meet that are centimetres higher, for which
+# SUMO says up to 90 degrees for a step, most of them on the paths of people.
+_STEEPEST_DEG = 45.0
+# Less is none: the same for live frames and FCD output of 9 decimals, m.
+_ROUNDING_M = 1e-6
+# Longer is only what bends, which one box cannot show, m.
+_LONGEST_BODY_M = 20.0
+_ARTICULATED_TAG = 'articulated'
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +62,19 @@ class ActorType:
     """
     The constant properties of an actor.
 
-    ``vclass`` SUMO's vehicle class; ``size_xyz`` length, width, height, m.
+    ``vclass`` SUMO's vehicle class; ``size_xyz`` length, width, height, m; ``is_person`` whether
+    its id is one of those of persons.
     """
 
     vclass: str
     size_xyz: tuple[float, float, float]
+    is_person: bool = False
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Return the tags of an actor, its class first."""
+        is_long = self.size_xyz[0] > _LONGEST_BODY_M
+        return (*tags_of(self.vclass), *((_ARTICULATED_TAG,) if is_long else ()))
 
 
 def with_roads(frame: Frame, network: RoadNetwork) -> Frame:
@@ -66,86 +88,115 @@ def with_roads(frame: Frame, network: RoadNetwork) -> Frame:
                    map_lines=network.lines)
 
 
-@dataclass(slots=True)
 class StepFrames:
     """
     Makes the frames of one run, in their order.
 
-    ``network`` roads of the actors; ``ego`` id of the ego, ``first`` for the first vehicle and
-    the next one after it has left, empty for none.
+    :param network: roads of the actors.
+    :param ego: id of the ego, `first` for the first vehicle and the next one after it has left,
+        empty for none.
     """
 
-    network: RoadNetwork
-    ego: str = ''
-    _first: str = ''
-    _yaws: dict[str, float] = field(default_factory=dict)
-    _time: float = math.nan
+    def __init__(self, network: RoadNetwork, ego: str = '') -> None:
+        self.network = network
+        self._movements = Movements(network)
+        self._ego = ego
+        self._first = ''
+        # Names by SUMO's ids, which are those of vehicles or of people: two may have the same.
+        self._people: dict[str, str] = {}
+        self._names_of_people: set[str] = set()
+        self._renamed_vehicles: dict[str, str] = {}
 
-    def frame(self, time_s: float, names: Sequence[str], types: Sequence[ActorType],
-              lanes: Sequence[str], columns: Floats) -> Frame:
+    def frame(self, time_s: float, ids: Sequence[str], types: Sequence[ActorType],
+              places: Sequence[str], columns: Floats, rounding_m: float = _ROUNDING_M) -> Frame:
         """
         Make the frame of one step.
 
         :param time_s: time of the step, s.
-        :param names: ids of N actors.
+        :param ids: SUMO's ids of N actors.
         :param types: N types of actors.
-        :param lanes: N names of lanes, empty for none.
+        :param places: N names of the lanes of vehicles and the edges of persons, empty for none.
         :param columns: (N, 8) float64, numbers as SUMO gives them, in the order of the columns.
+        :param rounding_m: least difference of two positions, m.
         """
         columns = np.where(columns <= NO_VALUE, np.nan, columns)
         is_here = np.isfinite(columns[:, [X, Y, ANGLE]]).all(axis=1)
         if not is_here.all():
             kept = np.flatnonzero(is_here)
             columns = columns[kept]
-            names, types, lanes = ([column[i] for i in kept] for column in (names, types, lanes))
+            ids, types, places = ([column[i] for i in kept] for column in (ids, types, places))
+        names = self._names(ids, types)
+        ego = self._ego_of(ids, names, types)
+        lanes = [self.network.sidewalks.get(place, '') if kind.is_person else place
+                 for place, kind in zip(places, types, strict=True)]
         sizes = np.array([kind.size_xyz for kind in types], float).reshape(-1, 3)
+        is_person = np.array([kind.is_person for kind in types], bool)
+        # People stand upright.
+        slopes = np.radians(np.where(~is_person & (np.abs(columns[:, SLOPE]) < _STEEPEST_DEG),
+                                     columns[:, SLOPE], 0.0))
         angles = np.zeros((len(names), 3))
-        # Uphill is positive in SUMO, nose down is positive in REP 103; without a value: flat.
-        angles[:, 1] = -np.radians(np.nan_to_num(columns[:, SLOPE]))
+        # Uphill is positive in SUMO, nose down is positive in REP 103.
+        angles[:, 1] = -slopes
         angles[:, 2] = np.radians(90 - columns[:, ANGLE])
         orientation_xyzw = quaternion_from_rpy(angles)
         forward = global_from_unit(orientation_xyzw)[:, :, 0]
-        # While a vehicle changes its lane, SUMO's angle is already that of its movement, so that
-        # speed along the lane and lateral speed together point forward (measured: the velocity
-        # fits the movement within 0.06 m/s, and within 1.0 m/s if the lateral speed points left).
-        speed = np.hypot(columns[:, SPEED], np.nan_to_num(columns[:, LATERAL_SPEED]))
-        rates = np.zeros((len(names), 3))
-        rates[:, 2] = self._yaw_rates(time_s, names, angles[:, 2])
-        ego = self._ego_of(names, types)
+        position_xyz = np.nan_to_num(columns[:, :3]) - forward * sizes[:, :1] / 2
+        velocity_xyz, angular_velocity_xyz = self._movements.velocities(
+            SumoStep(time_s, names, lanes, columns, is_person, slopes, angles[:, 2],
+                 position_xyz, max(rounding_m, _ROUNDING_M)))
         return build_frame(
-            GENERATION, time_s, names,
-            np.nan_to_num(columns[:, :3]) - forward * sizes[:, :1] / 2,
-            orientation_xyzw=orientation_xyzw, velocity_xyz=forward * speed[:, None],
-            angular_velocity_xyz=rates, size_xyz=sizes,
-            tags=[(*tags_of(kind.vclass), EGO_TAG) if name == ego else tags_of(kind.vclass)
-                  for name, kind in zip(names, types, strict=True)],
+            GENERATION, time_s, names, position_xyz,
+            orientation_xyzw=orientation_xyzw, velocity_xyz=velocity_xyz,
+            angular_velocity_xyz=angular_velocity_xyz, size_xyz=sizes,
+            tags=[(*kind.tags, EGO_TAG) if i == ego else kind.tags
+                  for i, kind in enumerate(types)],
             is_vehicle=np.array([is_vehicle(kind.vclass) for kind in types], bool),
             lanes=self._lanes(lanes, columns))
 
-    def _yaw_rates(self, time_s: float, names: Sequence[str], yaws: Floats) -> Floats:
-        """Return rad/s from the change since the last frame; SUMO gives none."""
-        before = np.array([self._yaws.get(name, math.nan) for name in names])
-        step_s = time_s - self._time
-        self._yaws = dict(zip(names, yaws.tolist(), strict=True))
-        self._time = time_s
-        if not step_s > 0:
-            return np.zeros(len(names))
-        rates: Floats = np.nan_to_num(wrapped(yaws - before) / step_s)
-        return rates
+    def _names(self, ids: Sequence[str], types: Sequence[ActorType]) -> Sequence[str]:
+        """Return a name for each actor, other than its id if a vehicle and a person share it."""
+        people = [i for i, kind in enumerate(types) if kind.is_person]
+        if not people and not self._people:
+            return ids
+        names = list(ids)
+        vehicles = dict(zip(ids, range(len(ids)), strict=True)) if not people else {
+            name: i for i, name in enumerate(ids) if not types[i].is_person}
+        for i in people:
+            if ids[i] not in self._people:
+                # The ego is moved by its id.
+                is_taken = ids[i] in vehicles or ids[i] in (self._ego, *self._names_of_people)
+                name = f'person_{ids[i]}' if is_taken else ids[i]
+                while name in self._names_of_people or (is_taken and name in vehicles):
+                    name += '_'
+                self._people[ids[i]] = name
+                self._names_of_people.add(name)
+            names[i] = self._people[ids[i]]
+        for name in vehicles.keys() & self._names_of_people:
+            other = f'vehicle_{name}'
+            while other in vehicles or other in self._names_of_people:
+                other += '_'
+            names[vehicles[name]] = self._renamed_vehicles.setdefault(name, other)
+        return names
 
-    def _ego_of(self, names: Sequence[str], types: Sequence[ActorType]) -> str:
-        if self.ego != FIRST_EGO:
-            return self.ego
-        if self._first not in self._yaws:
-            self._first = next((name for name, kind in zip(names, types, strict=True)
-                                if is_vehicle(kind.vclass)), '')
-        return self._first
+    def _ego_of(self, ids: Sequence[str], names: Sequence[str],
+                types: Sequence[ActorType]) -> int | None:
+        """Return the row of the ego; a vehicle if a person has the same id."""
+        if self._ego != FIRST_EGO:
+            rows = [i for i, name in enumerate(ids) if name == self._ego]
+            return next((i for i in rows if not types[i].is_person), rows[0] if rows else None)
+        if self._first in names:
+            return names.index(self._first)
+        # One that shares its id with a person could not be moved.
+        row = next((i for i, kind in enumerate(types)
+                    if is_vehicle(kind.vclass) and names[i] == ids[i]), None)
+        self._first = '' if row is None else names[row]
+        return row
 
     def _lanes(self, lanes: Sequence[str], columns: Floats) -> Lanes:
         known = self.network.lane_ids
         rows = [i for i, lane in enumerate(lanes) if lane in known]
         ids = [(road, 0, lane) for road, lane in (known[lanes[i]] for i in rows)]
-        lateral = columns[rows, LATERAL_SPEED]
+        lateral = columns[rows, LATERAL_SPEED] * (-1 if self.network.is_left_hand else 1)
         is_changing = np.stack((lateral > LANE_CHANGE_SPEED, lateral < -LANE_CHANGE_SPEED), 1)
         return lane_states(rows, np.array(ids).reshape(-1, 3), columns[rows, LANE_POSITION],
                            is_changing)

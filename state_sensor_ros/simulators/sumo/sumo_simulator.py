@@ -62,7 +62,7 @@ class SumoParameters:
                           high=2147483647, used_by=LIVE)
     args: tuple[str, ...] = parameter((), 'More arguments for the command line of a started SUMO.',
                                       used_by=LIVE)
-    net: str = parameter('', 'Network file; empty: that of the scenario, or the only one beside '
+    net: str = parameter('', 'Network file; empty: that of the scenario, or the one beside '
                          'a recording.')
 
 

@@ -14,6 +14,7 @@ import time
 from xml.etree import ElementTree
 
 from budgets import AWAIT_S
+import numpy as np
 from paths import ROOT
 
 GRID = ROOT / 'resource' / 'sumo' / 'grid.sumocfg'
@@ -72,6 +73,13 @@ def read_fcd(path):
             account[round(float(element.get('time')), 3)] = {
                 actor.get('id'): actor for actor in element}
     return account
+
+
+def fronts_of(frame):
+    """Return the middles of the front bumpers, as SUMO says them, and the directions."""
+    x, y, z, w = frame.orientation_xyzw.T
+    forward = np.stack((1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)), 1)
+    return frame.position_xyz + forward * frame.boxes.size_xyz[:, :1] / 2, forward
 
 
 def await_true(claim):

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Networks and types of vehicles beside FCD output, damaged or in another encoding."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,38 @@ def test_types_of_vehicles_that_are_damaged_are_one_line(types, capsys):
     assert error.startswith('error: a.rou.xml: found ')
     assert error.endswith('; expected types of vehicles')
     assert not Path('bag').exists()
+
+
+def test_network_of_the_same_name_is_that_of_a_recording(capsys):
+    Path('run.1.fcd.xml').write_text(FCD)
+    Path('run.1.net.xml').write_text(NET)
+    Path('run.net.xml').write_text(NET.replace('"e"', '"short"'))
+    Path('other.net.xml').write_text(NET.replace('"e"', '"other"'))
+    with sensor.open_recording('run.1.fcd.xml') as recording:
+        assert dict(recording[0].lanes.road_names) == {0: 'e'}
+    for words in (['inspect', 'fcd.xml'], ['convert', 'fcd.xml', 'bag']):
+        assert main(words) == 1
+        assert capsys.readouterr().err == (
+            'error: fcd.xml: network: found 3 beside it: other.net.xml, run.1.net.xml, '
+            'run.net.xml; expected one, or fcd.net.xml, or -p sumo.net:=FILE\n')
+    assert main(['inspect', 'fcd.xml', '-p', 'sumo.net:=run.1.net.xml']) == 0
+    Path('fcd.net.xml').write_text(NET)
+    with sensor.open_recording('fcd.xml') as recording:
+        assert recording[0].lanes.ids.tolist() == [[0, 0, -1]]
+
+
+def test_types_of_two_scenarios_are_not_mixed(capsys):
+    types = '<routes><vType id="car" length="{}"/></routes>'
+    Path('a.rou.xml').write_text(types.format(4))
+    Path('b.rou.xml.gz').write_bytes(gzip.compress(types.format(5).encode()))
+    assert main(['inspect', 'fcd.xml']) == 1
+    assert capsys.readouterr().err == (
+        "error: fcd.xml: types of vehicles: found two of 'car', in a.rou.xml and b.rou.xml.gz; "
+        'expected one, or fcd.rou.xml\n')
+    Path('fcd.rou.xml').write_text(types.format(6))
+    with sensor.open_recording('fcd.xml') as recording:
+        assert recording[0].boxes.size_xyz[0, 0] == 6
+    for name in ('a.rou.xml', 'fcd.rou.xml'):
+        Path(name).unlink()
+    with sensor.open_recording('fcd.xml') as recording:
+        assert recording[0].boxes.size_xyz[0, 0] == 5

@@ -1,0 +1,235 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Vehicles that change lanes, park or are long, and people: live and from FCD output the same."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+import pickle
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+from budgets import AWAIT_S
+import numpy as np
+from paths import ROOT
+import pytest
+import sumo_maneuvers
+from sumo_runs import fronts_of
+
+from state_sensor_ros.frame import Frame, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW  # noqa: I100
+from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
+from state_sensor_ros.simulators.sumo.road_network import NO_NETWORK, read_network
+
+DATA = ROOT / 'test' / 'data' / 'sumo'
+COLORS = {'g': LIGHT_GREEN, 'y': LIGHT_YELLOW, 'r': LIGHT_RED, 'u': LIGHT_RED}
+
+
+@dataclass
+class Run:
+    """A run: its frames, the states of its lights, SUMO's own account, and its network."""
+
+    frames: list[Frame]
+    states: list[dict]
+    fcd: Path
+    network: Path
+
+    @property
+    def is_left_hand(self):
+        return 'left' in self.network.name
+
+    def recorded(self, *, has_network=True, has_lateral_speed=True):
+        """Return the frames of the FCD output, or of one with less in it."""
+        path = self.fcd
+        if not has_lateral_speed:
+            path = path.with_name('no_lateral_speed.xml')
+            path.write_text(re.sub(' speedLat="[^"]*"', '', self.fcd.read_text()))
+        recording = FcdRecording(path, str(self.network), 'car')
+        if not has_network:
+            recording.network = NO_NETWORK
+        return [each.packet.decoded.frame for each in recording.frames()]
+
+    def told(self):
+        """Yield what SUMO says of each step: attributes by element and id."""
+        for _, element in ElementTree.iterparse(self.fcd):
+            if element.tag == 'timestep':
+                yield {(actor.tag, actor.get('id')): actor.attrib for actor in element}
+
+
+@pytest.fixture(scope='module', params=['left', 'right'])
+def run(request, tmp_path_factory):
+    """Run SUMO with left-hand traffic, and with sublanes and right-hand traffic."""
+    folder = tmp_path_factory.mktemp(request.param)
+    network = DATA / f'bend_{request.param}.net.xml.gz'
+    args = {'left': ('--lanechange.duration', '3'), 'right': ('--lateral-resolution', '0.8')}
+    subprocess.run([sys.executable, sumo_maneuvers.__file__, network, folder / 'frames',
+                    folder / 'fcd.xml', *args[request.param]], check=True, timeout=AWAIT_S * 4)
+    with (folder / 'frames').open('rb') as file:
+        frames, states = zip(*pickle.load(file), strict=True)
+    return Run(list(frames), list(states), folder / 'fcd.xml', network)
+
+
+def errors(run, frames):
+    """Return velocities against differences of positions, m/s, of `car` and `bus` by maneuver."""
+    found = {}
+    for (before, after), told in zip(pairwise(frames), list(run.told())[1:], strict=False):
+        for name in {'car', 'bus'} & set(before.names) & set(after.names):
+            speed, lateral = (float(told['vehicle', name][key]) for key in ('speed', 'speedLat'))
+            pace = 'standing' if speed < 0.05 else 'at 8 m/s' if speed > 7.5 else ''
+            row = after.names.index(name)
+            moved = after.position_xyz[row] - before.position_xyz[before.names.index(name)]
+            found.setdefault((pace, abs(lateral) > 0.1), []).append(
+                np.linalg.norm(after.velocity_xyz[row] - moved / sumo_maneuvers.STEP_S))
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def test_sumo_vehicles_that_change_lanes_have_the_velocity_of_their_movement(run):
+    for what, frames in (('live', run.frames), ('FCD', run.recorded()),
+                         ('no lateral speed', run.recorded(has_lateral_speed=False)),
+                         ('no network', run.recorded(has_network=False))):
+        found = errors(run, frames)
+        for pace in ('standing', 'at 8 m/s'):
+            assert len(found[pace, True]) > 50, (what, pace)
+            assert np.median(found[pace, True]) < 0.01, (what, pace)
+            assert np.percentile(found[pace, True], 90) < 0.05, (what, pace)
+        # The rest of the way has a bend of short straight lines.
+        assert np.median(found['at 8 m/s', False]) < 0.01
+        assert np.percentile(found['at 8 m/s', False], 95) < 0.2
+
+
+def test_sumo_vehicle_that_stands_and_changes_its_lane_moves_to_its_side(run):
+    n_steps = 0
+    for frame, told in zip(run.frames, run.told(), strict=False):
+        car = told.get(('vehicle', 'car'))
+        if car and float(car['speed']) == 0.0 and abs(float(car['speedLat'])) > 0.5:
+            n_steps += 1
+            x, y, _ = frame.velocity_xyz[frame.names.index('car')]
+            # The road leads east; the rear stands still.
+            assert abs(x) < 0.5 * abs(y)
+            assert 0.45 < abs(y) / abs(float(car['speedLat'])) < 0.7
+    assert n_steps > 30
+
+
+def test_sumo_lane_changes_are_named_by_the_side_to_which_they_go(run):
+    # The side by the lanes: those of left-hand traffic are counted from the left.
+    account = [{'car': float(told['vehicle', 'car']['speedLat'])} if ('vehicle', 'car') in told
+               else {} for told in run.told()]
+    sides = set()
+    for i, (before, after) in enumerate(pairwise(run.frames)):
+        lateral = account[i + 1].get('car', 0.0)
+        if 'car' in before.names and abs(lateral) > 0.5:
+            row, lanes = after.names.index('car'), after.lanes
+            [place] = np.flatnonzero(lanes.actor == row)
+            changes = lanes.lane_change_left[place], lanes.lane_change_right[place]
+            # The road leads east, where the vehicle also stands.
+            if 20 < after.position_xyz[row, 0] < 290:
+                y = (fronts_of(after)[0][row] - fronts_of(before)[0][before.names.index('car')])[1]
+                assert changes == (y > 0, y < 0)
+                sides.add(changes)
+    assert sides == {(True, False), (False, True)}
+
+
+def lanes_of(frame):
+    """Return road, section, lane, s and changes of each actor that is in a lane, by its name."""
+    lanes = frame.lanes
+    return {frame.names[row]: (*ids, s, *changes) for row, ids, s, changes in zip(
+        lanes.actor, lanes.ids.tolist(), lanes.s.tolist(),
+        zip(lanes.lane_change_left.tolist(), lanes.lane_change_right.tolist(), strict=True),
+        strict=True)}
+
+
+def test_sumo_frames_are_the_same_live_and_from_fcd_row_by_row(run):
+    recorded = run.recorded()
+    assert len(recorded) == len(run.frames) == sumo_maneuvers.N_STEPS
+    n_parked = n_people = 0
+    roads = read_network(run.network).road_names
+    for live, stored in zip(run.frames, recorded, strict=True):
+        # People come in another order.
+        assert sorted(live.names) == sorted(stored.names)
+        rows = [stored.names.index(name) for name in live.names]
+        assert live.tags == tuple(stored.tags[row] for row in rows)
+        assert np.allclose(live.kinematics, stored.kinematics[rows], rtol=0, atol=1e-5)
+        assert np.allclose(live.boxes.size_xyz, stored.boxes.size_xyz[rows])
+        assert lanes_of(live).keys() == lanes_of(stored).keys()
+        for name, lane in lanes_of(live).items():
+            assert lane == pytest.approx(lanes_of(stored)[name], abs=1e-6), (name, live.game_time)
+        people = [i for i, tags in enumerate(live.tags) if 'pedestrian' in tags]
+        n_people += len(set(people) & set(live.lanes.actor.tolist()))
+        assert set(live.lanes.actor.tolist()) >= set(range(len(live.names))) - set(people)
+        row = live.names.index('parked') if 'parked' in live.names else -1
+        if row >= 0 and np.linalg.norm(live.velocity_xyz[row]) == 0.0:
+            [ids] = live.lanes.ids[live.lanes.actor == row].tolist()
+            n_parked += roads[ids[0]] == 'ab' and abs(ids[2]) == 3
+    assert n_parked > 300
+    assert n_people > 5000
+
+
+def test_sumo_vehicle_and_person_of_one_id_have_names_of_their_own(run):
+    kinds = {}
+    for frame in run.frames:
+        assert len(set(frame.names)) == len(frame.names)
+        for name, tags in zip(frame.names, frame.tags, strict=True):
+            if name.rpartition('_')[2] in ('1', '2'):
+                kinds.setdefault(name, set()).add(tags[-1])
+    # The one that comes first keeps the id, as long as it exists.
+    assert kinds == {'1': {'car'}, 'person_1': {'pedestrian'},
+                     '2': {'pedestrian'}, 'vehicle_2': {'car'}}
+
+
+def test_sumo_people_stand_upright_on_slopes(run):
+    n_climbing = 0
+    for frame in run.frames:
+        people = ['pedestrian' in tags for tags in frame.tags]
+        assert np.abs(frame.orientation_xyzw[people][:, :2]).max(initial=0.0) < 1e-9
+        upward = np.abs(frame.velocity_xyz[people][:, 2])
+        n_climbing += int((upward > 0.005).sum())
+        assert upward.max(initial=0.0) < 1.0
+    assert n_climbing > 1000
+
+
+def test_sumo_slope_of_a_kink_is_none(tmp_path):
+    (tmp_path / 'fcd.xml').write_text('<fcd-export><timestep time="0">' + ''.join(
+        f'<{tag} id="{slope}" x="1" y="2" angle="90" speed="3" slope="{slope}"/>'
+        for tag, slope in (('vehicle', 6), ('vehicle', 87.3), ('person', 90), ('person', -6))) +
+        '</timestep></fcd-export>')
+    [frame] = [each.packet.decoded.frame
+               for each in FcdRecording(tmp_path / 'fcd.xml').frames()]
+    pitches = -2 * np.degrees(np.arcsin(frame.orientation_xyzw[:, 1]))
+    assert pitches.tolist() == pytest.approx([6, 0, 0, 0])
+    assert frame.velocity_xyz[:, 0].tolist() == pytest.approx([3 * np.cos(np.radians(6)), 3, 3, 3])
+    assert frame.velocity_xyz[:, 2].tolist() == pytest.approx([3 * np.sin(np.radians(6)), 0, 0, 0])
+
+
+def test_sumo_vehicles_longer_than_any_stiff_one_are_tagged(run):
+    tagged = {name for frame in run.frames for name, tags in zip(
+        frame.names, frame.tags, strict=True) if 'articulated' in tags}
+    assert tagged == {'train'}
+    assert all(tags[:2] == ('vehicle', 'tram') for frame in run.frames
+               for tags in frame.tags if 'articulated' in tags)
+
+
+def test_sumo_lane_with_links_of_different_colors_has_a_light_for_each(run):
+    lines = read_network(run.network).stop_lines
+    has_differed = set()
+    for frame, states in zip(run.frames, run.states, strict=True):
+        lights = frame.traffic_lights
+        shown = dict(zip(lights.names, lights.states.tolist(), strict=True))
+        assert len(shown) == len(lights.names)
+        for line in lines:
+            colors = [COLORS[states[line.light][link].lower()] for link in line.links]
+            entries = [shown.get(f'{line.light}/{link}') for link in line.links]
+            if len(set(colors)) > 1:
+                has_differed.add(line)
+            if line.is_split:
+                assert entries == colors
+            else:
+                assert entries == [colors[0], *[None] * (len(colors) - 1)]
+                assert len(set(colors)) == 1
+    assert [line.links for line in has_differed] == ([] if run.is_left_hand else [(2, 3)])
