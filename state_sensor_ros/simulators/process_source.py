@@ -227,10 +227,12 @@ class ProcessSource(LiveSource):
             self.ended(process.returncode)
 
     def interrupt(self) -> None:
-        """Ask the process to end, which ends :meth:`receive`."""
+        """End the requests, after which the process ends, and with it :meth:`receive`."""
         with self._lock:
-            if self._process is not None:
-                self._process.terminate()
+            requests, self._requests = self._requests, None
+        if requests is not None:
+            # Requests that were sent, such as a last command, are taken before the end.
+            requests.close()
 
     @property
     def process_id(self) -> int:

@@ -84,7 +84,7 @@ class WorldClient:
         self._ending = threading.Lock()
         self._has_set = run.is_restore
         self._found = run.found
-        self._has_driven = False
+        self._last: EgoCommand | None = None
         self._reader: WorldReader | None = None
         self._carla: ModuleType | None = None
         self._client: Any = None
@@ -302,7 +302,7 @@ class WorldClient:
             ego.apply_control(self._carla.VehicleControl(
                 throttle=command.throttle, brake=command.brake, steer=-command.steer,
                 hand_brake=command.hand_brake, reverse=command.reverse))
-            self._has_driven = True
+            self._last = command
         except RuntimeError as error:
             self._tell(WorldNote('command', f'a command is lost: {_line(error)}'))
 
@@ -310,9 +310,13 @@ class WorldClient:
         with self._telling:
             self._messages.send(message)
 
-    def end_on_signal(self) -> None:
-        """Wait for SIGTERM, which is blocked in all threads, then end the process."""
-        signal.sigwait({signal.SIGTERM})
+    def end_on_signal(self, signals: int) -> None:
+        """
+        Wait for a signal, then end the process.
+
+        :param signals: descriptor to which the interpreter writes a byte for each signal.
+        """
+        os.read(signals, 1)
         self.end()
 
     def end(self) -> None:
@@ -322,7 +326,7 @@ class WorldClient:
         self._ending.acquire()
         with suppress(Exception):
             self._client.set_timeout(_END_S)
-            if self._has_driven:
+            if self._last is not None and self._last.brake < 1.0:
                 self._drive(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0))
         exit_code = _NOT_RESTORED
         with suppress(Exception):
@@ -348,15 +352,18 @@ def main() -> None:
     """Serve the driver that started this process."""
     # Ctrl-C in a terminal is handled by the driver, which closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Before any other thread, which then has it blocked, too.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    # The main thread, which handles signals, may be in a call of the library.
+    signals, written = os.pipe()
+    os.set_blocking(written, False)
+    signal.set_wakeup_fd(written)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     requests, messages = process_pipes()
     try:
         run = cast(ClientRun, requests.recv())
     except EOFError:
         return
     client = WorldClient(run, messages)
-    threading.Thread(target=client.end_on_signal, daemon=True).start()
+    threading.Thread(target=client.end_on_signal, args=(signals,), daemon=True).start()
     threading.Thread(target=client.serve, args=(requests,), daemon=True).start()
     try:
         client.open()
