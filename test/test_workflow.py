@@ -33,5 +33,12 @@ def test_selected_tests_of_ci_are_there():
 
 
 def test_no_test_runs_a_second_time():
-    for path in (ROOT / '.ci' / 'run', ROOT / 'Makefile', WORKFLOW):
-        assert not re.search('last-failed|--lf|reruns', path.read_text(encoding='utf-8')), path
+    for path in (ROOT / '.ci' / 'run', ROOT / 'Makefile', WORKFLOW, ROOT / 'pyproject.toml',
+                 ROOT / 'test' / 'conftest.py', ROOT / 'CMakeLists.txt'):
+        text = path.read_text(encoding='utf-8').replace('no:rerunfailures', '')
+        assert not re.search('last-failed|--lf|rerun(s|fail)|flaky|retest', text), path
+
+
+def test_plugin_that_runs_tests_again_is_off(pytestconfig):
+    # It comes with a ROS.
+    assert not pytestconfig.pluginmanager.has_plugin('rerunfailures')
