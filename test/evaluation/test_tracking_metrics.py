@@ -17,9 +17,7 @@ import pytest
 
 from state_sensor_ros.evaluation.matching import match
 from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame, ObjectSet
-
-pytest.importorskip('trackeval')
-from state_sensor_ros.evaluation.tracking_metrics import (  # noqa: E402
+from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
     mean_averages,
     score_tracks,
