@@ -9,6 +9,7 @@
 """The example that drives the ego along a recorded line, on every simulator."""
 
 from contextlib import contextmanager, ExitStack
+from importlib.util import find_spec
 import math
 import os
 import subprocess
@@ -23,6 +24,8 @@ from rig import NodeProcess
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
+from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
@@ -40,12 +43,18 @@ DRIVE_S = 60.0 if is_large() else 20.0
 PACE = 2.0
 
 
-@contextmanager
-def monodrive(folder):
-    """Provide the line of an undriven run and parameters of a node."""
+def synthetic_line(folder):
+    """Write the undriven run of synthetic traffic."""
     line = folder / 'line.json'
     assert main(['synth', str(line), '--vehicles', '1', '--objects', '0', '--frames', '1400',
                  '--rate', '20', '--seed', '1']) == 0
+    return line
+
+
+@contextmanager
+def monodrive(folder):
+    """Provide the line of an undriven run and parameters of a node."""
+    line = synthetic_line(folder)
     with MonodriveServer(IteratorSource(generate(1, 0, 20.0, 1, 'v2')), MonodriveOptions(
             control_port=0, rate=20.0 * PACE)) as server:
         yield line, {'port': server.port, 'control_port': server.control_port,
@@ -61,6 +70,16 @@ def carla(folder):
                      '--frames', '2000']) == 0
     with CarlaServer(CarlaOptions(rate=20.0 * PACE, period_s=0.05, episode=episode)) as server:
         yield line, {'source': 'carla', 'port': server.port, 'control_port': server.world_port}
+
+
+@contextmanager
+def carla9(folder):
+    """Provide the same of the mock server of CARLA 0.9, which has the road of monoDrive's."""
+    if find_spec('carla') is None:
+        pytest.skip('carla is not installed')
+    line = synthetic_line(folder)
+    with WorldServer(TrafficScene(1, 0, seed=1), WorldOptions(rate=20.0 * PACE)) as server:
+        yield line, {'source': 'carla9', 'port': server.port}
 
 
 @contextmanager
@@ -96,7 +115,7 @@ def test_example_is_short():
     assert len(EXAMPLE.read_text(encoding='utf-8').splitlines()) <= MAX_LINES
 
 
-@pytest.mark.parametrize('simulator', [monodrive, carla, sumo])
+@pytest.mark.parametrize('simulator', [monodrive, carla, carla9, sumo])
 def test_example_follows_the_line(domain, listener, tmp_path, simulator):
     odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     sent = listener.subscribe('/state_sensor/command_status', 'state_sensor_ros/VehicleControl')
