@@ -10,6 +10,7 @@
 
 from contextlib import contextmanager
 from itertools import count
+import math
 import os
 import signal
 
@@ -27,7 +28,7 @@ from commands_rig import (
 from paths import ROOT
 from process_state import children
 import pytest
-from rig import NodeProcess
+from rig import NodeProcess, Remote
 from scripted_simulator import frame
 
 from state_sensor_ros.emulator.carla_server import town_server
@@ -87,6 +88,19 @@ def test_pedals_of_monodrive(domain, listener):
             faults.kind = ''
             listener.until(lambda: controls(peer)[-1]['forward_amount'] == 0.25,
                            what=f'commands after {kind} frames')
+        # Tags that leave it out; limits cannot change while it is driven.
+        remote = Remote(listener)
+        for name in ('control.max_speed', 'control.max_acceleration', 'control.timeout',
+                     'stale_after'):
+            refused = remote.set(name, 1.0)
+            assert not refused.successful
+            assert f'{name}: found a change while the node is configured' in refused.reason
+        assert not remote.set('control.max_deceleration', math.nan).successful
+        assert controls(peer)[-1]['forward_amount'] == 0.25
+        assert remote.set('undesired_tags', ['ego']).successful
+        brakes_and_says(stack, node, ABSENT, lambda: is_brake(controls(peer)[-1]))
+        assert remote.set('undesired_tags', ['nothing']).successful
+        listener.until(lambda: controls(peer)[-1]['forward_amount'] == 0.25, what='commands')
         assert node.end()[0] == 0
         assert is_brake(controls(peer)[-1])
 

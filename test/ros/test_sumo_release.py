@@ -150,3 +150,23 @@ def test_ego_is_given_back_as_it_was(domain, listener, end, release, is_changed,
 def managed_end(client, listener):
     """Deactivate the node while SUMO is stepped."""
     Managed(listener).request('deactivate')
+
+
+def test_ego_that_another_client_removes_is_no_end(domain, listener):
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with joined(domain, listener, stale_after=0.5) as (client, node):
+        stack = Stack(listener)
+        client.until(stack.publisher.get_subscription_count, 'the node')
+        drive(client, stack, pedals(throttle=0.3))
+        client.vehicle.remove('ego')
+        n_before = len(frames)
+        client.until(lambda: stack.publisher.publish(pedals(throttle=0.3))
+                     or stack.status().get('state') == 'stale', 'the brake')
+        assert 'it is not in the frames' in stack.status()['message']
+        assert len(frames) > n_before + 5
+        has_left = leaves(node)
+        node.process.send_signal(signal.SIGTERM)
+        client.until(has_left, 'the end of the process')
+        client.step()
+        assert node.process.wait(AWAIT_S) == 0
+        assert 'connection lost' not in node.log

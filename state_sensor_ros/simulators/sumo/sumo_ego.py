@@ -91,13 +91,19 @@ class SumoEgo:
         if command is None or last is None or last.ego is None:
             self._body = None
             return
-        if self._body is None or self._name != last.names[last.ego]:
-            self._take_over(last, last.ego)
-        body = self._body
-        assert body is not None
-        body.advance(Pedals(command.steer, command.throttle, command.brake, command.hand_brake,
-                            command.reverse), elapsed_s)
-        self._move(body, _ANY_PLACE)
+        try:
+            if self._body is None or self._name != last.names[last.ego]:
+                self._take_over(last, last.ego)
+            body = self._body
+            assert body is not None
+            body.advance(Pedals(command.steer, command.throttle, command.brake,
+                                command.hand_brake, command.reverse), elapsed_s)
+            self._move(body, _ANY_PLACE)
+        except Exception:
+            if self._has_vehicle():
+                raise
+            # Another client has removed it since the last step.
+            self._body = None
 
     def shown(self, frame: Frame) -> Frame:
         """
