@@ -1,0 +1,278 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Live frames of CARLA 0.9 through CARLA's own client library, of the mock server."""
+
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from budgets import AWAIT_S
+import carla9_logs as logs
+import numpy as np
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.emulator.carla9_server.emulated_world import EpisodeOptions
+from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
+from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import EgoCommand, SourceState
+from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Simulator
+from state_sensor_ros.simulators.simulator_list import checked_settings
+
+pytestmark = pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed')
+
+OURS = EpisodeOptions(is_synchronous=True, fixed_delta_s=0.05)
+# Drives with full throttle until it is killed; its last argument sets carla9.tick.
+DRIVER = """
+import sys
+from state_sensor_ros.simulators import EgoCommand
+from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Simulator
+from state_sensor_ros.simulators.simulator_list import checked_settings
+settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1]),
+                             'carla9.tick': sys.argv[2] == 'tick'})
+simulator = Carla9Simulator()
+source = simulator.open_source(settings, print)
+commands = simulator.open_commands(settings, source, print)
+for i, packet in enumerate(source.packets()):
+    commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0))
+    if i == 9:
+        print('driving', source.process_id, flush=True)
+"""
+
+
+class Rig(WorldServer):
+    """A mock server that remembers its numbers by frame, and does what a test wants in a step."""
+
+    def __init__(self, n_vehicles=8, n_objects=4, port=0, **options):
+        super().__init__(TrafficScene(n_vehicles, n_objects, seed=3),
+                         WorldOptions(port=port, **options))
+        self.history, self.todo = {}, []
+        self._step_of_world = self.world.step
+        self.world.step = self.step
+
+    def step(self):
+        while self.todo:
+            self.todo.pop(0)()
+        self._step_of_world()
+        self.history[self.world.frame] = {number: np.array(self.world.numbers(actor))
+                                          for number, actor in self.world.actors.items()}
+
+    def do(self, action):
+        """Do something in the next step, in the thread of the server."""
+        self.todo.append(action)
+
+    @property
+    def ego(self):
+        return next(actor for actor in list(self.world.actors.values())
+                    if actor.body.attribute('role_name') == 'hero')
+
+
+def settings_of(server, **parameters):
+    return checked_settings({
+        'source': 'carla9', 'carla9.port': server.port, 'reconnect_min': 0.05,
+        'reconnect_max': 0.2, **{f'carla9.{name}': value for name, value in parameters.items()
+                                 if name != 'rate'},
+        'rate': parameters.get('rate', 0.0)})
+
+
+@contextmanager
+def opened(server, *, reconnect=False, **parameters):
+    """Yield a source, its packets, and what it has reported."""
+    said = []
+    settings = settings_of(server, **parameters)
+    source = Carla9Simulator().open_source(settings, lambda kind, text: said.append(text),
+                                           reconnect=reconnect)
+    with closing(source):
+        packets = source.packets()
+        try:
+            yield source, packets, said
+        finally:
+            source.close()
+            # Ends the process.
+            for _ in packets:
+                pass
+
+
+def frame_of(packets, wanted=lambda frame: True):
+    """Return the next frame that is wanted."""
+    until = time.monotonic() + AWAIT_S
+    for packet in packets:
+        if wanted(packet.decoded.frame):
+            return packet.decoded.frame
+        assert time.monotonic() < until
+    raise AssertionError('the stream has ended')
+
+
+def await_true(condition):
+    until = time.monotonic() + AWAIT_S
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def check(frame, server):
+    """Compare a frame with the numbers of the server by name; return how many were compared."""
+    n_found = 0
+    for number, wanted in server.history[frame.sample_count].items():
+        body = server.world.actors[number].body
+        [*rows] = [row for row, name in enumerate(frame.names)
+                   if name in (body.attribute('role_name'), f'{body.type_id}_{number}')]
+        if body.type_id == 'spectator':
+            assert rows == []
+            continue
+        [row], n_found = rows, n_found + 1
+        pitch, yaw, roll = wanted[3:6]
+        assert frame.position_xyz[row] == pytest.approx(logs.MIRROR @ wanted[:3], abs=1e-3)
+        assert logs._matrix_of(frame.orientation_xyzw[row]) == pytest.approx(
+            logs.MIRROR @ logs.matrix(roll, pitch, yaw) @ logs.MIRROR, abs=1e-5)
+        assert frame.velocity_xyz[row] == pytest.approx(logs.MIRROR @ wanted[6:9], abs=1e-4)
+        assert frame.angular_velocity_xyz[row] == pytest.approx(
+            -logs.MIRROR @ np.radians(wanted[9:12]), abs=1e-5)
+        assert frame.acceleration_xyz[row] == pytest.approx(
+            logs.MIRROR @ wanted[12:15], abs=1e-4)
+    return n_found
+
+
+def test_ticking_has_the_numbers_of_the_server_and_restores_its_settings():
+    with Rig(n_vehicles=20, n_objects=6) as server, opened(server, tick=True) as (
+            source, packets, said):
+        frames = [frame_of(packets) for _ in range(5)]
+        assert server.world.settings.as_array()[:3] == OURS.as_array()[:3]
+        steps = np.diff([frame.game_time for frame in frames])
+        assert steps == pytest.approx([0.05] * 4)
+        assert np.diff([frame.sample_count for frame in frames]).tolist() == [1] * 4
+        frame = frames[-1]
+        assert check(frame, server) == len(frame) > 20
+        assert (frame.generation, frame.names[frame.ego]) == ('carla9', 'hero')
+        assert len(frame.boxes) == sum(
+            not {'traffic_light', 'traffic_sign'} & set(tags) for tags in frame.tags)
+        ego = server.ego.body
+        [box] = np.flatnonzero(frame.boxes.actor == frame.ego)
+        assert frame.boxes.size_xyz[box] == pytest.approx(2 * np.array(ego.extent), abs=1e-5)
+        assert len(frame.lanes) > 15
+        assert np.isfinite(frame.lanes.s).all()
+        assert np.isfinite(frame.inputs[frame.ego, :3]).all()
+        assert len(frame.traffic_lights.ids) == len(server.world.lights) > 0
+        assert {'red', 'green'} & set(frame.extension.displays())
+        assert frame.map_lines is frames[0].map_lines
+        assert len(frame.map_lines) > 3
+        # The lanes of the map are below the vehicles.
+        points = np.concatenate([line.points_xyz for line in frame.map_lines
+                                 if line.kind == 'driving'])
+        near = np.linalg.norm(points[:, None, :2] - frame.position_xyz[
+            frame.kinds == sensor.Kind.VEHICLE][None, :, :2], axis=2).min(axis=0)
+        assert np.median(near) < 2.5
+        assert source.health.n_connects == 1
+    assert said == []
+    assert server.world.settings.as_array()[:3] == EpisodeOptions().as_array()[:3]
+
+
+@pytest.mark.parametrize('killed', ['driver', 'signal', 'both'])
+def test_settings_are_restored_whoever_is_killed(killed):
+    with Rig() as server:
+        driver = subprocess.Popen([sys.executable, '-c', DRIVER, str(server.port), 'tick'],
+                                  stdout=subprocess.PIPE, text=True)
+        with driver:
+            word, process_id = driver.stdout.readline().split()
+            assert word == 'driving'
+            await_true(lambda: server.ego.pedals.throttle == 1.0)
+            assert server.world.settings.is_synchronous
+            if killed in ('process', 'both'):
+                os.kill(int(process_id), signal.SIGKILL)
+            if killed == 'process':
+                # A new one knows what the first one has found.
+                frame = server.world.frame
+                await_true(lambda: server.world.frame > frame + 20)
+            driver.send_signal(signal.SIGTERM if killed == 'signal' else signal.SIGKILL)
+        if killed == 'both':
+            assert server.world.settings.is_synchronous
+            with opened(server, tick=True) as (_, packets, said):
+                frame_of(packets)
+            assert any('was in synchronous mode, steps of 0.05 s' in text for text in said)
+            assert server.world.settings.is_synchronous
+        else:
+            await_true(lambda: not server.world.settings.is_synchronous)
+            await_true(lambda: server.ego.pedals.brake == 1.0)
+
+
+@pytest.mark.parametrize('tick', [True])
+def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
+    with Rig() as server, opened(server, tick=tick) as (source, packets, _):
+        commands = Carla9Simulator().open_commands(Settings(), source, print)
+        frame_of(packets)
+        commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
+        await_true(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+        # CARLA's steer is positive to the right.
+        assert server.ego.pedals.steer == -0.5
+        frame = frame_of(packets, lambda frame: frame.inputs[frame.ego, 0] == 1.0)
+        assert frame.inputs[frame.ego, 2] == 0.5
+        commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
+                                 hand_brake=True, reverse=True))
+        commands.close()
+        source.close()
+        for _ in packets:
+            pass
+        assert server.ego.pedals.brake == 1.0
+        assert server.ego.pedals.hand_brake
+
+
+def test_ticking_is_paused_stepped_and_reset():
+    with Rig() as server, opened(server, tick=True, rate=1.0) as (source, packets, _):
+        frame_of(packets)
+        source.pause()
+        assert source.health.state is SourceState.PAUSED
+        # Steps that were on their way arrive.
+        received = []
+        reader = threading.Thread(target=lambda: received.extend(packets), daemon=True)
+        reader.start()
+        frames = []
+
+        def is_still():
+            frames.append(server.world.frame)
+            time.sleep(0.15)
+            return frames[-1] == server.world.frame
+
+        await_true(is_still)
+        frame = server.world.frame
+        source.step(3)
+        await_true(lambda: server.world.frame == frame + 3)
+        await_true(lambda: received and received[-1].decoded.frame.sample_count == frame + 3)
+        episode = server.world.episode
+        source.restart()
+        await_true(lambda: server.world.episode == episode + 1)
+        await_true(lambda: received[-1].decoded.frame.game_time < 0.3
+                   and received[-1].is_behind_gap)
+        source.resume()
+        n_frames = len(received)
+        await_true(lambda: len(received) > n_frames + 5)
+        source.close()
+        reader.join(AWAIT_S)
+
+
+@pytest.mark.parametrize('answer', [None, b'', b'HTTP/1.0 400 Bad request\r\n', bytes(300)])
+def test_server_of_another_kind_is_named(answer):
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        def serve():
+            client, _ = server.accept()
+            with client:
+                client.recv(64)
+                if answer is not None:
+                    client.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        stream = sensor.open_stream('127.0.0.1', server.getsockname()[1], source='carla9')
+        with stream, pytest.raises(sensor.TransportError, match='may be a CARLA 0'):
+            next(iter(stream))
