@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import struct
 from typing import Any, cast, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
 from state_sensor_ros.errors import EncodeError
 
 # Representation identifier CDR_LE, no options.
@@ -39,6 +41,9 @@ _FORMATS = {'bool': '?', 'byte': 'B', 'char': 'B', 'int8': 'b', 'uint8': 'B', 'i
 PRIMITIVES = {name: struct.Struct(f'<{format_}') for name, format_ in _FORMATS.items()}
 COUNT = PRIMITIVES['uint32']
 
+# Integers of one size are patched by their bits.
+_SIGNED = {'u': 'i'}
+
 # Values of the ``Given`` fields of a template, by key.
 Values = Mapping[str, object]
 
@@ -46,15 +51,31 @@ Values = Mapping[str, object]
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """
-    Numbers that change with each frame: rows of ``width`` words of ``word`` bytes (8, 4 or 1).
+    Numbers that change with each frame: rows of ``width`` numbers of ``dtype``.
 
-    A message that holds a word of a row holds the whole row. Only a table with one row, such as
-    the stamp, may occur several times in a message.
+    ``dtype`` is the type of the fields; integers may have the other sign. A message that holds a
+    number of a row holds the whole row. Only a table with one row, such as the stamp, may occur
+    several times in a message.
     """
 
     name: str
-    word: int
+    dtype: type[np.generic]
     width: int
+
+    @property
+    def word(self) -> int:
+        """Return the size of a number, bytes."""
+        return np.dtype(self.dtype).itemsize
+
+    def fits(self, type_name: str) -> bool:
+        """
+        Return whether a field can hold its numbers.
+
+        :param type_name: name of a primitive type.
+        """
+        own, other = np.dtype(self.dtype), np.dtype(_FORMATS[type_name])
+        kinds = {_SIGNED.get(kind, kind) for kind in (own.kind, other.kind)}
+        return own.itemsize == other.itemsize and len(kinds) == 1
 
 
 class Slot(NamedTuple):

@@ -47,9 +47,8 @@ from state_sensor_ros.cdr.templates import ALIGNMENT, ENCAPSULATION, Layout, Mes
 from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.frame import Rows
 
-# By size of a word. Types of the same size are patched by their bits.
-WORD_DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
-_SHIFTS = {8: 3, 4: 2, 1: 0}
+# By size of a number: the number of bits that its offset is shifted by for its index.
+_SHIFTS = {8: 3, 4: 2, 2: 1, 1: 0}
 _OFFSET_BYTES = 8
 # A table with fewer rows is patched word by word.
 _MIN_ROWS = 64
@@ -221,13 +220,15 @@ class PatchBuffer:
         self._bytes.splice(begin, end, np.frombuffer(data, np.uint8), 0)
         self._starts.splice(head, tail + 1, starts, shift)
         self._layouts[head:tail] = layouts
-        words = {size: self._bytes.memory.view(dtype) for size, dtype in WORD_DTYPES.items()}
+        memory = self._bytes.memory
+        words = {dtype: memory.view(dtype) for dtype in {table.dtype for table in self._targets}}
         self._patches = {
-            table: (words[table.word], targets.numbers.reshape(-1, table.width))
+            table: (words[table.dtype], targets.numbers.reshape(-1, table.width))
             for table, targets in self._targets.items() if len(targets.numbers)}
         if self._is_array:
             # The first instance ends with the length of the sequence.
-            words[4][(int(self._starts.numbers[1]) >> 2) - 1] = len(self._layouts) - 1
+            i_length = (int(self._starts.numbers[1]) >> 2) - 1
+            memory.view(np.uint32)[i_length] = len(self._layouts) - 1
 
 
 def _words_of_groups(targets: Rows) -> int:

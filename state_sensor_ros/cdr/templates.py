@@ -16,7 +16,7 @@ the slots, and the offsets at which :mod:`state_sensor_ros.cdr.patch_buffer` pat
 
 Worked example: a message ``float64 x, string name, float64 y``, serialised from phase 4 on::
 
-    XY = Table('xy', word=8, width=2)
+    XY = Table('xy', np.float64, width=2)
     template = Template(definitions, 'demo/msg/Item', {
         'x': Slot(XY, 0), 'name': Given('name'), 'y': Slot(XY, 1)})
     layout = MessageInstance(template, {'name': 'ab'}).layout_at(4)
@@ -182,8 +182,8 @@ class _Compiler:
                 value.key, CdrWriter.pack_text if primitive is None else
                 lambda writer, number: writer.pack(primitive.size, primitive.pack(number))))
         elif isinstance(value, Slot):
-            if primitive is None or primitive.size != value.table.word:
-                raise EncodeError(where, type_name, f'{value.table.word} bytes')
+            if primitive is None or not value.table.fits(type_name):
+                raise EncodeError(where, type_name, np.dtype(value.table.dtype).name)
             self.add_part(primitive.size, value)
         elif primitive is None and isinstance(value, SlotText):
             self.add_part(COUNT.size, COUNT.pack(value.table.width + 1))

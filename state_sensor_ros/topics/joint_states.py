@@ -27,7 +27,7 @@ from state_sensor_ros.topics.tables import header
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
 
 # Of wheels: spin angle (rad, -pi..pi, NaN unknown), speed.
-JOINT = Table('joint', 8, 2)
+JOINT = Table('joint', np.float64, 2)
 
 
 class JointStateEncoder(TopicEncoder):

@@ -47,9 +47,9 @@ MARKERS_TOPIC = Topic('~/markers', 'visualization_msgs/msg/MarkerArray')
 MARKER = 'visualization_msgs/msg/Marker'
 
 # Of boxes: centre xyz, orientation xyzw of unit length, scaled edge lengths xyz.
-CUBE = Table('cube', 8, 10)
+CUBE = Table('cube', np.float64, 10)
 # Of actors: position of the label xyz.
-LABEL = Table('label', 8, 3)
+LABEL = Table('label', np.float64, 3)
 
 _CUBE, TEXT = 1, 9
 ADD, _DELETE, _DELETE_ALL = 0, 2, 3

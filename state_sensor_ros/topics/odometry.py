@@ -36,9 +36,9 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEnc
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.
-TWIST = Table('twist', 8, 6)
+TWIST = Table('twist', np.float64, 6)
 # Of actors with a message: variance of linear x, for a source that measures only this component.
-FORWARD_VARIANCE = Table('forward variance', 8, 1)
+FORWARD_VARIANCE = Table('forward variance', np.float64, 1)
 
 
 class OdometryEncoder(TopicEncoder):

@@ -39,12 +39,13 @@ FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
 # As received: game time, time; sample count; of actors pose and twist; of boxes centre,
 # orientation, edge lengths, scale; of wheels pose, speed; of actors throttle, brake, steering,
 # steering angle.
-RAW_TIME = Table('raw time', 8, 2)
-RAW_COUNT = Table('raw count', 4, 1)
-RAW_ACTOR = Table('raw actor', 8, 13)
-RAW_BOX = Table('raw box', 8, 13)
-RAW_WHEEL = Table('raw wheel', 8, 8)
-RAW_INPUTS = Table('raw inputs', 8, 4)
+RAW_GAME_TIME = Table('raw game time', np.float64, 1)
+RAW_TIME = Table('raw time', np.int64, 1)
+RAW_COUNT = Table('raw count', np.uint32, 1)
+RAW_ACTOR = Table('raw actor', np.float64, 13)
+RAW_BOX = Table('raw box', np.float64, 13)
+RAW_WHEEL = Table('raw wheel', np.float64, 8)
+RAW_INPUTS = Table('raw inputs', np.float64, 4)
 
 # Fields of a WheelState that are not patched.
 _WHEEL = np.dtype([('wheel', 'u1'), ('position_known', '?'), ('orientation_known', '?'),
@@ -62,7 +63,7 @@ class StateFrameEncoder(TopicEncoder):
         super().__init__(settings, definitions, report)
         self._head_template = Template(definitions, FRAME_TOPIC.type_name, {
             'header': header(settings.global_frame), 'generation': Given('generation'),
-            'game_time': Slot(RAW_TIME, 0), 'time': Slot(RAW_TIME, 1),
+            'game_time': Slot(RAW_GAME_TIME, 0), 'time': Slot(RAW_TIME, 0),
             'sample_count': Slot(RAW_COUNT, 0)}, is_message=True)
         # Index 1 for an actor with a lane state.
         self._actors = [Template(definitions, 'state_sensor_ros/msg/ActorState', _actor(has_lane))
@@ -122,8 +123,6 @@ class StateFrameEncoder(TopicEncoder):
         assert boxes is not None
         assert wheels is not None
         assert frame.inputs is not None
-        time = np.array(((frame.game_time, 0.0),))
-        time.view(np.int64)[0, 1] = frame.time
         actors = frame.kinematics
         if frame.forward_speed is not None:
             actors = actors.copy()
@@ -131,7 +130,9 @@ class StateFrameEncoder(TopicEncoder):
         raw_wheels = np.empty((len(wheels.actor), RAW_WHEEL.width))
         raw_wheels[:, :3], raw_wheels[:, 3:7] = wheels.position_xyz, wheels.orientation_xyzw
         raw_wheels[:, 7] = wheels.speed
-        numbers |= {RAW_TIME: time, RAW_COUNT: np.array(((frame.sample_count,),), np.uint32),
+        numbers |= {RAW_GAME_TIME: np.array(((frame.game_time,),)),
+                    RAW_TIME: np.array(((frame.time,),), np.int64),
+                    RAW_COUNT: np.array(((frame.sample_count,),), np.uint32),
                     RAW_ACTOR: actors, RAW_INPUTS: frame.inputs, RAW_BOX: boxes.rows,
                     RAW_WHEEL: raw_wheels}
 

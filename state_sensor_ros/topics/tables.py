@@ -25,13 +25,13 @@ from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
 from state_sensor_ros.frame import Lanes, NS_PER_S
 
 # Of the frame: seconds, nanoseconds.
-STAMP = Table('stamp', 4, 2)
+STAMP = Table('stamp', np.int32, 2)
 # Of actors: position xyz, orientation xyzw of unit length.
-POSE = Table('pose', 8, 7)
+POSE = Table('pose', np.float64, 7)
 # Of lanes: change left, change right; road, section, lane; s.
-LANE_CHANGE = Table('lane change', 1, 2)
-LANE_ID = Table('lane id', 4, 3)
-LANE_S = Table('lane s', 8, 1)
+LANE_CHANGE = Table('lane change', np.bool_, 2)
+LANE_ID = Table('lane id', np.int32, 3)
+LANE_S = Table('lane s', np.float64, 1)
 LANE_TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
 
 # (m/s)2 or (rad/s)2, of a component that is unknown and published as 0. The standard deviation is
@@ -148,5 +148,5 @@ def lane_numbers(lanes: Lanes) -> dict[Table, npt.NDArray[Any]]:
     :param lanes: L lane states of a frame.
     :returns: L rows of each.
     """
-    return {LANE_CHANGE: lanes.is_changing.view(np.uint8), LANE_ID: lanes.ids,
+    return {LANE_CHANGE: lanes.is_changing, LANE_ID: lanes.ids,
             LANE_S: lanes.s[:, None]}

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+import numpy as np
+
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
 from state_sensor_ros.payloads import Report
@@ -22,8 +24,8 @@ from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
 
 # One row for each light.
-SIGNAL_POSES = Table('signal poses', 8, 7)
-SIGNAL_STATES = Table('signal states', 1, 1)
+SIGNAL_POSES = Table('signal poses', np.float64, 7)
+SIGNAL_STATES = Table('signal states', np.uint8, 1)
 
 
 class LightsEncoder(TopicEncoder):

@@ -30,7 +30,7 @@ from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
 
 # Of wheels: position xyz, orientation xyzw of unit length, in the frame of the actor.
-WHEEL_POSE = Table('wheel pose', 8, 7)
+WHEEL_POSE = Table('wheel pose', np.float64, 7)
 
 
 class TransformEncoder(TopicEncoder):

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions, Field
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer, WORD_DTYPES
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import (
     Each,
     Given,
@@ -37,10 +37,6 @@ from state_sensor_ros.cdr.templates import (
 )
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.settings import Settings
-
-# Types that a table of another type of the same size holds by their bits.
-_VIEWS: dict[str, npt.DTypeLike] = {
-    'int64': np.int64, 'uint64': np.uint64, 'uint32': np.uint32, 'float32': np.float32}
 
 Path = tuple[str | int, ...]
 Leaf = bool | int | float | str
@@ -118,13 +114,6 @@ def sample_of(templates: Sequence[Template]) -> Sample:
     return Sample(templates[0].type_name, buffer.tobytes(begins[0], ends[-1]), tuple(leaves))
 
 
-def _read(number: int, table: Table, type_name: str) -> Leaf:
-    """Return the value that a reader finds in a field into which ``number`` was patched."""
-    held = np.array(number, WORD_DTYPES[table.word])
-    view = _VIEWS.get(type_name)
-    return cast(Leaf, (held if view is None else held.view(view)).item())
-
-
 class _PrototypeWalker:
     """Walk along prototypes and definitions, independently of the code that serialises."""
 
@@ -157,7 +146,7 @@ class _PrototypeWalker:
         n_rows = self._n_before[table]
         numbers = [[self._number(table, row, column) for column in range(table.width)]
                    for row in range(n_rows)]
-        return np.array(numbers, WORD_DTYPES[table.word])
+        return np.array(numbers, table.dtype)
 
     def _number(self, table: Table, row: int, column: int) -> int:
         """Return a number that occurs once; a single byte is a letter, or 0 or 1 as for a bool."""
@@ -215,7 +204,7 @@ class _PrototypeWalker:
             self._n_rows[part.table] = max(self._n_rows.get(part.table, 0), row + 1)
             row += self._n_before.get(part.table, 0)
             number = self._number(part.table, row, part.column)
-            yield (), _read(number, part.table, type_name)
+            yield (), cast(Leaf, np.array(number, part.table.dtype).item())
         elif isinstance(part, SlotText):
             self._texts.add(part.table)
             self._n_rows[part.table] = row + 1

@@ -25,8 +25,9 @@ from state_sensor_ros.cdr.templates import (
     Template,
 )
 
-STAMP, X, XS, BYTE = Table('stamp', 4, 1), Table('x', 8, 2), Table('xs', 8, 1), Table('b', 1, 1)
-TEXT = Table('text', 1, 5)
+STAMP, X = Table('stamp', np.int32, 1), Table('x', np.float64, 2)
+XS, BYTE = Table('xs', np.float64, 1), Table('b', np.uint8, 1)
+TEXT = Table('text', np.uint8, 5)
 HEADER = {'x/msg/Stamp': (Field('sec', 'uint32'),)}
 STAMPED = {'sec': Slot(STAMP, 0)}
 # By name: fields of an element, its prototype.

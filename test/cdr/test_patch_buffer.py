@@ -30,7 +30,8 @@ DEFINITIONS = Definitions({
     'x/msg/Items': (Field('stamp', 'uint32'), Field('items', 'x/msg/Item', SEQUENCE)),
 }.get)
 
-STAMP, X, ID, FLAG = Table('stamp', 4, 1), Table('x', 8, 1), Table('id', 4, 1), Table('f', 1, 1)
+STAMP, X = Table('stamp', np.int32, 1), Table('x', np.float64, 1)
+ID, FLAG = Table('id', np.int32, 1), Table('f', np.bool_, 1)
 ITEM = {'name': Given('name'), 'x': Slot(X, 0), 'id': Slot(ID, 0), 'flag': Slot(FLAG, 0)}
 HEAD = Template(DEFINITIONS, 'x/msg/Items', {'stamp': Slot(STAMP, 0)}, is_message=True)
 ELEMENT = Template(DEFINITIONS, 'x/msg/Item', ITEM)
@@ -132,7 +133,7 @@ def test_bounds_of_messages_of_any_length():
     [70], [31] * 20, [31, 21] * 10, [40, 0, 40], [2, *[3] * 30], [0, 1, *[2] * 40]])
 @pytest.mark.parametrize('name', ['', 'name'])
 def test_sequences_of_rows_in_each_message(lengths, name):
-    xyz = Table('xyz', 8, 3)
+    xyz = Table('xyz', np.float64, 3)
     definitions = Definitions({
         'x/msg/Point': tuple(Field(axis, 'float64') for axis in 'xyz'),
         'x/msg/Path': (Field('name', 'string'), Field('points', 'x/msg/Point', SEQUENCE),

@@ -41,9 +41,9 @@ TYPES = {
 }
 DEFINITIONS = Definitions(TYPES.get)
 
-POINT = Table('point', 8, 2)
-FLAG = Table('flag', 1, 1)
-WORD = Table('word', 4, 1)
+POINT = Table('point', np.float64, 2)
+FLAG = Table('flag', np.bool_, 1)
+WORD = Table('word', np.int32, 1)
 
 
 def lay_out(type_name, prototype, values=None, phase=0):
@@ -155,7 +155,7 @@ def test_slots_of_elements_are_row_after_row():
 
 def test_offsets_of_one_template_are_those_of_a_template_of_each_instance():
     # More texts and phases than combinations of offsets that a template keeps.
-    prototype = {'names': Given('names'), 'last': Slot(FLAG, 0),
+    prototype = {'names': Given('names'), 'last': Slot(Table('last', np.int8, 1), 0),
                  'points': Each('points', {'x': Slot(POINT, 0), 'y': Slot(POINT, 1)})}
     template = Template(DEFINITIONS, 'x/msg/Parts', prototype)
     for length in (*range(60), *range(60)):
@@ -184,7 +184,7 @@ def test_a_part_of_a_row_is_an_error():
 @pytest.mark.parametrize(('type_name', 'prototype', 'message'), [
     ('x/msg/Point', {'z': 1.0}, 'x/msg/Point: found no field z; expected the definition'),
     ('x/msg/None', {}, 'x/msg/None: found no definition'),
-    ('x/msg/Mixed', {'word': Slot(POINT, 0)}, 'x/msg/Mixed word: found int32; expected 8 bytes'),
+    ('x/msg/Mixed', {'word': Slot(POINT, 0)}, 'x/msg/Mixed word: found int32; expected float64'),
     ('x/msg/Mixed', {'name': Slot(POINT, 0)}, 'x/msg/Mixed name: found string'),
     ('x/msg/Mixed', {'name': 5}, 'x/msg/Mixed name: found string; expected a type for 5'),
     ('x/msg/Mixed', {'word': 'five'}, "x/msg/Mixed word: found int32; expected a type for 'five'"),

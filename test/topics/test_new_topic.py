@@ -37,7 +37,7 @@ from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import TopicEncoder
 import numpy as np
 
-N_ACTORS = Table('number of actors', 4, 1)
+N_ACTORS = Table('number of actors', np.int32, 1)
 
 
 class ActorCountEncoder(TopicEncoder):

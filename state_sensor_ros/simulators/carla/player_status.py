@@ -40,11 +40,12 @@ from state_sensor_ros.simulators.own_topics import (
     xyz,
 )
 
-# One row: frame number (uint64), acceleration xyz m/s2, forward speed m/s, collisions kg m/s,
+# One row: acceleration xyz m/s2, forward speed m/s, collisions kg m/s,
 # intersections, directions, reasons to stop.
-STATUS_NUMBERS = Table('carla status', 8, 14)
+STATUS_NUMBERS = Table('carla status', np.float64, 13)
+FRAME_NUMBER = Table('carla frame number', np.uint64, 1)
 # One row: game and platform timestamp, ms (uint32).
-STATUS_COUNTS = Table('carla counts', 4, 2)
+STATUS_COUNTS = Table('carla counts', np.uint32, 2)
 
 _NUMBERS = ('collision_vehicles', 'collision_pedestrians', 'collision_other',
             'intersection_otherlane', 'intersection_offroad', 'directions', 'stop_pedestrian',
@@ -61,10 +62,10 @@ class PlayerStatusEncoder(TopicEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
         self._template = self.message(STATUS, {
-            'header': header(settings.global_frame), 'frame_number': Slot(STATUS_NUMBERS, 0),
+            'header': header(settings.global_frame), 'frame_number': Slot(FRAME_NUMBER, 0),
             'game_timestamp': Slot(STATUS_COUNTS, 0), 'platform_timestamp': Slot(STATUS_COUNTS, 1),
-            'acceleration': xyz(STATUS_NUMBERS, 1), 'forward_speed': Slot(STATUS_NUMBERS, 4),
-            **{name: Slot(STATUS_NUMBERS, 5 + i) for i, name in enumerate(_NUMBERS)},
+            'acceleration': xyz(STATUS_NUMBERS, 0), 'forward_speed': Slot(STATUS_NUMBERS, 3),
+            **{name: Slot(STATUS_NUMBERS, 4 + i) for i, name in enumerate(_NUMBERS)},
             'autopilot_control': control_fields(AUTOPILOT),
             'is_dataset': Given('is_dataset'), 'has_switches': Given('has_switches'),
             'extra_members': Given('extra_members'),
@@ -97,16 +98,16 @@ class PlayerStatusEncoder(TopicEncoder):
             return
         dataset = player.dataset
         row = np.array((
-            0.0, *player.acceleration_xyz.tolist(), float(forward_speed[0]),
+            *player.acceleration_xyz.tolist(), float(forward_speed[0]),
             player.collision_vehicles, player.collision_pedestrians, player.collision_other,
             player.intersection_otherlane, player.intersection_offroad,
             *((math.nan,) * 4 if dataset is None else (
                 dataset.directions, dataset.stop_pedestrian, dataset.stop_vehicle,
                 dataset.stop_traffic_lights))))
-        row.view(np.uint64)[0] = data.frame_number
         numbers[STATUS_NUMBERS] = row[None]
+        numbers[FRAME_NUMBER] = np.array(((data.frame_number,),), np.uint64)
         numbers[STATUS_COUNTS] = np.array(
-            ((data.game_timestamp, data.platform_timestamp),), np.uint32).view(np.int32)
+            ((data.game_timestamp, data.platform_timestamp),), np.uint32)
         numbers |= control_numbers(player)
 
 

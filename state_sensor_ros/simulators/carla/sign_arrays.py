@@ -40,9 +40,9 @@ from state_sensor_ros.simulators.own_topics import (
 )
 
 # One row for each actor of the frame: pose, state of a light, limit of a sign in m/s.
-SIGN_POSES = Table('sign poses', 8, 7)
-LIGHT_STATES = Table('light states', 1, 1)
-SPEED_LIMITS = Table('speed limits', 8, 1)
+SIGN_POSES = Table('sign poses', np.float64, 7)
+LIGHT_STATES = Table('light states', np.uint8, 1)
+SPEED_LIMITS = Table('speed limits', np.float64, 1)
 
 
 def add_sign_poses(now: FrameToSend, data: CarlaData, numbers: Numbers) -> None:

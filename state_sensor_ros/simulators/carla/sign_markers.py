@@ -48,8 +48,8 @@ from state_sensor_ros.simulators.own_topics import (
 
 # One row for each actor of the frame: colour of a light (rgba, float32), position of the number
 # of a sign.
-LIGHT_COLORS = Table('light colours', 4, 4)
-NUMBER_PLACES = Table('number places', 8, 3)
+LIGHT_COLORS = Table('light colours', np.float32, 4)
+NUMBER_PLACES = Table('number places', np.float64, 3)
 
 _MARKER = 'visualization_msgs/msg/Marker'
 _SPHERE, _TEXT = 2, 9
@@ -134,5 +134,5 @@ class CarlaMarkerEncoder(MarkerEncoder):
         add_sign_poses(now, data, numbers)
         states = np.minimum(data.lights, len(_LIGHT_COLORS) - 1)
         # A table of four-byte words holds int32; the bits are those of the float32 colours.
-        numbers[LIGHT_COLORS] = _LIGHT_COLORS[states].view(np.int32)
+        numbers[LIGHT_COLORS] = _LIGHT_COLORS[states]
         numbers[NUMBER_PLACES] = now.frame.position_xyz + np.array((0.0, 0.0, _NUMBER_ABOVE))

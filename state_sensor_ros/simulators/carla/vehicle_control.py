@@ -43,9 +43,9 @@ from state_sensor_ros.simulators.own_topics import (
 )
 
 # Rows by origin: steer (+ = left), raw steer (+ = right), steering angle rad, throttle, brake.
-CONTROLS = Table('carla controls', 8, 5)
+CONTROLS = Table('carla controls', np.float64, 5)
 # Rows by origin: hand brake, reverse.
-CONTROL_SWITCHES = Table('carla switches', 1, 2)
+CONTROL_SWITCHES = Table('carla switches', np.bool_, 2)
 
 # By the value of VehicleControl.origin.
 AUTOPILOT, _EXPERT, _APPLIED = range(3)

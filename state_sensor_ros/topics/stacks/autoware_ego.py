@@ -11,10 +11,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
@@ -42,12 +41,12 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEnc
 
 # Of base_link: position and orientation; velocities and their changes in its own axes; variance of
 # the speed; speeds forward and left, heading rate (float32); angle of the tyres (float32).
-EGO_POSE = Table('ego pose', 8, 7)
-EGO_TWIST = Table('ego twist', 8, 6)
-EGO_ACCELERATION = Table('ego acceleration', 8, 6)
-EGO_SPEED_VARIANCE = Table('ego speed variance', 8, 1)
-EGO_SPEEDS = Table('ego speeds', 4, 3)
-TYRE_ANGLE = Table('ego tyre angle', 4, 1)
+EGO_POSE = Table('ego pose', np.float64, 7)
+EGO_TWIST = Table('ego twist', np.float64, 6)
+EGO_ACCELERATION = Table('ego acceleration', np.float64, 6)
+EGO_SPEED_VARIANCE = Table('ego speed variance', np.float64, 1)
+EGO_SPEEDS = Table('ego speeds', np.float32, 3)
+TYRE_ANGLE = Table('ego tyre angle', np.float32, 1)
 
 
 def _topic(name: str, type_name: str) -> Topic:
@@ -140,12 +139,11 @@ class AutowareEgoEncoder(TopicEncoder):
         if frame.accelerations is not None and np.isfinite(frame.accelerations[i_ego]).all():
             changes[:3] = frame.accelerations[i_ego]
         accelerations = changes.reshape(2, 3) @ axes
-        speeds = np.array((velocities[0, 0], velocities[0, 1], velocities[1, 2]), np.float32)
-        angle = np.array((_tyre_angle(frame, i_ego),), np.float32)
+        speeds = np.array([(velocities[0, 0], velocities[0, 1], velocities[1, 2])])
         numbers |= {EGO_POSE: row[None, :7], EGO_TWIST: velocities.reshape(1, 6),
                     EGO_ACCELERATION: accelerations.reshape(1, 6),
-                    EGO_SPEED_VARIANCE: np.array([[variance]]), EGO_SPEEDS: _bits(speeds),
-                    TYRE_ANGLE: _bits(angle)}
+                    EGO_SPEED_VARIANCE: np.array([[variance]]), EGO_SPEEDS: speeds,
+                    TYRE_ANGLE: np.array([[_tyre_angle(frame, i_ego)]])}
 
     def _accelerations(self, game_time: float, twist_now: Floats) -> Floats:
         """Return (6,) change of the twist since the last frame, global axes; 0 without one."""
@@ -154,11 +152,6 @@ class AutowareEgoEncoder(TopicEncoder):
             return np.zeros(6)
         accelerations: Floats = (twist_now - last[1]) / (game_time - last[0])
         return accelerations
-
-
-def _bits(numbers: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-    """Return one row of float32 by their bits, as tables of words of 4 bytes hold them."""
-    return numbers.view(np.int32)[None, :]
 
 
 def _tyre_angle(frame: Frame, i_ego: int) -> float:

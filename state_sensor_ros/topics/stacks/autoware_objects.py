@@ -51,18 +51,18 @@ from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 
 # Of objects: 1 if the object stands still.
-IS_STATIONARY = Table('object is stationary', 1, 1)
+IS_STATIONARY = Table('object is stationary', np.bool_, 1)
 # Of objects: linear xyz, angular xyz, in the axes of the object.
-OWN_TWIST = Table('object twist, own axes', 8, 6)
-OWN_ACCELERATION = Table('object acceleration, own axes', 8, 6)
+OWN_TWIST = Table('object twist, own axes', np.float64, 6)
+OWN_ACCELERATION = Table('object acceleration, own axes', np.float64, 6)
 # Of objects: variance of the speed along x and of its change, of a source that measures this
 # component only. A message has a row of a table once.
-SPEED_VARIANCE = Table('object speed variance', 8, 1)
-CHANGE_VARIANCE = Table('object acceleration variance', 8, 1)
+SPEED_VARIANCE = Table('object speed variance', np.float64, 1)
+CHANGE_VARIANCE = Table('object acceleration variance', np.float64, 1)
 # Of ghosts: the bytes of their ids.
-GHOST_UUID = Table('ghost id', 1, 16)
+GHOST_UUID = Table('ghost id', np.uint8, 16)
 # Of predicted poses, object by object: position xyz, orientation xyzw.
-PATH = Table('predicted path', 8, 7)
+PATH = Table('predicted path', np.float64, 7)
 
 # Of the ids of objects; any fixed one gives an actor the same id in every run.
 NAMESPACE: Final = UUID('3f0c2d6e-9b1a-5c47-8e55-0d6a7b21c9f4')

@@ -26,10 +26,10 @@ from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 
 # Of objects: linear xyz, angular xyz, in the axes of the global frame.
-GLOBAL_TWIST = Table('object twist, global axes', 8, 6)
-GLOBAL_ACCELERATION = Table('object acceleration, global axes', 8, 6)
+GLOBAL_TWIST = Table('object twist, global axes', np.float64, 6)
+GLOBAL_ACCELERATION = Table('object acceleration, global axes', np.float64, 6)
 # Of ghosts, a uint32 by its bits.
-GHOST_ID = Table('ghost number', 4, 1)
+GHOST_ID = Table('ghost number', np.uint32, 1)
 
 _TRACKED: Final = 1
 _BOX: Final = 1
@@ -64,7 +64,7 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
     def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
         """Return the ids of ghosts."""
         ids = np.array([ghost.id for ghost in ghosts], np.uint32)
-        return {GHOST_ID: ids.view(np.int32)[:, None]}
+        return {GHOST_ID: ids[:, None]}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the motion in the global frame."""

@@ -39,13 +39,13 @@ from state_sensor_ros.topics.tables import (
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
 
 # Of objects: centre xyz, orientation xyzw.
-CENTRE = Table('object centre', 8, 7)
+CENTRE = Table('object centre', np.float64, 7)
 # Number of poses in the predicted path of a ghost, if the topic has paths.
 GHOST_POSES = len(TIMES_S)
 # In the place of a ghost in the layout of all.
 _ANY_GHOST = Actor('ghost', '', '', 0, False)
 # Of objects: length, width, height.
-SIZE = Table('object size', 8, 3)
+SIZE = Table('object size', np.float64, 3)
 
 
 def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float | Slot]:

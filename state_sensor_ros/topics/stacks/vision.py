@@ -26,9 +26,9 @@ from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 
 # CENTRE in a second place of one message.
-CENTRE_AGAIN = Table('object centre again', 8, 7)
+CENTRE_AGAIN = Table('object centre again', np.float64, 7)
 # Of ghosts: the characters of their names.
-GHOST_NAME = Table('ghost name', 1, GHOST_NAME_LENGTH)
+GHOST_NAME = Table('ghost name', np.uint8, GHOST_NAME_LENGTH)
 
 
 class DetectionsEncoder(ObjectTopicEncoder):
