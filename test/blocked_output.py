@@ -9,9 +9,12 @@
 """Outputs that are not read: a full pipe, and a terminal stopped by Ctrl-S."""
 
 from contextlib import contextmanager
+import fcntl
 import os
 import pty
 import select
+import struct
+import termios
 import time
 
 from budgets import AWAIT_S
@@ -63,6 +66,7 @@ class StoppedTerminal(Blocked):
 
     def __init__(self):
         self.reader, self.writer = pty.openpty()
+        fcntl.ioctl(self.writer, termios.TIOCSWINSZ, struct.pack('4H', 24, 80, 0, 0))
         os.write(self.reader, _STOP)
 
     def go_on(self):

@@ -59,6 +59,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise UsageError(f'--node is for a name below the node; {args.topic} is a full name')
     from state_sensor_ros.ros.graph import looking
     interruption.is_endless = not args.once
+    interruption.unblock_errors()
     interruption.describe(lambda: '')
     with looking(lambda: bool(interruption.number)) as graph:
         topic = args.topic

@@ -43,6 +43,7 @@ from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.files.whole.temporary import remove_folders
 from state_sensor_ros.pipeline.ending_signals import EndingSignals
+from state_sensor_ros.pipeline.unblocked_output import StandardStreams
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 
@@ -89,6 +90,7 @@ class Interruption:
         self._code = 0
         self._outputs: list[Output] = []
         self._stop: Callable[[], None] | None = None
+        self._streams: StandardStreams | None = None
         self._remains: Callable[[], str] | None = None
 
     def run(self, work: Callable[[], int]) -> int:
@@ -136,6 +138,14 @@ class Interruption:
         """
         with self._decided():
             self._remains, self._stop = remains, stop
+
+    def unblock_errors(self) -> None:
+        """Print errors and progress without a wait for their reader, in endless work."""
+        if self._is_program and self._streams is None:
+            self._streams = StandardStreams(_STANDARD_ERROR)
+            errors = self._streams.errors()
+            # Standard output may be reserved for data: what is printed goes to standard error.
+            sys.stderr, sys.stdout = errors, errors if sys.stdout is sys.stderr else sys.stdout
 
     def describe(self, remains: Callable[[], str]) -> None:
         """
@@ -267,6 +277,8 @@ class Interruption:
             # Not into a full pipe: the write could block.
             if line and select.select([], [_STANDARD_ERROR], [], 0)[1]:
                 os.write(_STANDARD_ERROR, line)
+        if self._streams is not None:
+            self._streams.close()
         os._exit(self._code if is_done else self._signal_code())
 
     def _signal_code(self) -> int:

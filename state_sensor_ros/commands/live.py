@@ -201,6 +201,7 @@ class LiveRecording:
         self.total: int | None = args.frames
         self._n_frames = 0
         self._is_quiet: bool = args.quiet
+        interruption.unblock_errors()
         interruption.is_endless = args.frames is None and args.seconds is None
         interruption.stopped_by(self.close, lambda: '')
 

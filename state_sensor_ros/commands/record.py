@@ -97,6 +97,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TransportError: if no frame was received.
     :raises KeyboardInterrupt: if a signal came before the end set by the options.
     """
+    interruption.unblock_errors()
     recorder = _recorder(args, interruption)
     interruption.stopped_by(recorder.stop, recorder.remains)
     # A daemon thread: the look-up of a host name cannot be interrupted.

@@ -98,6 +98,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     if args.no_sensor and 'port' in args.given:
         raise UsageError('--port is for a sensor; --no-sensor only steps')
+    interruption.unblock_errors()
     interruption.is_endless = args.loop
     args.read_options = read_options_of(args, args.file)
     args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)

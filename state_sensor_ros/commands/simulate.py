@@ -85,6 +85,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     args.complete(args)
     args.read_options = read_options_of(args, args.file)
+    interruption.unblock_errors()
     interruption.is_endless = True
     with find_simulator(args.source).stand_in(args) as server:
         for name, port in server.addresses():

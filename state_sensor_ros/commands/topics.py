@@ -49,6 +49,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: if there is no node.
     """
     from state_sensor_ros.ros.graph import looking, rate_text
+    interruption.unblock_errors()
     interruption.describe(lambda: '')
     with looking(lambda: bool(interruption.number)) as graph:
         nodes = graph.find_nodes(args.node, _FIND_S)

@@ -26,17 +26,21 @@ import atexit
 from collections import deque
 from contextlib import suppress
 import fcntl
+import io
 import os
 import select
 import stat
 import struct
+import sys
 import termios
 import threading
 import time
+from typing import TextIO
 
 _MAX_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
 _FLUSH_S = 0.3
+_STANDARD_ERROR = 2
 
 
 class UnblockedOutput:
@@ -184,11 +188,38 @@ class StandardStreams:
         """
         return next((pipe.kept for pipe in self._pipes if descriptor in pipe.replaced), descriptor)
 
+    def errors(self) -> TextIO:
+        """Return a stream for standard error that still is a terminal if the replaced file is."""
+        raw = open(_STANDARD_ERROR, 'wb', 0, closefd=False)  # noqa: SIM115
+        return _TerminalLike(raw, self.kept(_STANDARD_ERROR), sys.stderr.encoding)
+
     def close(self) -> None:
         """Wait a moment until all is written; the streams that do not block then are restored."""
         until_s = time.monotonic() + _FLUSH_S
         for pipe in self._pipes:
             pipe.close(until_s)
+
+
+class _TerminalLike(io.TextIOWrapper):
+    """
+    Text for a pipe that has taken the place of a file.
+
+    :param raw: the pipe.
+    :param kept: descriptor of the file, whose kind and width count.
+    :param encoding: name of the encoding.
+    """
+
+    def __init__(self, raw: io.FileIO, kept: int, encoding: str) -> None:
+        super().__init__(raw, encoding, 'backslashreplace', write_through=True)
+        self._kept = kept
+
+    def isatty(self) -> bool:
+        """Return whether the file is a terminal."""
+        return os.isatty(self._kept)
+
+    def fileno(self) -> int:
+        """Return the descriptor of the file, for its width; nothing is written to it."""
+        return self._kept
 
 
 class _Pipe:

@@ -1,0 +1,64 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Standard error that is not read stops no endless command, and prevents no end by a signal."""
+
+import signal
+import subprocess
+
+from blocked_output import blocked, FullPipe, StoppedTerminal
+from programs import start
+import pytest
+from stopwatch import Stopwatch
+
+from state_sensor_ros.library.frame_recording import open_recording
+
+END_S = 2.0
+each_kind = pytest.mark.parametrize('kind', [FullPipe, StoppedTerminal], ids=['pipe', 'terminal'])
+
+
+@pytest.fixture
+def port():
+    """Provide the port of a mock simulator."""
+    with start('simulate', '--port', '0', '--rate', '100') as server:
+        yield server.stdout.readline().strip().rpartition(':')[2]
+        server.terminate()
+
+
+@each_kind
+def test_recording_goes_on_and_ends(kind, port, tmp_path):
+    out = tmp_path / 'drive.json'
+    # The progress bar alone would fill the terminal or wait for the pipe.
+    with blocked(kind) as output, start(
+            'record', out, '--port', port, '--frames', '200', stderr=output.writer) as process:
+        assert process.wait(60) == 0
+        assert len(open_recording(out)) == 200
+
+
+def test_progress_is_shown_on_a_terminal(port, tmp_path):
+    with blocked(StoppedTerminal) as output:
+        output.go_on()
+        with start('record', tmp_path / 'a.json', '--port', port, stderr=output.writer) as process:
+            output.read_until(b'frame/s')
+            process.terminate()
+
+
+@each_kind
+@pytest.mark.parametrize('words', [
+    ('record', 'OUT', '--port', 'PORT'), ('inspect', '--live', '--port', 'PORT'),
+    ('record', 'OUT', '--port', '1'), ('simulate', '--port', '0')], ids=lambda words: words[0])
+def test_signal_ends_it(kind, port, tmp_path, words):
+    words = [{'OUT': tmp_path / 'drive.json', 'PORT': port}.get(word, word) for word in words]
+    with blocked(kind) as output, start(*words, stderr=output.writer) as process:
+        # Longer than until the first line or the first bar.
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.5)
+        watch = Stopwatch(process)
+        process.send_signal(signal.SIGTERM)
+        assert watch.wait() == 0
+        assert watch.seconds < END_S
