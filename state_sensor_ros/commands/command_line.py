@@ -119,8 +119,9 @@ def _open_standard_streams() -> None:
     """Replace streams that were closed at start: otherwise another file would get their number."""
     for number, (name, mode) in enumerate((('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w'))):
         if getattr(sys, name) is None:
-            # The lowest free number. For reading only: a write is an error, not lost data.
-            os.open(os.devnull, os.O_RDONLY)
+            # The lowest free number. Output to a file for reading is an error, not lost data;
+            # an error that cannot be printed does not change the exit code.
+            os.open(os.devnull, os.O_WRONLY if name == 'stderr' else os.O_RDONLY)
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 

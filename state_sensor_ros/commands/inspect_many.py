@@ -13,13 +13,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 import json
+import os
 from pathlib import Path
 
 from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.drawing.wording import figure, seconds
-from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    ConfigError,
+    counted,
+    one_line,
+    TrajectoryFormatError,
+    UsageError,
+)
 from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, is_glob
@@ -58,10 +65,15 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: signal handling of the program.
     :raises TrajectoryFormatError: if one cannot be read, or Replay Mode would refuse it.
     :raises ConfigError: if there is no recording.
+    :raises UsageError: if the table would replace one of them.
     """
+    found = find_recordings(args.file)
+    for recording in found:
+        if args.parquet and os.path.realpath(args.parquet) == os.path.realpath(recording.path):
+            raise UsageError(f'--parquet {args.parquet} is one of the recordings')
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [recording.path], 'json': True, 'parquet': None,
-        'jobs': None, 'dask': ''}, recording.path) for recording in find_recordings(args.file)]
+        'jobs': None, 'dask': ''}, recording.path) for recording in found]
     records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
     if args.json:
         for record in records:

@@ -20,8 +20,10 @@ from collections.abc import Sequence
 import os
 from pathlib import Path
 import re
+import sys
 from typing import Any, NoReturn
 
+from state_sensor_ros.commands.printing import print_error
 from state_sensor_ros.errors import one_line, shortened
 from state_sensor_ros.parameters import nearest
 
@@ -40,6 +42,14 @@ class Parser(argparse.ArgumentParser):
 
     ``given`` of the parsed options has the names of the options on the command line.
     """
+
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401
+        """Print a help, a version or an error; one that cannot be written is an OSError."""
+        if file is sys.stdout:
+            file.write(message)
+            file.flush()
+        else:
+            print_error(message)
 
     def error(self, message: str) -> NoReturn:
         """End the program with the exit code of wrong usage, after one line."""

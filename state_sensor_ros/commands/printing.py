@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 import os
 import sys
+from typing import TextIO
 
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.standard_output import standard_output
@@ -22,12 +23,26 @@ _MAX_LISTED = 8
 
 def print_line(text: str) -> None:
     """Print ``text`` as one line on standard error; unprintable characters are escaped."""
-    sys.stderr.write(f'{one_line(text)}\n')
+    print_error(f'{one_line(text)}\n')
+
+
+def print_error(text: str) -> None:
+    """Print ``text`` on standard error; if that fails, it is lost: the exit code says enough."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)
 
 
 def discard_output() -> None:
-    """Discard the buffer of standard output: Python would report a failed write again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), standard_output().fileno())
+    """Discard the buffer of standard output."""
+    _discard(standard_output())
+
+
+def _discard(stream: TextIO) -> None:
+    """Discard the buffer of a stream: Python would report a failed write again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} more') -> str:

@@ -351,3 +351,15 @@ def test_pacing_keeps_its_memory_bounded():
         pacing.add(i / 1000)
     assert len(pacing._steps) == 10_000
     assert pacing.pace().greatest == 29.999
+
+
+def test_inspect_does_not_replace_a_recording_by_its_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(['synth', 'drive.json', '--frames', '2', '-q']) == 0
+    before = (tmp_path / 'drive.json').read_bytes()
+    (tmp_path / 'link.json').symlink_to('drive.json')
+    for name in ('drive.json', './drive.json', 'link.json'):
+        assert main(['inspect', 'drive.json', '--parquet', name, '--force']) == 2
+        assert capsys.readouterr().err == (
+            f'error: state_sensor inspect: --parquet {name} is one of the recordings\n')
+    assert (tmp_path / 'drive.json').read_bytes() == before

@@ -89,6 +89,21 @@ def test_data_without_room_is_an_error(tmp_path, end, reason):
         1, f'error: -: {reason}\n')
 
 
+@pytest.mark.parametrize('unbuffered', ['', '1'])
+@pytest.mark.parametrize(('words', 'code', 'errors'), [
+    ('--help >/dev/full', 1, 'error: standard output: no space left on device\n'),
+    ('convert --help >&-', 1, 'error: standard output: bad file descriptor\n'),
+    ('--version >/dev/full', 1, 'error: standard output: no space left on device\n'),
+    ('inspect none.json 2>&-', 1, ''), ('no_command 2>&-', 2, ''), ('--version 2>&-', 0, ''),
+    ('inspect none.json 2>/dev/full', 1, ''), ('no_command 2>/dev/full', 2, '')])
+def test_exit_code_needs_no_reader(tmp_path, words, code, errors, unbuffered):
+    found = subprocess.run(
+        ['sh', '-c', f'"$0" -m state_sensor_ros {words}', sys.executable], cwd=tmp_path,
+        env=os.environ | {'PYTHONPATH': str(ROOT), 'PYTHONUNBUFFERED': unbuffered},
+        timeout=AWAIT_S, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (code, errors)
+
+
 def test_durations_are_rounded_alike(tmp_path, capsys):
     drive = tmp_path / 'drive.json'
     assert main(['synth', '-q', str(drive), '--frames', '21', '--rate', '30']) == 0
