@@ -114,7 +114,9 @@ class PacketsToBag:
         pipeline.process(packet, time.perf_counter_ns())
         if pipeline.counters.n_published == n_published or pipeline.snapshot is None:
             return None
-        return pipeline.snapshot.frame
+        frame = pipeline.snapshot.frame
+        self._bag.warnings.losses.add(frame)
+        return frame
 
 
 def _node_name(namespace: str, name: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 
 from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.files.frame_writer import ACCELERATIONS, Losses
 from state_sensor_ros.library.faults import CUT, FaultList, PAYLOAD
 
 
@@ -23,10 +24,12 @@ class Warnings:
 
     :param name: name of the recording.
     :ivar place: place of the frame that is being processed.
+    :ivar losses: what a bag does not carry of the frames.
     """
 
     def __init__(self, name: str) -> None:
         self.place = ''
+        self.losses = Losses('a bag', frozenset((ACCELERATIONS,)))
         self._name = name
         self._counts: Counter[str] = Counter()
         self._first: dict[str, str] = {}
@@ -43,7 +46,8 @@ class Warnings:
 
     def lines(self) -> list[str]:
         """Return one line for each kind, without the name of the recording."""
-        return [_line(kind, count, self._first[kind]) for kind, count in self._counts.items()]
+        return [*(_line(kind, count, self._first[kind]) for kind, count in self._counts.items()),
+                *self.losses.lines]
 
     def show(self) -> None:
         """Print one line for each kind."""

@@ -19,6 +19,45 @@ from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 from state_sensor_ros.payloads import Packet
 
+ACCELERATIONS, LANES, ROADS = 'accelerations', 'lane states', 'names of roads'
+LIGHTS, MAP = 'traffic lights', 'the map'
+EXTENSION = 'what only this simulator sends'
+
+
+class Losses:
+    """
+    What a format does not carry of the frames that are written.
+
+    :param name: name of the format, with its article.
+    :param parts: those of :func:`parts_of` that it does not carry; None for all.
+    """
+
+    def __init__(self, name: str, parts: frozenset[str] | None = None) -> None:
+        self._name, self._parts = name, parts
+        self._lost: dict[str, None] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Take note of the parts of a frame."""
+        self._lost.update(dict.fromkeys(
+            part for part in parts_of(frame) if self._parts is None or part in self._parts))
+
+    @property
+    def lines(self) -> list[str]:
+        """One line, or none if nothing was lost."""
+        return [f'{self._name} does not carry: {", ".join(self._lost)}'] if self._lost else []
+
+
+def parts_of(frame: Frame) -> list[str]:
+    """Return the names of the parts of a frame that not every format carries."""
+    found = {
+        ACCELERATIONS: frame.accelerations is not None,
+        LANES: len(frame.lanes.actor) > 0,
+        ROADS: bool(frame.lanes.road_names),
+        LIGHTS: frame.traffic_lights is not None,
+        MAP: bool(frame.map_lines),
+        EXTENSION: frame.extension is not None}
+    return [part for part, is_there in found.items() if is_there]
+
 
 class FrameWriter(Output):
     """

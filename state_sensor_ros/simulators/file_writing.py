@@ -9,11 +9,13 @@
 """Files and folders that appear when they are complete, and the selection of their frames."""
 
 from state_sensor_ros.files.frame_selection import FrameSelector
+from state_sensor_ros.files.frame_writer import LANES, parts_of
 from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.pipeline.tag_rule import TagRule
 
 __all__ = [
-    'FrameSelector', 'Own', 'TagRule', 'WholeFile', 'WholeFolder', 'sink_error',
+    'LANES', 'FrameSelector', 'Own', 'TagRule', 'WholeFile', 'WholeFolder', 'parts_of',
+    'sink_error',
 ]

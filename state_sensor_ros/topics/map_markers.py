@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/map: the lines of the map as markers, one for each kind of line."""
+"""~/map: the lines of the map as markers, one for each kind and width of line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
 _LINE_LIST, _ADD, _DELETE = 5, 0, 2
 # Width of the drawn lines, m.
 _WIDTH_M = 0.15
-# Colours by kind, rgb 0..1; all others are grey.
+# Lanes have their width in `scale.y`, which viewers do not use for lines: a viewer turns a line
+# of 3 m towards its camera, in front of the vehicles. Rounded to 1 cm: few markers.
+_WIDTH_DIGITS = 2
+# Colors by kind, rgb 0..1; all others are grey.
 _COLORS = {'driving': (0.75, 0.78, 0.82), 'junction': (0.45, 0.5, 0.55),
            'biking': (0.75, 0.45, 0.35), 'sidewalk': (0.35, 0.6, 0.45)}
 _GREY = 0.55, 0.58, 0.62
@@ -50,12 +53,13 @@ class MapEncoder(TopicEncoder):
         if lines:
             self.opens_with = None
         self._message = self.message(self.topics[0].type_name, {'markers': Each('markers', {
-            'header': {'frame_id': settings.global_frame}, 'ns': Given('kind'),
+            'header': {'frame_id': settings.global_frame}, 'ns': Given('kind'), 'id': Given('id'),
             'type': _LINE_LIST, 'action': Given('action'), 'pose': {'orientation': {'w': 1.0}},
-            'scale': {'x': _WIDTH_M},
+            'scale': {'x': _WIDTH_M, 'y': Given('width')},
             'color': {'r': Given('r'), 'g': Given('g'), 'b': Given('b'), 'a': 1.0},
             'points': GivenRows('points', ('x', 'y', 'z'))})})
-        self._kinds: frozenset[str] = frozenset()
+        # Kinds and numbers of the markers that are shown.
+        self._shown: frozenset[tuple[str, int]] = frozenset()
         self.restart()
 
     def restart(self) -> None:
@@ -68,17 +72,24 @@ class MapEncoder(TopicEncoder):
         if lines is self._sent or not lines:
             return []
         self._sent = lines
-        kinds: dict[str, list[Floats]] = {}
+        groups: dict[str, dict[float, list[Floats]]] = {}
         for line in lines:
-            kinds.setdefault(line.kind, []).append(line.points_xyz)
-        gone, self._kinds = self._kinds - kinds.keys(), frozenset(kinds)
-        markers = [_marker(kind, _ADD, _segments(points)) for kind, points in kinds.items()]
-        markers += [_marker(kind, _DELETE, np.zeros((0, 3))) for kind in sorted(gone)]
+            same = groups.setdefault(line.kind, {})
+            same.setdefault(round(line.width, _WIDTH_DIGITS), []).append(line.points_xyz)
+        markers = [_marker(kind, number, _ADD, width, _segments(points))
+                   for kind, same in groups.items()
+                   for number, (width, points) in enumerate(same.items())]
+        shown = frozenset((kind, number) for kind, same in groups.items()
+                          for number in range(len(same)))
+        gone, self._shown = self._shown - shown, shown
+        markers += [_marker(kind, number, _DELETE, 0.0, np.zeros((0, 3)))
+                    for kind, number in sorted(gone)]
         return [(self.topics[0], self._message.lay_out({'markers': markers}, MESSAGE_PHASE).data)]
 
 
-def _marker(kind: str, action: int, points_xyz: Floats) -> dict[str, object]:
-    return {'kind': kind, 'action': action, 'points': points_xyz,
+def _marker(kind: str, number: int, action: int, width: float,
+            points_xyz: Floats) -> dict[str, object]:
+    return {'kind': kind, 'id': number, 'action': action, 'width': width, 'points': points_xyz,
             **dict(zip('rgb', _COLORS.get(kind, _GREY), strict=True))}
 
 

@@ -156,7 +156,8 @@ def test_osi_gaps_are_filled(tmp_path, capsys):
     capsys.readouterr()
     assert main(['convert', str(tmp_path / 'gap.json'), str(filled), '--gaps', 'fill',
                  '--default-class', 'other']) == 0
-    lines = capsys.readouterr().err.splitlines()
+    *lines, lost = capsys.readouterr().err.splitlines()
+    assert lost.endswith('a trace does not carry: lane states')
     assert [line.partition('.mcap: ')[2] for line in lines] == [
         (f'2 gaps of objects, interpolated: {gone} (3 frames after '
          f'{frames[3]["game_time"]:.6g} s), '

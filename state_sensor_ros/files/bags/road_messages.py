@@ -50,7 +50,7 @@ def roads_of(bag: Bag) -> Roads:
         try:
             lines = [line for marker in array.markers
                      if (marker.type, marker.action) == (_LINE_LIST, _ADD)
-                     for line in _lines(marker.ns, np.array(
+                     for line in _lines(marker.ns, marker.scale.y, np.array(
                          [(point.x, point.y, point.z) for point in marker.points], float))]
         except StateError as error:
             raise TrajectoryFormatError(f'{bag.name}: ~/{_MAP[0]}: {error.where}', error.found,
@@ -70,11 +70,11 @@ def _messages(bag: Bag, name: str, type_name: str) -> Iterator[Any]:
                                         f'a message {type_name}') from error
 
 
-def _lines(kind: str, points_xyz: Floats) -> Iterator[MapLine]:
+def _lines(kind: str, width: float, points_xyz: Floats) -> Iterator[MapLine]:
     """Yield the lines of a list that has the begin and the end of each segment."""
     if not len(points_xyz):
         return
     begins, ends = points_xyz[0:len(points_xyz) - 1:2], points_xyz[1::2]
     breaks = np.flatnonzero((ends[:-1] != begins[1:]).any(axis=1)) + 1
     for first, last in zip([0, *breaks.tolist()], [*breaks.tolist(), len(ends)], strict=True):
-        yield MapLine(kind, np.concatenate((begins[first:last], ends[last - 1:last])))
+        yield MapLine(kind, np.concatenate((begins[first:last], ends[last - 1:last])), width)

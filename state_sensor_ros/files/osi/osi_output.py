@@ -24,7 +24,15 @@ from typing import Any, BinaryIO, TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.formats import WriteOptions
-from state_sensor_ros.files.frame_writer import FrameWriter
+from state_sensor_ros.files.frame_writer import (
+    EXTENSION,
+    FrameWriter,
+    LANES,
+    LIGHTS,
+    Losses,
+    MAP,
+    ROADS,
+)
 from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES, OsiNotes
 from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
@@ -79,6 +87,7 @@ class OsiOutput(WholeFile, FrameWriter):
             osi_version_pb2.current_interface_version]
         self.n_frames = self.n_messages = 0
         self._source = source or path
+        self._losses = Losses('a trace', frozenset((LANES, ROADS, LIGHTS, MAP, EXTENSION)))
         self._notes = OsiNotes(has_default_class=bool(default_class))
         self._maker = RowMaker(settings, default_class=DEFAULT_CLASSES.index(default_class)
                                if default_class else None)
@@ -96,7 +105,7 @@ class OsiOutput(WholeFile, FrameWriter):
     @property
     def notes(self) -> list[str]:
         """Return a line for each kind of difference from the recording."""
-        return list(self._notes.lines())
+        return [*self._notes.lines(), *self._losses.lines]
 
     def write(self, frame: Frame) -> None:
         """
@@ -105,6 +114,7 @@ class OsiOutput(WholeFile, FrameWriter):
         :param frame: frame; SI, REP-103 axes.
         """
         self.n_frames += 1
+        self._losses.add(frame)
         for rows in self._maker.add(frame):
             self._add(rows)
 

@@ -40,9 +40,9 @@ BOX_NAME, OLD_BOX_NAME = 'bounding_box', 'box_extent'
 # Half sizes of agents are in cm in 0.8.0, in m in 0.8.1, and no message has the version. In cm
 # the height of a child is above this, in m the length of a lorry below.
 _GREATEST_HALF_SIZE_M: Final = 15.0
-# Speed limits are in km/h in 0.8.0, in m/s later. The signs of its towns say 30, 60 and 90 km/h:
-# the least is above this, and 90 km/h in m/s below.
-_GREATEST_LIMIT_MPS: Final = 27.0
+# Speed limits are in km/h in 0.8.0, which has signs of these, and in m/s later: 25.0 for 90 km/h,
+# 36.1 for 130. None of these is a sign in m/s: 30 m/s are 108 km/h.
+_LIMITS_KPH: Final = (30.0, 40.0, 50.0, 60.0, 90.0, 100.0, 120.0, 130.0)
 _KPH_PER_MPS: Final = 3.6
 _MOVERS: Final = frozenset((CLASS_VEHICLE, CLASS_PEDESTRIAN))
 # Index of a state, which is a name in JSON and a number in protobuf.
@@ -125,9 +125,9 @@ def collect(player: Tree | None, agents: Agents, *,
         _add_player(numbers, player, with_boxes)
     _add_agents(numbers, agents, with_boxes)
     # The older box of the player is that of 0.8.0 and 0.8.1.
-    if player is not None and any(limit > _GREATEST_LIMIT_MPS for _, limit in numbers.limits) \
-            and _has(player, OLD_BOX_NAME):
-        numbers.limits = [(row, limit / _KPH_PER_MPS) for row, limit in numbers.limits]
+    if player is not None and numbers.limits and _has(player, OLD_BOX_NAME):
+        numbers.limits = [(row, limit / _KPH_PER_MPS if limit in _LIMITS_KPH else limit)
+                          for row, limit in numbers.limits]
     return numbers
 
 

@@ -145,12 +145,13 @@ def read_network(path: str | Path) -> RoadNetwork:
         numbers = {lane.getID(): i for i, lane in enumerate(lanes)}
         ids = {lane.getID(): (i, sign * (edge.getLaneNumber() - lane.getIndex()))
                for i, edge in enumerate(edges) for lane in edge.getLanes()}
+        # Refuses points that are NaN or far away.
+        lines = tuple(_lines(edges))
         directions = LaneDirections({lane.getID(): (
             np.array(lane.getShape3D(), float)[:, :2], lane.getLength()) for lane in lanes})
         return RoadNetwork(
             {i: edge.getID() for i, edge in enumerate(edges)}, ids, dict(_sidewalks(edges)),
-            tuple(_stop_lines(net, numbers, directions)), tuple(_lines(edges)), directions,
-            is_left_hand)
+            tuple(_stop_lines(net, numbers, directions)), lines, directions, is_left_hand)
     except Exception as error:  # sumolib raises what its parsers, numbers and tables raise
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         raise ConfigError('network', f'{path} ({reason})', 'a network of SUMO') from error

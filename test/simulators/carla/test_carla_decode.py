@@ -313,10 +313,11 @@ def test_carla_agents_of_the_oldest_versions_have_boxes(unit):
 
 
 @pytest.mark.parametrize(('version', 'limits'), [
-    ('0.8.0', (30.0, 60.0, 90.0)), ('0.8.1', (30 / 3.6, 60 / 3.6, 90 / 3.6)),
+    ('0.8.0', (30.0, 60.0, 90.0)), ('0.8.0', (40.0, 120.0, 130.0)),
+    ('0.8.1', (30 / 3.6, 60 / 3.6, 90 / 3.6)), ('0.8.1', (100 / 3.6, 120 / 3.6, 130 / 3.6)),
     ('0.8.4', (30 / 3.6, 60 / 3.6, 90 / 3.6)), ('0.8.4', (40.0, 40.0, 40.0))])
 def test_carla_speed_limits_are_in_metres_per_second(version, limits):
-    """In 0.8.0 they are sent in km/h; a later version means what it sends."""
+    """In 0.8.0 they are sent in km/h; a later version, with greater ones too, in m/s."""
     extent = wire.sub(11, wire.vector(2.5, 1.0, 0.75))
     if version == '0.8.4':
         extent = wire.sub(12, wire.box((2.5, 1.0, 0.75)))
@@ -324,7 +325,7 @@ def test_carla_speed_limits_are_in_metres_per_second(version, limits):
              for i, limit in enumerate(limits, 1)]
     frame = CarlaDecoder().decode_measurements(wire.measurements(
         0, 1, 1, wire.sub(3, wire.sub(1, wire.transform()) + extent), *signs)).frame
-    expected = limits if limits[0] == 40.0 else (30 / 3.6, 60 / 3.6, 90 / 3.6)
+    expected = np.array(limits) / (3.6 if version == '0.8.0' else 1.0)
     np.testing.assert_allclose(frame.extension.speed_limits[1:], expected, rtol=1e-6)
 
 

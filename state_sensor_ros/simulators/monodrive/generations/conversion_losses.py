@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from state_sensor_ros.simulators import Frame, Wheels
+from state_sensor_ros.simulators.file_writing import LANES, parts_of
 from state_sensor_ros.simulators.frame_arrays import KIND_OBJECT, NO_SOURCE_ID
 from state_sensor_ros.simulators.monodrive.generations.assemble import kind_of
 from state_sensor_ros.simulators.monodrive.generations.formatting import (
@@ -38,7 +39,7 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
     n_inputs_lost = {V2: 4, V0: 3}.get(generation, 0)
     by_tags = [kind_of(tags) for tags in frame.tags]
     found = {
-        'lane states': flat and len(frame.lanes.actor) > 0,
+        LANES: flat and len(frame.lanes.actor) > 0,
         'colours and replay classes': flat and frame.appearance is not None and any(
             frame.appearance.colors + frame.appearance.replay_classes),
         'objects tagged as vehicles or vehicles not tagged so':
@@ -59,10 +60,8 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
             generation == V0 and not RESERVED_NAMES.isdisjoint(frame.names),
         'the time of a frame without actors': generation == V1T and not frame.names,
         'frames without actors': generation == V0 and not frame.names,
-        'accelerations': frame.accelerations is not None,
         'ids of actors': frame.ids is not None and frame.generation not in (V0, V1, V1T, V2),
-        'names of roads': bool(frame.lanes.road_names),
-        'what only this simulator sends': frame.extension is not None}
+        **dict.fromkeys((part for part in parts_of(frame) if part != LANES), True)}
     return [what for what, is_lost in found.items() if is_lost]
 
 

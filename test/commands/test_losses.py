@@ -1,0 +1,62 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Each format names what it drops of a recording, in one line; bags keep the widths of lanes."""
+
+import numpy as np
+from paths import ROOT
+import pytest
+
+import state_sensor_ros as sensor  # noqa: I100
+from state_sensor_ros.commands.command_line import main
+
+FCD = """<fcd-export><timestep time="0"><vehicle id="a" x="300" y="150" angle="90" speed="20"
+ lane="bc_1" pos="20"/></timestep><timestep time="1"><vehicle id="a" x="320" y="150" angle="90"
+ speed="20" lane="bc_1" pos="40"/></timestep></fcd-export>"""
+NETWORK = ROOT / 'test' / 'data' / 'sumo' / 'bend_left.net.xml.gz'
+
+
+@pytest.fixture(autouse=True)
+def _fcd(tmp_path, monkeypatch):
+    pytest.importorskip('sumolib')
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'drive.xml').write_text(FCD)
+    (tmp_path / 'drive.net.xml.gz').write_bytes(NETWORK.read_bytes())
+
+
+@pytest.mark.parametrize(('out', 'lost'), [
+    ('drive.json', 'v2 does not carry: names of roads, the map'),
+    ('drive.parquet', 'a table does not carry: the map'),
+    ('drive.csv', 'a table does not carry: the map'),
+    ('drive.osi', 'a trace does not carry: lane states, names of roads, the map'),
+    ('drive.mcap', ''), ('bag', '')])
+def test_formats_name_what_they_drop(out, lost, capsys):
+    if out.endswith('.osi'):
+        pytest.importorskip('osi3')
+    assert main(['convert', 'drive.xml', out, '--quiet', '-p', 'sumo.ego:=a']) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if 'not carry' in line]
+    assert warned == ([f'warning: {out}: {lost}'] if lost else [])
+
+
+def test_bags_keep_the_widths_of_lanes():
+    assert main(['convert', 'drive.xml', 'drive.mcap', '--quiet']) == 0
+    with sensor.open_recording('drive.xml') as first, sensor.open_recording('drive.mcap') as bag:
+        expected, lines = first[0].map_lines, bag[0].map_lines
+    assert {line.width for line in lines} == {line.width for line in expected} >= {2.0, 3.2}
+    # The lines of each kind and width come together, those that meet as one.
+    assert _length(lines) == pytest.approx(_length(expected))
+
+
+def _length(lines):
+    """Return the length of the lines of each kind and width, m."""
+    lengths = {}
+    for line in lines:
+        step = np.linalg.norm(np.diff(line.points_xyz, axis=0), axis=1).sum()
+        key = line.kind, line.width
+        lengths[key] = lengths.get(key, 0.0) + step
+    return lengths
