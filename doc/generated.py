@@ -12,7 +12,7 @@ The directive ``generated``: parts of the reference that are made from the code.
 ``messages`` from msg/*.msg, ``parameters`` from settings.py and simulators/, ``commands`` from the
 parsers of the command line. Each is a function that returns MyST text.
 """
-from argparse import ArgumentParser
+
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import cleandoc
@@ -28,6 +28,8 @@ from sphinx.util.docutils import SphinxDirective
 
 import state_sensor_ros
 from state_sensor_ros.commands.command_line import COMMANDS
+from state_sensor_ros.commands.help_page import CompleteFormatter, described, shown
+from state_sensor_ros.commands.parser import Parser
 from state_sensor_ros.parameters import Parameter, Rule
 from state_sensor_ros.simulators.simulator_list import schema_of
 
@@ -109,7 +111,7 @@ def _allowed(rule: Rule) -> str:
 
 
 def commands() -> str:
-    """Return a section for each sub-command with the help text that it prints."""
+    """Return a section for each sub-command with its options."""
     if 'msgspec' in MISSING or 'numpy' in MISSING:
         # rosdoc2 installs neither; a mock is no base class and no array.
         return 'The commands: ' + ', '.join(f'`{name}`' for name in COMMANDS) + '.'
@@ -120,15 +122,17 @@ def commands() -> str:
 
 
 def _command(name: str, help_: str) -> str:
-    parser = ArgumentParser(prog=f'state_sensor {name}')
+    parser = Parser(prog=f'state_sensor {name}', formatter_class=CompleteFormatter)
     import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
-    return cleandoc(f"""
-        ## {name}
-
-        {help_.capitalize()}.
-
-        ```text
-        """) + f'\n{parser.format_help().rstrip()}\n```'
+    usage, examples = parser.format_help().splitlines()[0], parser.epilog.partition('examples:')
+    parts = [f'## {name}', f'{help_.capitalize()}.',
+             f'```text\n{usage}\n```\n\n```sh\n{cleandoc(examples[2])}\n```']
+    for group in parser._action_groups:
+        rows = [(f'`{shown(action)}`', described(parser, action))
+                for action in group._group_actions if action.dest != 'help']
+        if rows:
+            parts += [f'{group.title[0].upper()}{group.title[1:]}:', table(('', ''), *rows)]
+    return '\n\n'.join(parts)
 
 
 class Generated(SphinxDirective):

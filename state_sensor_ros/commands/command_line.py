@@ -26,6 +26,7 @@ import sys
 from typing import cast, Protocol
 import warnings
 
+from state_sensor_ros.commands.help_page import CompleteFormatter
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parser import Parser, WRONG_USAGE
 from state_sensor_ros.commands.printing import discard_output, print_line
@@ -170,7 +171,7 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     for name, help_ in COMMANDS.items():
         subparser = subparsers.add_parser(
             name, help=help_, description=f'{help_[0].upper()}{help_[1:]}.',
-            formatter_class=argparse.RawDescriptionHelpFormatter)
+            formatter_class=CompleteFormatter)
         if name in named:
             command = _load(name)
             command.add_arguments(subparser)

@@ -18,6 +18,7 @@ import threading
 import time
 
 from state_sensor_ros.commands.format_options import refuse_unused
+from state_sensor_ros.commands.help_page import LIVE
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
 from state_sensor_ros.commands.parameter_options import (
@@ -65,18 +66,17 @@ class SimulatorNames(Container[str]):
         return iter(simulator_names())
 
 
-def add_source_argument(parser: argparse.ArgumentParser, what: str,
+def add_source_argument(parser: argparse.ArgumentParser,
                         names: Iterable[str] = ()) -> None:
     """
     Add the option that selects a simulator.
 
     :param parser: parser of a sub-command.
-    :param what: help text.
     :param names: simulators to name in the help; empty for all.
     """
     parser.add_argument('--source', '--protocol', dest='source', choices=SimulatorNames(),
                         default=DEFAULTS.source, metavar='NAME',
-                        help=f'{what}: {", ".join(names) or "%(choices)s"} '
+                        help=f'{", ".join(names) or "%(choices)s"} '
                         f'(default: {DEFAULTS.source})')
 
 
@@ -86,13 +86,13 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: parser of a sub-command.
     """
-    add_source_argument(parser, 'simulator')
+    add_source_argument(parser)
     add_stream_arguments(parser)
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     parser.add_argument('--seconds', type=seconds, metavar='S',
                         help='end S seconds after the start of the program; of a simulator '
                         'that runs as fast as it can (-p rate:=0), after S simulated seconds')
-    add_parameters(parser, _PARAMETERS, 'parameters of a live stream')
+    add_parameters(parser, _PARAMETERS, LIVE)
     add_any_parameter(parser)
 
 

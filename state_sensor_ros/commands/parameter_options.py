@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Container, Iterable, Sequence
 from typing import cast
 
+from state_sensor_ros.commands.help_page import metavar_of, NODE
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.parameters import Parameter, STREAM
 from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
@@ -45,7 +46,7 @@ def option_of(name: str) -> str:
 
 
 def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str],
-                   title: str = 'parameters of the node') -> None:
+                   title: str = NODE) -> None:
     """
     Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
 
@@ -72,7 +73,8 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str],
                                default=None, help=help_)
         else:
             group.add_argument(*options, dest=name, type=parameter.type, help=help_,
-                               choices=rule.choices or None)
+                               choices=rule.choices or None,
+                               metavar=None if rule.choices else metavar_of(name))
 
 
 def add_any_parameter(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
+from state_sensor_ros.commands.help_page import CompleteHelp, short_help
 from state_sensor_ros.commands.printing import print_error
 from state_sensor_ros.errors import one_line, shortened
 from state_sensor_ros.parameters import nearest
@@ -42,6 +43,17 @@ class Parser(argparse.ArgumentParser):
 
     ``given`` of the parsed options has the names of the options on the command line.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **options)
+        if not options.get('add_help', True) or 'formatter_class' not in options:
+            return
+        self.add_argument('--help-all', action=CompleteHelp,
+                          help='every option in full, with those of node and simulators')
+
+    def format_help(self) -> str:
+        """Return the help of one page; of the program itself, its commands."""
+        return super().format_help() if self._subparsers is not None else short_help(self)
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401
         """Print a help, a version or an error; one that cannot be written is an OSError."""

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'but no table (default: synthetic traffic)')
     stand_ins = {name: simulator for name, simulator in simulators().items()
                  if simulator.has_stand_in}
-    add_source_argument(parser, 'simulator to stand in for', stand_ins)
+    add_source_argument(parser, stand_ins)
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
                         help='port of its frames, 0 picks a free one (default: that of the '
                         'simulator)')

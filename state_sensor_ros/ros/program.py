@@ -15,6 +15,7 @@ from itertools import pairwise
 import os
 from pathlib import Path
 import sys
+import textwrap
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -31,6 +32,7 @@ from state_sensor_ros.simulators.simulator_list import schema_of, simulator_name
 from state_sensor_ros.version import __version__
 
 PROGRAM = 'state_sensor_node'
+_HELP_WIDTH = 98
 # Period of the check for signals. Each check is a turn of the executor, 0.7 ms of CPU.
 _SIGNAL_PERIOD_S = 0.25
 _SUCCESS = TransitionCallbackReturn.SUCCESS
@@ -75,7 +77,10 @@ def _explain(option: str) -> int:
     if option == '--version':
         sys.stdout.write(f'{PROGRAM} {__version__}\n')
         return 0
-    if option not in ('-h', '--help'):
+    if option in ('-h', '--help'):
+        sys.stdout.write(_short_help())
+        return 0
+    if option != '--help-all':
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
                          '--help\n')
         return 2
@@ -89,6 +94,24 @@ def _explain(option: str) -> int:
         '', f'Installed simulators: {", ".join(simulator_names())}.',
         'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
     return 0
+
+
+def _short_help() -> str:
+    """Return a page with the names of the parameters, those of each simulator together."""
+    groups: dict[str, list[str]] = {}
+    for name in schema_of().names:
+        owner, dot, rest = name.rpartition('.')
+        groups.setdefault(owner + dot, []).append(rest)
+    usage = ('usage: state_sensor_node [--help-all] [--version] [--ros-args -p NAME:=VALUE … '
+             '--params-file FILE]')
+    lines = [usage, '', 'Ground truth of a driving simulator on ROS 2 topics.',
+             '', 'parameters; --help-all describes them:']
+    for prefix, names in groups.items():
+        lines += textwrap.wrap(f'{prefix}{{{", ".join(names)}}}' if prefix else ', '.join(names),
+                               _HELP_WIDTH, initial_indent='  ', subsequent_indent='    ')
+    return '\n'.join((*lines, '', f'simulators: {", ".join(simulator_names())}', '', 'examples:',
+                      '  state_sensor_node --ros-args -p host:=192.168.1.20 -p labels:=false',
+                      '  state_sensor_node --ros-args -p source:=sumo -p sumo.ego:=first', ''))
 
 
 def _choices_of(parameter: Parameter) -> str:

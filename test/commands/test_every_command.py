@@ -67,10 +67,18 @@ def test_every_command_is_in_this_file():
 
 
 @pytest.mark.parametrize('name', COMMANDS)
-def test_command_helps(run, name):
+def test_command_helps_on_a_page_and_in_full(run, name):
     code, output, errors = ended(run(name, ['--help']))
     assert (code, errors) == (0, '')
     assert output.startswith(f'usage: state_sensor {name} ')
+    assert len(output.splitlines()) <= 45
+    assert max(map(len, output.splitlines())) <= 100
+    assert 'sumo' not in output.replace('sumo, osi', '').replace(' sumo', '') or name == 'evaluate'
+    code, everything, errors = ended(run(name, ['--help-all']))
+    assert (code, errors) == (0, '')
+    own = {word for word in output.split() if word.startswith('--') and word[2:3].isalpha()}
+    assert all(word.rstrip(',.;)') in everything for word in own)
+    assert (' --sumo.port ' in everything) == (name in ('record', 'inspect', 'view'))
 
 
 @pytest.mark.parametrize('name', COMMANDS)

@@ -301,7 +301,7 @@ def test_simulate_names_options_that_do_not_go_together(finish, options, named):
 
 def test_simulate_names_the_simulators_that_have_a_stand_in(finish):
     _, output, _ = finish('simulate', '--help')
-    assert 'stand in for: monodrive, carla, carla9 (default: monodrive)' in ' '.join(
+    assert '--source NAME monodrive, carla, carla9 (default: monodrive)' in ' '.join(
         output.split())
     code, output, errors = finish('simulate', '--source', 'osi')
     assert (code, output) == (2, '')

@@ -274,7 +274,7 @@ def test_name_with_another_suffix_is_refused(tmp_path, capsys, command, row, nam
 @pytest.mark.parametrize('command', ['convert', 'record'])
 def test_help_names_each_format_that_is_written(capsys, command, row):
     with pytest.raises(SystemExit):
-        main([command, '--help'])
+        main([command, '--help-all'])
     text = ' '.join(capsys.readouterr().out.split('--to FORMAT ')[1].split(' -')[0].split())
     names = text.rpartition(': ')[2].split(', ')
     assert names == sorted(each.name for each in WRITTEN if each.suffixes)

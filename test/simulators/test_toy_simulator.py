@@ -198,7 +198,7 @@ def test_help_names_the_added_simulator(site):
         assert ended.returncode == 0
         assert 'monodrive, carla' in ' '.join(ended.stdout.split())
         assert re.search(r', toy\b', ended.stdout)
-    assert '--speed' in state_sensor(site, 'simulate', '--help').stdout
+    assert '--speed' in state_sensor(site, 'simulate', '--help-all').stdout
 
 
 IMPORT = 'from state_sensor_ros.simulators import Simulator\n'

@@ -1,0 +1,165 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Help of a command: one line an option, or everything.
+
+Options of groups with the title :data:`NODE`, :data:`LIVE` or of a simulator are in the complete
+help only.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+import re
+import shutil
+import sys
+import textwrap
+from typing import Any
+
+# Titles of the groups that the short help leaves out.
+NODE, LIVE = 'parameters of the node', 'parameters of a live stream'
+_HIDDEN = (NODE, LIVE)
+# Width of the option column, and of a page, also without a terminal.
+_OPTION_WIDTH, _LEAST_WIDTH, _MOST_WIDTH, _PIPED_WIDTH = 30, 60, 120, 100
+# Where a text may end early: after a clause.
+_CLAUSE = re.compile(r'[;,:.]? \(|[;:,.] | … ')
+_MANY = ('+', '*')
+# Lines about a positional argument.
+_N_LINES = 2
+
+
+class CompleteHelp(argparse.Action):
+    """Print the complete help, and end the program."""
+
+    def __init__(self, option_strings: list[str], dest: str = argparse.SUPPRESS,
+                 **options: Any) -> None:  # noqa: ANN401
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print."""
+        parser._print_message(argparse.ArgumentParser.format_help(parser), sys.stdout)
+        parser.exit()
+
+
+class CompleteFormatter(argparse.RawDescriptionHelpFormatter):
+    """The formatter of the complete help: many values are named once."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        return values_of(action) or super()._format_args(action, default_metavar)
+
+
+def values_of(action: argparse.Action) -> str:
+    """Return several values of an option as in `TAG…` or `X… (6)`, '' for a single one."""
+    name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if action.option_strings and action.nargs in _MANY:
+        return f'{name}…'
+    return f'{name}… ({action.nargs})' if isinstance(action.nargs, int) and action.nargs > 1 \
+        else ''
+
+
+def metavar_of(name: str) -> str:
+    """
+    Return what stands for the value of a parameter in help texts.
+
+    >>> metavar_of('sumo.config'), metavar_of('global_frame')
+    ('CONFIG', 'FRAME')
+    """
+    return re.split(r'[._]', name)[-1].upper()
+
+
+def short_help(parser: argparse.ArgumentParser) -> str:
+    """
+    Return a page with a line for each option of a command's own.
+
+    :param parser: parser of the command.
+    """
+    columns = shutil.get_terminal_size((_PIPED_WIDTH, 24)).columns
+    width = min(max(columns - 2, _LEAST_WIDTH), _MOST_WIDTH)
+    groups = [group for group in parser._action_groups
+              if group.title not in _HIDDEN and group._group_actions]
+    positional = [action for group in groups for action in group._group_actions
+                  if not action.option_strings]
+    lines = [' '.join(['usage:', parser.prog, '[options]', *map(_positional, positional)]),
+             *([parser.description] if parser.description else []), '']
+    for group in groups:
+        # Positional ones need no heading.
+        if group._group_actions[0].option_strings:
+            lines.append(f'{group.title}:')
+        lines += _rows(parser, group._group_actions, width)
+    if parser.epilog:
+        lines += ['', parser.epilog]
+    return '\n'.join(lines) + '\n'
+
+
+def _rows(parser: argparse.ArgumentParser, actions: Iterable[argparse.Action],
+          width: int) -> Iterator[str]:
+    for action in actions:
+        if action.help == argparse.SUPPRESS:
+            continue
+        name, text = shown(action), described(parser, action)
+        room = width - max(_OPTION_WIDTH, len(name) + 4)
+        if action.option_strings:
+            text = brief(text, room)
+        first, *more = textwrap.wrap(text, room, max_lines=_N_LINES, placeholder=' …') or ['']
+        yield f'  {name:<{_OPTION_WIDTH - 2}}{first}' if len(name) < _OPTION_WIDTH - 3 \
+            else f'  {name}  {first}'
+        yield from (' ' * _OPTION_WIDTH + line for line in more)
+
+
+def shown(action: argparse.Action) -> str:
+    """Return an argument as it is typed, with the names of its values."""
+    return _option(action) if action.option_strings else _positional(action)
+
+
+def described(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    """Return the help text of an argument in one line."""
+    text = parser._get_formatter()._expand_help(action) if action.help else ''
+    return ' '.join(text.split())
+
+
+def _positional(action: argparse.Action) -> str:
+    name = action.metavar if isinstance(action.metavar, str) else action.dest
+    several = f'{name}…' if action.nargs in _MANY else name
+    return f'[{several}]' if action.nargs in ('*', '?') else several
+
+
+def _option(action: argparse.Action) -> str:
+    """Return an option as it is typed, with its short name and without its former names."""
+    if isinstance(action, argparse.BooleanOptionalAction):
+        return f'--[no-]{action.option_strings[0].removeprefix("--")}'
+    options = [option for option in action.option_strings if not option.startswith('--')][:1]
+    options += [option for option in action.option_strings if option.startswith('--')][:1]
+    name = ', '.join(options)
+    if action.nargs == 0:
+        return name
+    if several := values_of(action):
+        return f'{name} {several}'
+    value = action.metavar or ('|'.join(map(str, action.choices)) if action.choices
+                               else action.dest.upper())
+    return f'{options[0] if len(options) > 1 else name} {value}'
+
+
+def brief(text: str, width: int) -> str:
+    """
+    Shorten a help text to one line, if possible at the end of a clause.
+
+    :param text: help text.
+    :param width: greatest number of characters.
+
+    >>> brief('address of the server; it must be a name', 30)
+    'address of the server'
+    """
+    if len(text) <= width:
+        return text
+    ends = [match for match in _CLAUSE.finditer(text) if match.start() <= width - 2
+            and text.count('(', 0, match.start()) == text.count(')', 0, match.start())]
+    if ends and ends[-1].start() > width // 4:
+        return text[:ends[-1].start()] + (' …' if ends[-1][0] == ', ' else '')
+    return text[:width - 1].rpartition(' ')[0] + ' …'
