@@ -15,6 +15,7 @@ import math
 import time
 
 from budgets import AWAIT_S
+import pytest
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
@@ -168,6 +169,18 @@ class Obeying:
             own = {'sumo.ego': 'first'}
         self.node = stack.enter_context(NodeProcess(
             domain, source=kind, control_input='vehicle_control', **{**FAST, **own, **parameters}))
+        self._kind = kind
+
+    def begin_again(self, listener):
+        """Begin a new run or episode; monoDrive, which has none, loses its connection."""
+        if self._kind == 'sumo':
+            service = pytest.importorskip('simulation_interfaces.srv').ResetSimulation
+            client = listener.node.create_client(service, '/state_sensor/reset_simulation')
+            listener.until(client.service_is_ready, what='the service')
+            answer = client.call_async(service.Request())
+            listener.until(answer.done, what='the reset')
+        else:
+            getattr(self.server, '_suite', self.server).disconnect()
 
 
 class Driven:

@@ -8,15 +8,25 @@
 # language governing permissions and limitations under the License.
 """What stops the ego on each simulator: stopped processes, clocks, rivals, floods, resets."""
 
+import json
 import math
+import os
+from pathlib import Path
 import signal
+import socket
 import threading
 import time
 
-from commands_rig import obeyed, pedals, Stack
+from builtin_interfaces.msg import Time
+from commands_rig import controls, driven, FAST, is_brake, obeyed, pedals, Stack
+from ports import free_ports
+from programs import start
 import pytest
-from rig import END_S, listening, Managed
+from rig import END_S, listening, Managed, NodeProcess
+from rosgraph_msgs.msg import Clock
+from scripted_simulator import complete
 from stopwatch import Stopwatch
+from test_sumo_faults import sumo_of
 
 TIMEOUT_S = 0.5
 DRIVE = pedals(throttle=0.5)
@@ -134,3 +144,127 @@ def deactivated(driven):
     assert len(driven.stack.sent) == n_sent
     assert managed.request('activate')
     driven.stack.matched()
+
+
+@each_simulator
+def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
+    with obeyed(kind, domain, listener, use_sim_time=True) as driven:
+        clock = listener.node.create_publisher(Clock, '/clock', 1)
+        driven.drive()
+        for second in (10 ** 6, 0, 5):
+            clock.publish(Clock(clock=Time(sec=second)))
+            driven.drive()
+        assert driven.stack.status()['time-outs'] == '0'
+        # The time-out counts while the clock stands.
+        watch = Stopwatch(driven.node.process)
+        listener.until(lambda: driven.stack.sent[-1].brake == 1.0, what='the brake')
+        assert watch.seconds < TIMEOUT_S + 0.5
+        driven.drive()
+        # A run that begins again in the middle of commands, and one without.
+        n_before = len(driven.odometry)
+        driven.obeying.begin_again(listener)
+        driven.stack.publish_until(DRIVE, lambda: len(driven.odometry) > n_before + 40)
+        driven.drive()
+        driven.stands()
+        n_before = len(driven.odometry)
+        driven.obeying.begin_again(listener)
+        listener.until(lambda: len(driven.odometry) > n_before + 20, what='frames again')
+        driven.stands()
+        assert all(each.brake == 1.0 for each in driven.stack.sent[-3:])
+
+
+@pytest.mark.parametrize('kind', ['monodrive', 'carla'])
+def test_thousand_actors_delay_neither_commands_nor_the_brake(domain, listener, kind):
+    with obeyed(kind, domain, listener, n_vehicles=1000) as driven:
+        driven.drive()
+        watch = Stopwatch(driven.node.process)
+        listener.until(lambda: driven.stack.sent[-1].brake == 1.0, what='the brake')
+        assert watch.seconds < TIMEOUT_S + 1.0
+        driven.drive()
+        code, seconds = driven.node.end(signal.SIGTERM)
+        assert (code, seconds < END_S) == (0, True)
+        listener.until(lambda: driven.pedals[-1].brake == 1.0, what='the last brake')
+
+
+class LateReplies:
+    """A simulator that does not reply to samples until it is released; its socket is read."""
+
+    def __init__(self, peer):
+        self._peer, self._released = peer, threading.Event()
+        peer.answer = self._answer
+
+    def _answer(self, request):
+        if request['type'] == 'SampleSensorsCommand_ID':
+            self._released.wait(5.0)
+        return complete(request)
+
+    def waiting(self):
+        """Return the commands that have arrived and that the simulator has not read."""
+        try:
+            data = self._peer._controls[0].recv(10 ** 6, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        return [json.loads(part[4:])['message'] for part in data.split(b'mono')[1:]]
+
+    def release(self):
+        self._released.set()
+
+
+@pytest.mark.parametrize('end', ['signal', 'deactivate', 'time-out', 'rival'])
+def test_brake_does_not_wait_for_a_late_reply(domain, listener, end):
+    with driven(domain) as (peer, node), listening(domain, 'rival') as other:
+        stack, managed = Stack(listener).matched(), Managed(listener)
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        late = LateReplies(peer)
+        stack.publish_until(DRIVE, lambda: peer.n_outstanding
+                            and peer.types()[-1] == 'SampleSensorsCommand_ID')
+        watch = Stopwatch(node.process)
+        if end == 'signal':
+            code, seconds = node.end(signal.SIGTERM)
+            assert (code, seconds < END_S) == (0, True)
+        elif end == 'deactivate':
+            assert managed.request('deactivate')
+        elif end == 'rival':
+            rival = Stack(other)
+            stack.publish_until(DRIVE, late.waiting, what='the brake')
+            rival.close()
+        listener.until(late.waiting, what='the brake')
+        assert watch.seconds < END_S
+        assert all(map(is_brake, late.waiting()))
+        late.release()
+        listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake is read')
+        if end in ('time-out', 'rival'):
+            # The replies are matched: the stream goes on, on the same connection.
+            stack.publish_until(DRIVE, lambda: not is_brake(controls(peer)[-1]), what='commands')
+            assert peer.events.count('control opened') == 1
+
+
+@each_simulator
+def test_stopped_simulator_holds_up_no_end(domain, listener, kind):
+    first = free_ports(3)
+    second = first + 1
+    server, own = None, {'sumo.ego': 'first'}
+    if kind == 'carla':
+        server = start('simulate', '--source', 'carla', '--port', second)
+        own = {'port': second, 'control_port': first}
+    elif kind == 'monodrive':
+        server = start('simulate', '--port', first, '--control-port', second)
+        own = {'port': first, 'control_port': second, 'desired_tags': ['vehicle']}
+    with NodeProcess(domain, source=kind, control_input='vehicle_control', stale_after=0.5,
+                     **FAST, **own) as node:
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: any(each.throttle for each in stack.sent[-1:]))
+        pid = sumo_of(node) if server is None else server.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            stack.publish_until(DRIVE, lambda: stack.status().get('state') == 'stale')
+            code, seconds = node.end(signal.SIGTERM)
+            assert (code, seconds < END_S) == (0, True)
+            assert 'Traceback' not in node.log
+        finally:
+            if server is not None:
+                os.kill(pid, signal.SIGCONT)
+                server.terminate()
+                server.communicate()
+        if server is None:
+            listener.until(lambda: not Path(f'/proc/{pid}').exists(), what='the end of SUMO')

@@ -17,6 +17,7 @@ from dataclasses import replace
 import math
 from multiprocessing.connection import Connection, Pipe
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -198,6 +199,8 @@ class SumoSource(LiveSource):
         with self._lock:
             if self._process is not None:
                 self._process.terminate()
+                # A process that is stopped ends only if it continues.
+                self._process.send_signal(signal.SIGCONT)
 
     @property
     def process_id(self) -> int:
