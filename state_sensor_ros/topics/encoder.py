@@ -15,7 +15,7 @@ changes; a frame with the same key only patches numbers into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import reduce
 from operator import or_
@@ -50,21 +50,14 @@ _NO_ROWS: Floats = np.zeros((0, 13))
 
 
 class _Layout:
-    """
-    The layout of the messages of one topic encoder, and the methods that the encoder overrides.
-
-    Methods of the base class do nothing, and their calls in each frame are saved.
-    """
+    """The layout of the messages of one topic encoder, what it depends on, and its methods."""
 
     __slots__ = ('blocks', 'encoder', 'key', 'key_of', 'messages', 'numbers')
 
     def __init__(self, encoder: TopicEncoder) -> None:
-        overridden = {name: getattr(encoder, name) for name in ('key', 'numbers', 'messages')
-                      if getattr(type(encoder), name) is not getattr(TopicEncoder, name)}
         self.encoder = encoder
-        self.key_of: Callable[[FrameToSend], object] | None = overridden.get('key')
-        self.numbers: Callable[[FrameToSend, Numbers], None] | None = overridden.get('numbers')
-        self.messages: Callable[[FrameToSend], Messages] | None = overridden.get('messages')
+        # Looked up once: it takes as long as a call.
+        self.key_of, self.numbers, self.messages = encoder.key, encoder.numbers, encoder.messages
         self.key: object = None
         self.blocks: Sequence[MessageBlock] = ()
 
@@ -220,10 +213,11 @@ class Encoder:
                 if key != layout.key or stamp_ns > layout.encoder.expires_ns:
                     layout.blocks, layout.key = layout.encoder.blocks(now), key
                 if layout.blocks and layout.numbers is not None:
+                    now.blocks = layout.blocks
                     layout.numbers(now, numbers)
                 for block in layout.blocks:
                     if block.make is not None:
-                        made = block.make(numbers)
+                        made = block.make(now, numbers)
                         messages += [(topic, made) for topic, _, _ in block.parts]
                         continue
                     for table, chosen, put, targets in block.patches:

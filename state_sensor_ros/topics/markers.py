@@ -96,8 +96,6 @@ class MarkerEncoder(TopicEncoder):
                                  deletion)
         self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), **deletes_all}]})
-        # Row of the first box of each actor that has any.
-        self._first_boxes: Rows = np.zeros(0, np.int64)
         self._shown = ShownMarkers(deletion, self.new_markers)
         self._is_first, self._are_boxes_reported = True, False
 
@@ -132,7 +130,6 @@ class MarkerEncoder(TopicEncoder):
         if not self._are_boxes_reported and not drawable.all():
             self._report_boxes(now, boxes)
         are_drawn = now.usable[boxes.actor] & drawable
-        self._first_boxes = np.flatnonzero(np.diff(boxes.actor, prepend=-1))
         of_actors = self._shown.of(now.actor_list, *self.appearance(now, boxes))
         markers = list(chain.from_iterable(compress(of_actors, now.usable.tobytes())))
         if not np.array_equal(are_drawn, now.usable[boxes.actor]):
@@ -212,9 +209,13 @@ class MarkerEncoder(TopicEncoder):
 
     def _label_numbers(self, now: FrameToSend, cubes: Floats) -> Floats:
         """Return (N, 3) positions of labels: above the highest box of their actor."""
-        frame, first, boxes = now.frame, self._first_boxes, now.frame.boxes
+        frame, boxes = now.frame, now.frame.boxes
         labels = frame.position_xyz.copy()
-        if boxes is not None and len(first):
+        if boxes is not None and len(boxes.actor):
+            # Row of the first box of each actor that has any.
+            is_first = np.ones(len(boxes.actor), np.bool_)
+            np.not_equal(boxes.actor[1:], boxes.actor[:-1], out=is_first[1:])
+            first = is_first.nonzero()[0]
             up = np.abs(global_from_unit(cubes[:, 3:7])[:, 2])
             tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, cubes[:, 7:10])
             drawable = frame.bodies().drawable_boxes()

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Rows
 from state_sensor_ros.topics.topic import Topic
+
+if TYPE_CHECKING:
+    from state_sensor_ros.topics.topic_encoder import FrameToSend
 
 Messages = list[tuple[Topic, bytes]]
 
@@ -30,10 +33,9 @@ class MessageBlock:
 
     ``patches`` for each table in the buffer: the table, its rows or None for all, and the function
     that patches them with its first argument. They are looked up once for a layout: in each frame,
-    that would take as long as the patches.
-    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``make``
-    patches the message itself and returns it, from the numbers by table; None to patch all rows
-    and to send all bytes.
+    that would take as long as the patches. ``rows`` those given. ``data`` the bytes; ``parts``
+    topic, begin and end of each message in them; ``make`` patches the message itself and returns
+    it, from the frame and the numbers by table; None to patch all rows and to send all bytes.
 
     :param buffer: buffer of the messages.
     :param rows: by table (R,) int64, the rows of the table in the order of the buffer; a table
@@ -42,11 +44,12 @@ class MessageBlock:
     :param also: further topics, each with the index of the message that it shares.
     """
 
-    __slots__ = ('data', 'make', 'parts', 'patches')
+    __slots__ = ('data', 'make', 'parts', 'patches', 'rows')
 
     def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: Iterable[Topic],
                  also: Iterable[tuple[Topic, int]] = ()) -> None:
-        self.make: Callable[[Mapping[Table, npt.NDArray[Any]]], bytes] | None = None
+        self.make: Callable[[FrameToSend, Mapping[Table, npt.NDArray[Any]]], bytes] | None = None
+        self.rows = rows
         self.patches = [(table, rows.get(table), *buffer.patcher(table))
                         for table in buffer.tables]
         begins, ends = buffer.message_bounds()

@@ -16,7 +16,7 @@ import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
-from state_sensor_ros.frame import Floats, Needs, Rows
+from state_sensor_ros.frame import Floats, Needs
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import body_from_unit, global_from_unit
 from state_sensor_ros.settings import Settings
@@ -57,8 +57,6 @@ class OdometryEncoder(TopicEncoder):
             _template(settings, definitions,
                       (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))]
         self._actor_topics = [self._topic(template) for template in self._templates]
-        # Rows of the actors with a message, None for all.
-        self._moving: Rows | None = None
 
     def is_on_for_actors(self, settings: Settings) -> bool:
         """Return ``odometry``."""
@@ -75,21 +73,19 @@ class OdometryEncoder(TopicEncoder):
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the messages of all actors in one block."""
         topic = self._actor_topics[now.frame.forward_speed is not None]
-        blocks = topic.blocks(now, now.usable, (POSE,), np.arange(len(now.usable)))
-        self._moving = next((rows for block in blocks for table, rows, *_ in block.patches
-                             if table is POSE), None)
-        return blocks
+        return topic.blocks(now, now.usable, (POSE,), np.arange(len(now.usable)))
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Compute the twists of the actors that have a message."""
         actors, forward_speed = now.rows[:len(now.usable)], now.frame.forward_speed
-        if self._moving is not None:
-            actors = actors[self._moving]
+        moving = now.blocks[0].rows.get(POSE)
+        if moving is not None:
+            actors = actors[moving]
         in_body = now.settings.twist_frame == 'child'
         if forward_speed is None:
             numbers[TWIST] = _twists(actors, now.frame.bodies().is_finite, in_body)
             return
-        forward = forward_speed if self._moving is None else forward_speed[self._moving]
+        forward = forward_speed if moving is None else forward_speed[moving]
         numbers[TWIST] = _forward_twists(forward, actors[:, 3:7], in_body)
         # In global axes every component depends on the unknown lateral speed.
         numbers[FORWARD_VARIANCE] = np.where(

@@ -50,7 +50,8 @@ class FrameToSend:
     :class:`Bodies`, orientations of unit length, the ego's row at base_link; (0, 13) if no topic
     ``uses_rows``; ``base_link`` row of the ego and (3,) position of base_link in its axes, None if
     that is its origin; ``objects`` makes the objects of the frame, ``perceiver`` those that a
-    sensor reports; ``upcoming`` the frame in its recording, None for a live stream.
+    sensor reports; ``upcoming`` the frame in its recording, None for a live stream; ``blocks`` the
+    present layout of the encoder whose numbers are computed.
     """
 
     settings: Settings
@@ -64,6 +65,7 @@ class FrameToSend:
     objects: FrameObjects
     perceiver: Perceiver
     upcoming: FutureFrame | None
+    blocks: Sequence[MessageBlock] = ()
 
 
 class TopicEncoder:
@@ -78,6 +80,12 @@ class TopicEncoder:
     whether :attr:`FrameToSend.rows` or POSE are used, ``uses_lanes`` whether LANE_TABLES are;
     ``uses_perception`` names of the parameters ``perception.*`` that are used; ``expires_ns``
     stamp of the last frame for which the layout of :meth:`blocks` is valid.
+
+    Three methods that many topics do not need are None, which saves their calls in each frame:
+    ``key(now)`` returns what the layout depends on besides the actors, their poses and lanes: a
+    value that is compared with that of the frame before. ``numbers(now, numbers)`` adds the
+    numbers of the tables in ``now.blocks`` to STAMP, POSE, LANE_TABLES and the tables of other
+    topics. ``messages(now)`` returns the messages of a frame that have no layout that is kept.
 
     :param settings: parameters at the start.
     :param definitions: definitions of the messages.
@@ -94,6 +102,9 @@ class TopicEncoder:
     uses_lanes = False
     uses_perception: frozenset[str] = frozenset()
     expires_ns = math.inf
+    key: Callable[[FrameToSend], object] | None = None
+    numbers: Callable[[FrameToSend, Numbers], None] | None = None
+    messages: Callable[[FrameToSend], Messages] | None = None
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         self.topics = self.topics_of(settings)
@@ -163,15 +174,6 @@ class TopicEncoder:
         self._samples.append([head, *elements])
         return ArrayMessage(head)
 
-    def key(self, now: FrameToSend) -> object:
-        """
-        Return what the layout depends on besides the actors, their poses and lanes.
-
-        :param now: the frame.
-        :returns: a value that is compared with that of the frame before.
-        """
-        return None
-
     def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
         """
         Lay out the messages; their numbers are patched in each frame.
@@ -179,18 +181,6 @@ class TopicEncoder:
         :param now: the first frame with a new key.
         """
         return ()
-
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """
-        Compute the numbers of the tables in the blocks.
-
-        :param now: the frame.
-        :param numbers: STAMP, POSE, LANE_TABLES and the tables of other topics; is added to.
-        """
-
-    def messages(self, now: FrameToSend) -> Messages:
-        """Return the messages of a frame that have no layout that is kept."""
-        return []
 
     def closing(self, stamp_ns: int) -> Messages:
         """

@@ -54,7 +54,6 @@ class TransformEncoder(TopicEncoder):
         self._actors = PerActor(lambda actor, *_: MessageInstance(
             self._actor, {'child': actor.frame_id}))
         self._wheels: PerActor[dict[int, MessageInstance]] = PerActor(lambda actor, *_: {})
-        self._are_placed: Bools = np.zeros(0, np.bool_)
 
     def is_on(self, settings: Settings) -> bool:
         """Return whether ``tf`` is not ``none``."""
@@ -69,9 +68,7 @@ class TransformEncoder(TopicEncoder):
         wheels = now.frame.wheels
         if wheels is None or not now.settings.wheel_tf:
             return None
-        self._are_placed = wheels.position_known & usable_poses(
-            wheels.position_xyz, wheels.known_orientation_xyzw())
-        return wheels.actor.tobytes(), wheels.wheel.tobytes(), self._are_placed.tobytes()
+        return wheels.actor.tobytes(), wheels.wheel.tobytes(), _are_placed(wheels).tobytes()
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the message: the ego or all actors, then the wheels."""
@@ -84,7 +81,7 @@ class TransformEncoder(TopicEncoder):
         rows = rows_where(chosen, POSE)
         wheels = now.frame.wheels
         if wheels is not None and now.settings.wheel_tf:
-            are_placed = chosen[wheels.actor] & self._are_placed
+            are_placed = chosen[wheels.actor] & _are_placed(wheels)
             instances += self._wheel_instances(actor_list, wheels, are_placed)
             rows |= rows_where(are_placed, WHEEL_POSE)
         return self._array.blocks(instances, rows, self.topics)
@@ -115,3 +112,9 @@ class TransformEncoder(TopicEncoder):
                     'child': wheel_frame(self._prefix, actor, wheel)})
             instances.append(of_actor[wheel])
         return instances
+
+
+def _are_placed(wheels: Wheels) -> Bools:
+    """Return which wheels have a frame: their pose is known and can be published."""
+    return wheels.position_known & usable_poses(
+        wheels.position_xyz, wheels.known_orientation_xyzw())

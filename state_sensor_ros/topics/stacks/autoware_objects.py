@@ -225,9 +225,8 @@ class PredictionEncoder(AutowareObjectEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
-        # Of the objects that are reported; and how long those of all objects are.
-        self._paths: Paths | None = None
-        self._lengths: Rows = np.zeros(0, np.int64)
+        # Computed once for a frame; see _predicted.
+        self._last: tuple[FrameToSend, Paths, Rows] | None = None
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
         """Return the kinematics of a predicted object."""
@@ -240,24 +239,29 @@ class PredictionEncoder(AutowareObjectEncoder):
 
     def key(self, now: FrameToSend) -> object:
         """Return the lengths of the paths, too."""
-        perceived = self._perceived(now)
-        truth = perceived.truth
-        if now.upcoming is None:
-            # From where the object is perceived, with its true velocity.
-            self._paths = self._constant_paths.paths(perceived.objects, perceived.true_twists)
-            self._lengths = whole_lengths(truth.classes)
-        else:
-            names = tuple([now.actor_list.names[row] for row in truth.rows.tolist()])
-            paths = self._true_paths.paths(truth, names, now.upcoming)
-            self._paths, self._lengths = perceived_paths(paths, perceived), paths.lengths
-        return super().key(now), self._lengths.tobytes()
+        _, lengths = self._predicted(now)
+        return super().key(now), lengths.tobytes()
 
-    def path_lengths(self, truth: Objects) -> Rows:
+    def path_lengths(self, now: FrameToSend, truth: Objects) -> Rows:
         """Return (T,) lengths of the paths."""
-        return self._lengths
+        return self._predicted(now)[1]
+
+    def _predicted(self, now: FrameToSend) -> tuple[Paths, Rows]:
+        """Return the paths of the objects that are reported, and the lengths of those of all."""
+        if self._last is None or self._last[0] is not now:
+            perceived = self._perceived(now)
+            truth = perceived.truth
+            if now.upcoming is None:
+                # From where the object is perceived, with its true velocity.
+                paths = self._constant_paths.paths(perceived.objects, perceived.true_twists)
+                self._last = now, paths, whole_lengths(truth.classes)
+            else:
+                names = tuple([now.actor_list.names[row] for row in truth.rows.tolist()])
+                paths = self._true_paths.paths(truth, names, now.upcoming)
+                self._last = now, perceived_paths(paths, perceived), paths.lengths
+        return self._last[1:]
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the poses of the paths."""
         super().tables(now, objects, numbers)
-        assert self._paths is not None
-        numbers[PATH] = self._paths.rows()
+        numbers[PATH] = self._predicted(now)[0].rows()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template, Values
 from state_sensor_ros.classes import CAR
-from state_sensor_ros.frame import Bools, Needs, Rows
+from state_sensor_ros.frame import Needs, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import TIMES_S
@@ -95,8 +96,6 @@ class ObjectTopicEncoder(TopicEncoder):
         self._element_type = definitions[type_name][-1].type_name
         self._head = MessageInstance(self._head_template, {})
         self._buffer = PatchBuffer(is_array=True)
-        self._cut: ArrayCut | None = None
-        self._reported: Bools | None = None
         self._make_templates(settings)
 
     def _make_templates(self, settings: Settings) -> None:
@@ -175,14 +174,13 @@ class ObjectTopicEncoder(TopicEncoder):
                              *[ghost] * perceived.n_ghost_places])
         block = MessageBlock(self._buffer, {}, self.topics)
         if perceived.reported is not None:
-            self._cut = self._buffer.array_cut()
-            block.make = self._message
+            block.make = partial(self._message, self._buffer.array_cut())
         return [block]
 
     def _instances(self, now: FrameToSend, truth: Objects) -> list[MessageInstance]:
         n_actors = len(now.usable)
         classes, n_poses = np.zeros(n_actors, np.uint8), np.zeros(n_actors, np.uint8)
-        classes[truth.rows], n_poses[truth.rows] = truth.classes, self.path_lengths(truth)
+        classes[truth.rows], n_poses[truth.rows] = truth.classes, self.path_lengths(now, truth)
         elements = self._elements[now.frame.forward_speed is not None].of(
             now.actor_list, Column(classes.tobytes()), Column(n_poses.tobytes()))
         return [elements[row] for row in truth.rows.tolist()]
@@ -190,7 +188,6 @@ class ObjectTopicEncoder(TopicEncoder):
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Compute the numbers of the objects that are reported."""
         perceived = self._perceived(now)
-        self._reported = perceived.reported
         self.tables(now, perceived.objects, numbers)
         if perceived.n_ghost_places:
             numbers |= self.ghost_ids(perceived.ghosts)
@@ -205,11 +202,12 @@ class ObjectTopicEncoder(TopicEncoder):
         """
         numbers[CENTRE], numbers[SIZE] = objects.poses, objects.sizes
 
-    def path_lengths(self, truth: Objects) -> Rows:
+    def path_lengths(self, now: FrameToSend, truth: Objects) -> Rows:
         """
         Return the number of predicted poses of each object.
 
-        :param truth: T objects.
+        :param now: the frame.
+        :param truth: its T objects.
         :returns: (T,) int64.
         """
         return np.zeros(len(truth.rows), np.int64)
@@ -220,11 +218,12 @@ class ObjectTopicEncoder(TopicEncoder):
             return Perceived(objects, objects, objects.twists)
         return now.perceiver.of(now.frame, now.actor_list)
 
-    def _message(self, numbers: Mapping[Table, npt.NDArray[Any]]) -> bytes:
+    def _message(self, cut: ArrayCut, now: FrameToSend,
+                 numbers: Mapping[Table, npt.NDArray[Any]]) -> bytes:
         """Return the message of the objects that are reported."""
-        assert self._cut is not None
-        assert self._reported is not None
-        return self._cut.message(self._reported, numbers)
+        reported = self._perceived(now).reported
+        assert reported is not None
+        return cut.message(reported, numbers)
 
     def _maker(self, template: Template) -> Callable[
             [Actor, Sequence[Any], MessageInstance | None], MessageInstance]:
