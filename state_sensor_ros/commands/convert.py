@@ -162,6 +162,9 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
                 frame = packets.write(recorded.packet, recorded.place)
                 if frame is not None:
                     summary.add(frame)
+        if not summary.n_frames:
+            # Why frames were left out.
+            bag.warnings.show()
         _check_any(summary.n_frames, recording, selection)
     bag.warnings.show()
     warn_of_missing(recording.name, selected.missing)

@@ -526,3 +526,15 @@ def test_convert_reads_bags_of_version_0_2(tmp_path, storage):
     metadata.write_text(metadata.read_text().replace(file.name, old.name))
     assert main(['convert', str(bag), str(tmp_path / 'old.json')]) == 0
     assert (tmp_path / 'old.json').read_bytes() == (tmp_path / 'new.json').read_bytes()
+
+
+def test_convert_says_why_no_frame_could_be_written(tmp_path, capsys):
+    drive, out = tmp_path / 'drive.json', tmp_path / 'out.mcap'
+    assert main(['synth', str(drive), '--frames', '3', '-q']) == 0
+    frames = json.loads(drive.read_text())
+    drive.write_text(json.dumps([{**frame, 'game_time': 1e300} for frame in frames]))
+    assert main(['convert', str(drive), str(out), '-q']) == 1
+    *warnings, error = capsys.readouterr().err.splitlines()
+    assert any('1e+300' in line for line in warnings)
+    assert error == f'error: {drive}: found no frames; expected at least one frame'
+    assert not out.exists()
