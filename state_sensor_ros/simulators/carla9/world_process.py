@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+import math
 from multiprocessing.connection import Connection
 import os
 import signal
@@ -271,12 +272,29 @@ class WorldClient:
         """
         with suppress(EOFError, OSError):
             while True:
-                self._take(requests.recv())
+                if requests.poll(self._command_left_s()):
+                    self._take(requests.recv())
+                else:
+                    self._brake_late()
         self.end()
+
+    def _command_left_s(self) -> float | None:
+        """Return the time for which the last command counts, s; None without an end."""
+        last = self._last
+        if last is None or math.isinf(last.until_s):
+            return None
+        return max(last.until_s - time.monotonic(), 0.0)
+
+    def _brake_late(self) -> None:
+        """Brake: the driver, which may be stopped, has not replaced a command in its time."""
+        assert self._last is not None
+        self._last = self._last.full_brake()
+        self._drive(self._last)
 
     def _take(self, request: object) -> None:
         if isinstance(request, EgoCommand):
-            self._drive(request)
+            is_late = time.monotonic() >= request.until_s
+            self._drive(request.full_brake() if is_late else request)
         elif isinstance(request, Needed):
             self._needed = request
         elif isinstance(request, StepPace):

@@ -215,6 +215,13 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
         frame_of(packets)
         commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
         await_true(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+        # A command that the driver does not replace in its time, as while it is stopped.
+        commands.send(EgoCommand(throttle=0.5, brake=0.0, steer=0.5, steering_angle=0.5,
+                                 until_s=time.monotonic() + 0.3))
+        await_true(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
+        assert (server.ego.pedals.throttle, server.ego.pedals.steer) == (0.0, -0.5)
+        commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
+        await_true(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
         # CARLA's steer is positive to the right.
         assert server.ego.pedals.steer == -0.5
         frame = frame_of(packets, lambda frame: frame.inputs[frame.ego, 0] == 1.0)
