@@ -11,19 +11,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
+import re
 import time
+from typing import NamedTuple
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import seconds
 from state_sensor_ros.files.whole.standard_output import print_output
 
 _FIND_S, _MEASURE_S = 5.0, 2.0
+# Topics of one actor, ~/actors/<actor>/…
+_OF_ACTOR = re.compile(r'^(.*?)/actors/[^/]+/')
 _EPILOG = """The rate is that of messages received within --seconds; topics without a reader are
 read meanwhile. It needs rclpy: after `. scripts/env.sh`, or in a sourced ROS 2.
 
 examples:
   state_sensor topics
+  state_sensor topics --all
   state_sensor topics --node /front/state_sensor --seconds 5"""
 
 
@@ -36,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('--node', default='', metavar='NAME',
                         help='node, with its namespace (default: each node of this package)')
+    parser.add_argument('--all', action='store_true',
+                        help='a line for each topic of each actor, not one for all actors')
     parser.add_argument('--seconds', type=seconds, default=_MEASURE_S, metavar='S',
                         help=f'time of measuring (default: {_MEASURE_S:g})')
 
@@ -48,7 +56,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: signal handling of the program.
     :raises StateSensorError: if there is no node.
     """
-    from state_sensor_ros.ros.graph import looking, rate_text
+    from state_sensor_ros.ros.graph import looking
     interruption.unblock_errors()
     interruption.describe(lambda: '')
     with looking(lambda: bool(interruption.number)) as graph:
@@ -64,13 +72,51 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
             graph.subscribe(name, type_name, partial(receive, name), raw=True)
         graph.spin(args.seconds)
         # Not before: other readers are discovered a little later than the node.
-        readers = {name: str(graph.n_others(name)) for name in topics}
-    rows = [('topic', 'type', 'rate', 'readers')]
-    for name, type_name in topics.items():
-        times = received[name]
-        rows.append((name, type_name, rate_text(times), readers[name]))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, type_name, rate, number in rows:
-        texts = (f'{name:<{widths[0]}}', f'{type_name:<{widths[1]}}', f'{rate:>{widths[2]}}',
-                 f'{number:>{widths[3]}}')
-        print_output('  '.join(texts))
+        readers = {name: graph.n_others(name) for name in topics}
+    rows = [Row(name, type_name, received[name], readers[name])
+            for name, type_name in topics.items()]
+    print_output('\n'.join(aligned(table(rows) if args.all else grouped(rows))))
+
+
+class Row(NamedTuple):
+    """A topic: name, type, times at which messages were received, s, and number of readers."""
+
+    name: str
+    type_name: str
+    times_s: Sequence[float]
+    n_readers: int
+
+    @property
+    def pattern(self) -> str:
+        """Name of all topics of its kind: ``<actor>`` in place of the name of an actor."""
+        return _OF_ACTOR.sub(r'\1/actors/<actor>/', self.name)
+
+
+def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Return a heading and the cells of each topic."""
+    from state_sensor_ros.ros.graph import rate_text
+    return [('topic', 'type', 'rate', 'readers'), *(
+        (row.name, row.type_name, rate_text(row.times_s), str(row.n_readers)) for row in rows)]
+
+
+def grouped(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Return a heading and the cells of each topic, in one row those of all actors of one kind."""
+    from state_sensor_ros.ros.graph import rate_text
+    kinds: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        kinds.setdefault((row.pattern, row.type_name), []).append(row)
+    cells: list[tuple[str, ...]] = [('topic', 'type', 'topics', 'rate of each', 'readers of each')]
+    for (name, type_name), alike in kinds.items():
+        # The actor in the middle, of those in the order of their messages.
+        middle = sorted(alike, key=lambda row: len(row.times_s))[len(alike) // 2]
+        most = max(row.n_readers for row in alike)
+        cells.append((name, type_name, str(len(alike)), rate_text(middle.times_s), str(most)))
+    return cells
+
+
+def aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a line for each row; numbers, from the third column on, are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ['  '.join(text.ljust(width) if i < 2 else text.rjust(width)
+                      for i, (text, width) in enumerate(zip(row, widths, strict=True)))
+            for row in cells]

@@ -19,6 +19,7 @@ import sys
 from budgets import AWAIT_S
 import pytest
 
+from state_sensor_ros.commands.topics import aligned, grouped, Row, table
 from state_sensor_ros.ros.graph import rate_text
 from state_sensor_ros.ros.message_text import csv_table, message_words
 
@@ -74,13 +75,38 @@ def test_look_lists_what_the_node_publishes(look, bench):
     code, output, errors = ended_while_sending(look('topics'), at)
     assert (code, errors) == (0, '')
     head, *lines = output.splitlines()
-    assert head.split() == ['topic', 'type', 'rate', 'readers']
+    assert re.split(' {2,}', head) == ['topic', 'type', 'topics', 'rate of each',
+                                       'readers of each']
     rows = {line.split()[0]: re.split(' {2,}', line.strip()) for line in lines}
-    assert rows['/state_sensor/frame'][1] == 'state_sensor_ros/msg/StateFrame'
-    assert re.fullmatch(r'\d+\.\d Hz', rows['/state_sensor/frame'][2])
-    assert rows['/state_sensor/frame'][3] == '1'
+    _, type_name, n_topics, rate, n_readers = rows['/state_sensor/frame']
+    assert (type_name, n_topics, n_readers) == ('state_sensor_ros/msg/StateFrame', '1', '1')
+    assert re.fullmatch(r'\d+\.\d Hz', rate)
     assert rows['/tf'][1] == 'tf2_msgs/msg/TFMessage'
     assert {'/state_sensor/actors', '/diagnostics'} <= rows.keys()
+    of_actors = rows['/state_sensor/actors/<actor>/odometry']
+    assert of_actors[1] == 'nav_msgs/msg/Odometry'
+    # A line for each actor on request.
+    code, output, errors = ended_while_sending(look('topics', '--all'), at)
+    assert (code, errors) == (0, '')
+    head, *lines = output.splitlines()
+    assert head.split() == ['topic', 'type', 'rate', 'readers']
+    names = [line.split()[0] for line in lines]
+    odometry = [name for name in names if re.fullmatch(
+        '/state_sensor/actors/[^/<]+/odometry', name)]
+    assert len(odometry) == int(of_actors[2]) >= 1
+
+
+def test_look_groups_the_topics_of_actors():
+    rows = [Row(f'/a/state_sensor/actors/{name}/odometry', 'nav_msgs/msg/Odometry',
+                [i / 10 for i in range(n)], n_readers)
+            for name, n, n_readers in (('car', 21, 0), ('actors', 21, 3), ('new', 2, 1))]
+    rows += [Row('/a/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', [0.0], 1)]
+    lines = aligned(grouped(rows))
+    assert [re.split(' {2,}', line) for line in lines[1:]] == [
+        ['/a/state_sensor/actors/<actor>/odometry', 'nav_msgs/msg/Odometry', '3', '10.0 Hz', '3'],
+        ['/a/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', '1', '1 message', '1']]
+    assert len({len(line) for line in lines}) == 1
+    assert len(table(rows)) == 5
 
 
 def test_look_prints_one_message_in_words(look, bench):
