@@ -88,8 +88,8 @@ class Row(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """Name of all topics of its kind: ``<actor>`` in place of the name of an actor."""
-        return _OF_ACTOR.sub(r'\1/actors/<actor>/', self.name)
+        """Name of all topics of its kind: ``*`` in place of the name of an actor."""
+        return _OF_ACTOR.sub(r'\1/actors/*/', self.name)
 
 
 def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:

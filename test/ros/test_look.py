@@ -83,7 +83,7 @@ def test_look_lists_what_the_node_publishes(look, bench):
     assert re.fullmatch(r'\d+\.\d Hz', rate)
     assert rows['/tf'][1] == 'tf2_msgs/msg/TFMessage'
     assert {'/state_sensor/actors', '/diagnostics'} <= rows.keys()
-    of_actors = rows['/state_sensor/actors/<actor>/odometry']
+    of_actors = rows['/state_sensor/actors/*/odometry']
     assert of_actors[1] == 'nav_msgs/msg/Odometry'
     # A line for each actor on request.
     code, output, errors = ended_while_sending(look('topics', '--all'), at)
@@ -103,7 +103,7 @@ def test_look_groups_the_topics_of_actors():
     rows += [Row('/a/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', [0.0], 1)]
     lines = aligned(grouped(rows))
     assert [re.split(' {2,}', line) for line in lines[1:]] == [
-        ['/a/state_sensor/actors/<actor>/odometry', 'nav_msgs/msg/Odometry', '3', '10.0 Hz', '3'],
+        ['/a/state_sensor/actors/*/odometry', 'nav_msgs/msg/Odometry', '3', '10.0 Hz', '3'],
         ['/a/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', '1', '1 message', '1']]
     assert len({len(line) for line in lines}) == 1
     assert len(table(rows)) == 5
