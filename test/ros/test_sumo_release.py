@@ -38,6 +38,8 @@ class Client:
     def __init__(self, port, listener):
         import traci
         self.traci = traci.connect(port, numRetries=int(AWAIT_S / 0.1), waitBetweenRetries=0.1)
+        # A node that does not join SUMO, or does not make its step, is a failure.
+        self.traci._socket.settimeout(AWAIT_S)
         self.listener = listener
         self.vehicle = self.traci.vehicle
 
@@ -161,8 +163,7 @@ def test_ego_that_another_client_removes_is_no_end(domain, listener):
         client.vehicle.remove('ego')
         n_before = len(frames)
         client.until(lambda: stack.publisher.publish(pedals(throttle=0.3))
-                     or stack.status().get('state') == 'stale', 'the brake')
-        assert 'it is not in the frames' in stack.status()['message']
+                     or 'not in the frames' in stack.status().get('message', ''), 'the brake')
         assert len(frames) > n_before + 5
         has_left = leaves(node)
         node.process.send_signal(signal.SIGTERM)

@@ -69,13 +69,16 @@ class StepReader:
         rows: list[tuple[float, ...]] = []
         parked: dict[str, str] = {}
         for name, values in self._sumo.vehicle.getAllSubscriptionResults().items():
+            if name not in self._vehicles:
+                # Another client has removed it: its results are those of the step before.
+                continue
             names.append(name)
             types_of_actors.append(self._vehicles[name])
             places.append(values[self._lane] or parked.setdefault(
                 name, self._parked.get(name) or self._lane_of_stop(name)))
             rows.append((*values[self._position], *[values[key] for key in self._of_vehicles]))
         for name, values in self._sumo.person.getAllSubscriptionResults().items():
-            if values[self._inside]:
+            if values[self._inside] or name not in self._persons:
                 continue
             names.append(name)
             types_of_actors.append(self._persons[name])
