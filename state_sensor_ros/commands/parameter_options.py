@@ -139,7 +139,7 @@ def refuse_wrong_names(args: argparse.Namespace) -> None:
 
 def with_parameters(words: Sequence[str], known: Container[str]) -> list[str]:
     """
-    Return the words of a command line with ``-p sumo.ego:=car`` in place of ``--sumo.ego car``.
+    Return the words of a command line with ``-p toy.speed:=2`` in place of ``--toy.speed 2``.
 
     :param words: words of the command line.
     :param known: options that the command has itself.
@@ -172,7 +172,7 @@ def options_of_simulators() -> list[str]:
 
 
 def _parameter_of(option: str) -> Parameter | None:
-    """Return the parameter of a simulator that an option such as ``--sumo.ego`` names."""
+    """Return the parameter of a simulator that an option such as ``--toy.speed`` names."""
     if not option.startswith('--') or '.' not in option:
         return None
     name = option[2:].replace('-', '_')

@@ -73,12 +73,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         graph.spin(args.seconds)
         # Not before: other readers are discovered a little later than the node.
         readers = {name: graph.n_others(name) for name in topics}
-    rows = [Row(name, type_name, received[name], readers[name])
+    rows = [TopicRow(name, type_name, received[name], readers[name])
             for name, type_name in topics.items()]
     print_output('\n'.join(aligned(table(rows) if args.all else grouped(rows))))
 
 
-class Row(NamedTuple):
+class TopicRow(NamedTuple):
     """A topic: name, type, times at which messages were received, s, and number of readers."""
 
     name: str
@@ -92,17 +92,17 @@ class Row(NamedTuple):
         return _OF_ACTOR.sub(r'\1/actors/*/', self.name)
 
 
-def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def table(rows: Sequence[TopicRow]) -> list[tuple[str, ...]]:
     """Return a heading and the cells of each topic."""
     from state_sensor_ros.ros.graph import rate_text
     return [('topic', 'type', 'rate', 'readers'), *(
         (row.name, row.type_name, rate_text(row.times_s), str(row.n_readers)) for row in rows)]
 
 
-def grouped(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def grouped(rows: Sequence[TopicRow]) -> list[tuple[str, ...]]:
     """Return a heading and the cells of each topic, in one row those of all actors of one kind."""
     from state_sensor_ros.ros.graph import rate_text
-    kinds: dict[tuple[str, str], list[Row]] = {}
+    kinds: dict[tuple[str, str], list[TopicRow]] = {}
     for row in rows:
         kinds.setdefault((row.pattern, row.type_name), []).append(row)
     cells: list[tuple[str, ...]] = [('topic', 'type', 'topics', 'rate of each', 'readers of each')]

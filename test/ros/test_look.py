@@ -19,7 +19,7 @@ import sys
 from budgets import AWAIT_S
 import pytest
 
-from state_sensor_ros.commands.topics import aligned, grouped, Row, table
+from state_sensor_ros.commands.topics import aligned, grouped, table, TopicRow
 from state_sensor_ros.ros.graph import rate_text
 from state_sensor_ros.ros.message_text import csv_table, message_words
 
@@ -97,10 +97,10 @@ def test_look_lists_what_the_node_publishes(look, bench):
 
 
 def test_look_groups_the_topics_of_actors():
-    rows = [Row(f'/a/state_sensor/actors/{name}/odometry', 'nav_msgs/msg/Odometry',
+    rows = [TopicRow(f'/a/state_sensor/actors/{name}/odometry', 'nav_msgs/msg/Odometry',
                 [i / 10 for i in range(n)], n_readers)
             for name, n, n_readers in (('car', 21, 0), ('actors', 21, 3), ('new', 2, 1))]
-    rows += [Row('/a/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', [0.0], 1)]
+    rows += [TopicRow('/a/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', [0.0], 1)]
     lines = aligned(grouped(rows))
     assert [re.split(' {2,}', line) for line in lines[1:]] == [
         ['/a/state_sensor/actors/*/odometry', 'nav_msgs/msg/Odometry', '3', '10.0 Hz', '3'],
