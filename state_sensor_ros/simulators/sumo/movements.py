@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.simulators.frame_arrays import Bools, Floats, wrapped
-from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
+from state_sensor_ros.simulators.sumo.map import RoadNetwork
 
 # Columns of numbers of an actor, as SUMO gives them.
 X, Y, Z, ANGLE, SLOPE, SPEED, LATERAL_SPEED, LANE_POSITION = range(8)

@@ -18,7 +18,7 @@ import numpy as np
 
 from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.sumo.movements import N_COLUMNS
-from state_sensor_ros.simulators.sumo.sumo_frames import ActorType
+from state_sensor_ros.simulators.sumo.step_frames import ActorType
 
 # The module libsumo, or a connection of traci: the same calls.
 Sumo: TypeAlias = Any

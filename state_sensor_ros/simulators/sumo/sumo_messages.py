@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from state_sensor_ros.simulators import EgoCommand, Frame
-from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.map import RoadNetwork
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 
 
 @dataclass(frozen=True, slots=True)

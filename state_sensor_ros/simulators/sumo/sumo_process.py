@@ -31,10 +31,11 @@ from types import FrameType
 from typing import cast
 
 from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
-from state_sensor_ros.simulators.sumo.road_network import read_network
+from state_sensor_ros.simulators.sumo.commands import SumoEgo
+from state_sensor_ros.simulators.sumo.map import read_network
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.step_frames import StepFrames
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
-from state_sensor_ros.simulators.sumo.sumo_ego import SumoEgo
-from state_sensor_ros.simulators.sumo.sumo_frames import StepFrames
 from state_sensor_ros.simulators.sumo.sumo_messages import (
     Ended,
     NewRate,
@@ -46,7 +47,6 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
     Stepped,
     Steps,
 )
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 
 # Longest delay that SUMO makes up for, s: the node would drop a longer burst of frames.
 _LONGEST_DELAY_S = 0.2

@@ -51,10 +51,9 @@ def main(network, output, fcd, *args):
     import libsumo
     from traci import constants
 
-    from state_sensor_ros.simulators.sumo.road_network import read_network
-    from state_sensor_ros.simulators.sumo.signals import Signals
+    from state_sensor_ros.simulators.sumo.map import read_network, Signals
+    from state_sensor_ros.simulators.sumo.step_frames import StepFrames
     from state_sensor_ros.simulators.sumo.step_reader import StepReader
-    from state_sensor_ros.simulators.sumo.sumo_frames import StepFrames
     routes = Path(fcd).with_suffix('.rou.xml')
     routes.write_text(ROUTES)
     libsumo.start(['sumo', '-n', network, '-r', str(routes), '--step-length', str(STEP_S),

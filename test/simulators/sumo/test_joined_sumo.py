@@ -24,8 +24,8 @@ from sumo_runs import await_true, Collector, GRID
 from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import EgoCommand, TransportError
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.sumo_source import SumoCommands, SumoSource
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.source import SumoCommands, SumoSource
 
 SUMO = shutil.which('sumo')
 pytestmark = pytest.mark.skipif(SUMO is None, reason='needs the program sumo (eclipse-sumo)')

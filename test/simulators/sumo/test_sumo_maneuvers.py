@@ -25,8 +25,8 @@ import sumo_maneuvers
 from sumo_runs import fronts_of
 
 from state_sensor_ros.frame import Frame, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW  # noqa: I100
-from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
-from state_sensor_ros.simulators.sumo.road_network import NO_NETWORK, read_network
+from state_sensor_ros.simulators.sumo.map import NO_NETWORK, read_network
+from state_sensor_ros.simulators.sumo.recording import FcdRecording
 
 DATA = ROOT / 'test' / 'data' / 'sumo'
 COLORS = {'g': LIGHT_GREEN, 'y': LIGHT_YELLOW, 'r': LIGHT_RED, 'u': LIGHT_RED}

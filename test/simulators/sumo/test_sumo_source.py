@@ -25,8 +25,8 @@ from sumo_runs import await_true, Collector, GRID, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators import SourceState, TransportError
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.sumo_source import StartedSumo, SumoSource
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
 
 FAST = Settings(rate=0.0, reconnect_min=0.01, reconnect_max=0.05)
 
@@ -127,8 +127,8 @@ def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
     program = """
 import sys
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.source import SumoSource
 source = SumoSource(SumoParameters(sys.argv[1]), Settings(rate=0.0), print)
 for packet in source.packets():
     print(source.process_id, flush=True)

@@ -17,10 +17,10 @@ import pytest
 from sumo_runs import fronts_of, GRID, HILL, read_fcd, write_crowd, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
-from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
-from state_sensor_ros.simulators.sumo.road_network import read_network
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+from state_sensor_ros.simulators.sumo.map import read_network
+from state_sensor_ros.simulators.sumo.recording import FcdRecording
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.source import SumoSource
 
 FCD = ('--fcd-output', 'fcd.xml', '--precision', '9', '--fcd-output.attributes',
        'x,y,z,angle,speed,speedLat,pos,lane,slope,type')

@@ -37,8 +37,9 @@ from state_sensor_ros.simulators import (
     TransportError,
     UnreachableError,
 )
-from state_sensor_ros.simulators.sumo.signals import Signals
-from state_sensor_ros.simulators.sumo.sumo_frames import with_roads
+from state_sensor_ros.simulators.sumo.map import Signals
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.step_frames import with_roads
 from state_sensor_ros.simulators.sumo.sumo_messages import (
     Ended,
     NewRate,
@@ -50,7 +51,6 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
     Stepped,
     Steps,
 )
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
 _SILENCE_S = 2.0

@@ -33,7 +33,7 @@ from state_sensor_ros.simulators import (
 )
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
-_FCD = 'state_sensor_ros.simulators.sumo.fcd_recording'
+_FCD = 'state_sensor_ros.simulators.sumo.recording'
 # A longer step is a mistake of unit: milliseconds for seconds.
 _LONGEST_STEP_S = 60.0
 
@@ -75,7 +75,7 @@ class SumoSimulator(Simulator):
 
     name: ClassVar[str] = 'sumo'
     map_files: ClassVar[Mapping[str, str]] = MappingProxyType(dict.fromkeys(
-        ('.net.xml', '.net.xml.gz'), 'state_sensor_ros.simulators.sumo.road_network:read_lanes'))
+        ('.net.xml', '.net.xml.gz'), 'state_sensor_ros.simulators.sumo.map:read_lanes'))
     parameters: ClassVar[type] = SumoParameters
     uses: ClassVar[frozenset[str]] = frozenset({'rate'})
     takes_commands: ClassVar[bool] = True
@@ -120,7 +120,7 @@ class SumoSimulator(Simulator):
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""
         from state_sensor_ros.simulators.file_reading import share_file
-        from state_sensor_ros.simulators.sumo.sumo_source import StartedSumo, SumoSource
+        from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
         own = settings.of(SumoParameters)
         if own.port:
             return SumoSource(own, settings, report, reconnect=reconnect)
@@ -129,6 +129,6 @@ class SumoSimulator(Simulator):
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands to the process that runs SUMO."""
-        from state_sensor_ros.simulators.sumo.sumo_source import SumoCommands, SumoSource
+        from state_sensor_ros.simulators.sumo.source import SumoCommands, SumoSource
         assert isinstance(source, SumoSource)
         return SumoCommands(source)

@@ -14,7 +14,7 @@ import time
 from budgets import AWAIT_S
 import pytest
 
-from state_sensor_ros.simulators.sumo.step_scanner import StepScanner
+from state_sensor_ros.simulators.sumo.decoder import StepScanner
 
 STEPS = [b'<timestep time="0"/>', b'<timestep time="1"></timestep >',
          b'<timestep\ntime="2"><vehicle id="a>/&lt;timestep" x="1"/></timestep>']

@@ -30,16 +30,19 @@ from state_sensor_ros.simulators import (
 )
 from state_sensor_ros.simulators.compressed_files import decompressed, DecompressedFile
 from state_sensor_ros.simulators.file_reading import open_positioned
-from state_sensor_ros.simulators.sumo.fcd_decoder import decode_step
-from state_sensor_ros.simulators.sumo.road_network import (
+from state_sensor_ros.simulators.sumo.decoder import decode_step, StepScanner
+from state_sensor_ros.simulators.sumo.map import (
     NO_NETWORK,
     read_network,
     RoadNetwork,
 )
-from state_sensor_ros.simulators.sumo.step_scanner import StepScanner
-from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, StepFrames
-from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, usual_size
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.step_frames import (
+    ActorType,
+    PASSENGER,
+    StepFrames,
+    usual_size,
+)
 
 SUFFIXES = '.xml', '.xml.gz'
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
