@@ -39,12 +39,12 @@ from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.carla_list import carla_encoders
-from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
-from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
+from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+from state_sensor_ros.simulators.carla.recording import DatasetRecording
 from state_sensor_ros.simulators.carla.sensors import camera_and_kind, Sensor
+from state_sensor_ros.simulators.carla.topic_names import sensor_topics
+from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING

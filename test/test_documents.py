@@ -32,10 +32,11 @@ from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS
-from state_sensor_ros.simulators.carla import carla_source, dataset, images
-from state_sensor_ros.simulators.carla.carla_list import CARLA_TOPICS
-from state_sensor_ros.simulators.carla.carla_topics import ENCODINGS, sensor_topics
+from state_sensor_ros.simulators.carla import dataset, images
+from state_sensor_ros.simulators.carla import source as carla_source
 from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor
+from state_sensor_ros.simulators.carla.topic_names import ENCODINGS, sensor_topics
+from state_sensor_ros.simulators.carla.topics import CARLA_TOPICS
 from state_sensor_ros.simulators.monodrive import sensor_config
 from state_sensor_ros.simulators.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.simulators.monodrive.trajectory import MAX_ELEMENT_BYTES

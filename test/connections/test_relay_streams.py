@@ -30,7 +30,7 @@ from relay_rig import echo_server, process_of_relay, relayed, until
 from state_sensor_ros.connections.node_link import FRAME, HEAD, MESSAGE, NodeLink
 from state_sensor_ros.connections.relay_process import MAX_CONNECTIONS
 from state_sensor_ros.errors import TransportError
-from state_sensor_ros.simulators.carla.carla_source import open_relay
+from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
 
 N_BYTES = 3_000_000

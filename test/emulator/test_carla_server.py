@@ -37,9 +37,9 @@ from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.carla_source import CarlaSource
+from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.measurement_framing import split_messages
+from state_sensor_ros.simulators.carla.source import CarlaSource
 
 FAST = CarlaOptions(rate='max')
 SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'

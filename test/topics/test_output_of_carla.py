@@ -19,7 +19,7 @@ import pytest
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, Settings
-from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
+from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING
 from state_sensor_ros.topics.verification import verify

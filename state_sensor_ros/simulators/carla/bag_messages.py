@@ -37,7 +37,11 @@ from state_sensor_ros.simulators.carla.carla_data import (
     PlayerStatus,
     SensorData,
 )
-from state_sensor_ros.simulators.carla.carla_topics import (
+from state_sensor_ros.simulators.carla.measurement_framing import join_messages, split_messages
+from state_sensor_ros.simulators.carla.player_topics import EPISODE_MEMBERS
+from state_sensor_ros.simulators.carla.sensor_payloads import POINT_BYTES
+from state_sensor_ros.simulators.carla.sensors import known_pose, mount_frame, Pose, Sensor
+from state_sensor_ros.simulators.carla.topic_names import (
     CAMERA_INFO,
     CONTROL_TOPIC,
     ENCODINGS,
@@ -50,10 +54,6 @@ from state_sensor_ros.simulators.carla.carla_topics import (
     sensor_of_topic,
     STATUS_TOPIC,
 )
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages, split_messages
-from state_sensor_ros.simulators.carla.player_status import EPISODE_MEMBERS
-from state_sensor_ros.simulators.carla.points import POINT_BYTES
-from state_sensor_ros.simulators.carla.sensors import known_pose, mount_frame, Pose, Sensor
 from state_sensor_ros.simulators.frame_arrays import from_rep103_rotator
 from state_sensor_ros.simulators.own_topics import FRAME_TOPIC, STATIC_TF_TOPIC
 

@@ -26,7 +26,7 @@ from typing import Annotated, Final
 import msgspec
 
 from state_sensor_ros.simulators import DecodeError, reason_of, TrajectoryFormatError
-from state_sensor_ros.simulators.carla.carla_decoder import GameClock
+from state_sensor_ros.simulators.carla.decoder import GameClock
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.metadata_file import Metadata, metadata_of, NO_METADATA
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_episode, pack_sensor_file

@@ -40,22 +40,22 @@ from state_sensor_ros.simulators.carla.bag_messages import (
     frames_of_messages,
     TOPICS,
 )
-from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder, DatasetDecoder
-from state_sensor_ros.simulators.carla.carla_list import carla_encoders, CARLA_TOPICS
-from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
-from state_sensor_ros.simulators.carla.carla_simulator import CarlaSimulator
-from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
 from state_sensor_ros.simulators.carla.dataset import (
     find_dataset,
     read_frames,
     sensor_file_name,
     sensor_file_parts,
 )
+from state_sensor_ros.simulators.carla.dataset_formatting import format_measurement_file
 from state_sensor_ros.simulators.carla.dataset_writer import DatasetWriter
+from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder
 from state_sensor_ros.simulators.carla.images import decode_rgb
-from state_sensor_ros.simulators.carla.measurement_formatting import format_measurement_file
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages, MeasurementFramer
-from state_sensor_ros.simulators.carla.points import decode_points
+from state_sensor_ros.simulators.carla.recording import DatasetRecording
+from state_sensor_ros.simulators.carla.sensor_payloads import decode_points
+from state_sensor_ros.simulators.carla.simulator import CarlaSimulator
+from state_sensor_ros.simulators.carla.topic_names import sensor_topics
+from state_sensor_ros.simulators.carla.topics import carla_encoders, CARLA_TOPICS
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.encoder import Encoder

@@ -29,9 +29,7 @@ from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla import images
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
-from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.carla_list import carla_encoders
-from state_sensor_ros.simulators.carla.carla_topics import image_topic
+from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
 from state_sensor_ros.simulators.carla.images import (
     CLASS_COLORS,
     CLASS_NAMES,
@@ -44,6 +42,8 @@ from state_sensor_ros.simulators.carla.images import (
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.simulators.carla.sensors import CAMERAS
+from state_sensor_ros.simulators.carla.topic_names import image_topic
+from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Demand, EVERYTHING
 

@@ -29,8 +29,8 @@ from stopwatch import Stopwatch
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.ros.connection_log import ConnectionLog
-from state_sensor_ros.simulators.carla.carla_source import open_relay
 from state_sensor_ros.simulators.carla.measurement_framing import split_messages
+from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
 
 RATE_HZ = 200.0
@@ -308,7 +308,7 @@ def test_relay_skips_a_frame_that_is_too_long():
 
 NODE = """
 import sys
-from state_sensor_ros.simulators.carla.carla_source import open_relay
+from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
 relay = open_relay(schema_of().parse({'source': 'carla', 'port': int(sys.argv[1]) + 1,
                                      'relay_port': int(sys.argv[2])}), lambda kind, text: None)

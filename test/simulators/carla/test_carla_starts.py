@@ -15,8 +15,8 @@ from ports import free_ports
 import pytest
 from source_errors import error_of
 
-from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.carla_source import CarlaSource
+from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
+from state_sensor_ros.simulators.carla.source import CarlaSource
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
 INI = '[CARLA/Server]\nSynchronousMode={}\nSendNonPlayerAgentsInfo=true\n'
@@ -131,7 +131,7 @@ def test_carla_start_after_the_server_was_restarted():
 
 
 def test_carla_start_gives_up_a_port_that_stays_closed(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.simulators.carla.carla_source._LATE_PORT_S', 0.2)
+    monkeypatch.setattr('state_sensor_ros.simulators.carla.source._LATE_PORT_S', 0.2)
     with LateServer(free_ports(3), (5.0, 5.0)) as server, packets_of(server) as (source, packets):
         assert error_of(source, packets) == (
             f'cannot connect to 127.0.0.1:{server.world_port + 1}: connection refused; is the '

@@ -6,23 +6,25 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The list of CARLA's own topics: a new one is a module and a line here."""
+"""The list of CARLA's own topics: a new one is a class and a line here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 
-from state_sensor_ros.simulators.carla.player_status import PlayerStatusEncoder
-from state_sensor_ros.simulators.carla.sensor_images import ImageEncoder
-from state_sensor_ros.simulators.carla.sensor_points import PointEncoder
-from state_sensor_ros.simulators.carla.sensors import Sensor
-from state_sensor_ros.simulators.carla.sign_arrays import SpeedLimitsEncoder, TrafficLightsEncoder
-from state_sensor_ros.simulators.carla.sign_markers import CarlaMarkerEncoder
-from state_sensor_ros.simulators.carla.vehicle_control import (
+from state_sensor_ros.simulators.carla.player_topics import (
     AppliedControlEncoder,
     AutopilotControlEncoder,
     ExpertControlEncoder,
+    PlayerStatusEncoder,
+)
+from state_sensor_ros.simulators.carla.sensor_topics import ImageEncoder, PointEncoder
+from state_sensor_ros.simulators.carla.sensors import Sensor
+from state_sensor_ros.simulators.carla.signs import (
+    CarlaMarkerEncoder,
+    SpeedLimitsEncoder,
+    TrafficLightsEncoder,
 )
 from state_sensor_ros.simulators.own_topics import NewTopicEncoder, TopicEncoder
 

@@ -22,7 +22,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     Form,
     SensorData,
 )
-from state_sensor_ros.simulators.carla.sensor_views import sensor_views
+from state_sensor_ros.simulators.carla.images import sensor_views
 from state_sensor_ros.simulators.carla.sensors import DEPTH, POINTS, RGB, SEGMENTATION, Sensor
 
 ROOF = Sensor('lidar32', POINTS, pose=(1.0, 0.0, 2.5, 0.0, 0.0, math.pi / 2))

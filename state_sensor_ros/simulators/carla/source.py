@@ -42,8 +42,8 @@ from state_sensor_ros.simulators import (
     Settings,
     TransportError,
 )
-from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.measurement_framing import MeasurementFramer, split_frame
+from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensor_files import read_ini
 from state_sensor_ros.simulators.carla.sensor_payloads import sensors_of_reply
 from state_sensor_ros.simulators.relaying import Relay

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from state_sensor_ros.emulator.carla_server.carla_schema import Control
 from state_sensor_ros.simulators import EgoCommand
-from state_sensor_ros.simulators.carla.carla_source import EpisodeClient, PlayerCommand
+from state_sensor_ros.simulators.carla.source import EpisodeClient, PlayerCommand
 
 # For the frame that is answered with the last brake; frames come at 10 Hz or more.
 _LAST_ANSWER_S = 0.25

@@ -32,7 +32,7 @@ from state_sensor_ros.simulators import (
     StandIn,
     TrajectoryFormatError,
 )
-from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
+from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 
 if TYPE_CHECKING:
     import argparse
@@ -49,8 +49,8 @@ _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
 
 _DATASET = Format(
     name='dataset', noun='a dataset of CARLA',
-    recognised_by='state_sensor_ros.simulators.carla.carla_simulator:is_dataset',
-    reader='state_sensor_ros.simulators.carla.carla_recording:open_dataset',
+    recognised_by='state_sensor_ros.simulators.carla.simulator:is_dataset',
+    reader='state_sensor_ros.simulators.carla.recording:open_dataset',
     writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset',
     writes=frozenset(('carla.camera_poses', 'carla.camera_fov')))
 
@@ -94,7 +94,7 @@ class CarlaSimulator(Simulator):
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make a decoder of measurements as a server sends them."""
-        from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
+        from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
         return CarlaDecoder()
 
     def open_source(self, settings: Settings, report: Report, *,
@@ -104,15 +104,15 @@ class CarlaSimulator(Simulator):
 
         :raises ConfigError: when ``config_file`` cannot be read.
         """
-        from state_sensor_ros.simulators.carla.carla_source import CarlaSource, open_relay
+        from state_sensor_ros.simulators.carla.source import CarlaSource, open_relay
         if settings.of(CarlaParameters).relay_port:
             return open_relay(settings, report, reconnect=reconnect)
         return CarlaSource(settings, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands in reply to the frames of an episode."""
-        from state_sensor_ros.simulators.carla.carla_source import CarlaSource
-        from state_sensor_ros.simulators.carla.player_control import CarlaCommands
+        from state_sensor_ros.simulators.carla.commands import CarlaCommands
+        from state_sensor_ros.simulators.carla.source import CarlaSource
         assert isinstance(source, CarlaSource)
         assert source.client is not None
         return CarlaCommands(source.client)
@@ -123,9 +123,8 @@ class CarlaSimulator(Simulator):
 
         :raises ConfigError: when ``config_file`` cannot be read.
         """
-        from state_sensor_ros.simulators.carla.carla_list import carla_encoders
-        from state_sensor_ros.simulators.carla.sensor_frames import sensor_transforms
-        from state_sensor_ros.simulators.carla.sensors import mounts
+        from state_sensor_ros.simulators.carla.sensors import mounts, sensor_transforms
+        from state_sensor_ros.simulators.carla.topics import carla_encoders
         sensors = _sensors(settings, recording)
         return SimulatorTopics(
             carla_encoders(sensors, is_dataset=recording is not None),
@@ -138,12 +137,12 @@ class CarlaSimulator(Simulator):
 
         :raises ConfigError: when ``config_file`` cannot be read.
         """
-        from state_sensor_ros.simulators.carla.sensor_views import sensor_views
+        from state_sensor_ros.simulators.carla.images import sensor_views
         return sensor_views(_sensors(settings, recording), report)
 
     def open_bag(self, bag: Bag) -> BagRecording:
         """Return a bag with CARLA's topics as a recording."""
-        from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
+        from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
         return CarlaBagRecording(bag)
 
     def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
@@ -153,7 +152,7 @@ class CarlaSimulator(Simulator):
         :raises TrajectoryFormatError: if a message cannot be decoded.
         """
         from state_sensor_ros.simulators.carla.bag_messages import frames_of_messages
-        from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
+        from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
         assert isinstance(recording, CarlaBagRecording)
         try:
             yield from frames_of_messages(recording.messages())
@@ -199,7 +198,7 @@ class CarlaSimulator(Simulator):
 
 def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sensor, ...]:
     """Return the sensors on the player, of a recording or as ``config_file`` describes them."""
-    from state_sensor_ros.simulators.carla.carla_recording import (
+    from state_sensor_ros.simulators.carla.recording import (
         CarlaBagRecording,
         DatasetRecording,
     )
