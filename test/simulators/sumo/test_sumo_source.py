@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """A SUMO that fails, ends, is killed or waits costs no more than its frames, and is named."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 import os
 from pathlib import Path
 import signal
@@ -24,7 +24,7 @@ from stopwatch import Stopwatch
 from sumo_runs import await_true, Collector, GRID, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
-from state_sensor_ros.simulators import SourceState, TransportError
+from state_sensor_ros.simulators import SourceState, TransportError, UnreachableError
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
 
@@ -105,6 +105,26 @@ def test_sumo_port_that_nothing_listens_on_is_named():
         port = free.getsockname()[1]
     with source_of(SumoParameters(host='127.0.0.1', port=port)) as source, \
             pytest.raises(TransportError, match=f'127.0.0.1:{port}'):
+        next(source.packets())
+
+
+def test_sumo_port_of_another_program_is_named_and_one_that_is_closed_is_waited_for():
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer():
+            with suppress(OSError), server.accept()[0] as client:
+                client.recv(100)
+                client.sendall(b'\0\0\0\x10HTTP/1.1 400')
+
+        threading.Thread(target=answer, daemon=True).start()
+        with source_of(SumoParameters(host='127.0.0.1', port=port)) as source, \
+                pytest.raises(TransportError, match=f'127.0.0.1:{port}: ') as error:
+            next(source.packets())
+    # Commands end after three of these, and wait for a simulator that is not there yet.
+    assert not isinstance(error.value, UnreachableError)
+    with source_of(SumoParameters(host='127.0.0.1', port=port)) as source, \
+            pytest.raises(UnreachableError, match=f'127.0.0.1:{port}'):
         next(source.packets())
 
 
