@@ -43,7 +43,7 @@ PAGES = (('guide/tables.md', 'Tables', 'pyarrow'), ('guide/osi.md', 'ASAM OSI', 
          ('guide/recordings.md', 'Many recordings', 'pyarrow'),
          ('guide/perception.md', 'Imperfect perception', 'trackeval'),
          ('guide/viewer.md', 'A file', 'rerun'), ('guide/sumo.md', 'SUMO', 'libsumo'),
-         ('guide/evaluation.md', 'Judging a stack', 'trackeval'))
+         ('guide/evaluation.md', 'Evaluating a stack', 'trackeval'))
 NOT_RUN = re.compile(r'pip install|state_sensor_node|\.mp4')
 MADE = re.compile(r'^state_sensor (?:convert .*? (\S+?)(?: +--.*| +#.*)?$|record (\S+)|'
                   r'view .* --save (\S+)|synth (\S+))', re.MULTILINE)

@@ -68,8 +68,8 @@ def metavar_of(name: str) -> str:
     """
     Return what stands for the value of a parameter in help texts.
 
-    >>> metavar_of('sumo.config'), metavar_of('global_frame')
-    ('CONFIG', 'FRAME')
+    >>> metavar_of('map_file'), metavar_of('global_frame')
+    ('FILE', 'FRAME')
     """
     return re.split(r'[._]', name)[-1].upper()
 

@@ -111,7 +111,7 @@ def _short_help() -> str:
                                _HELP_WIDTH, initial_indent='  ', subsequent_indent='    ')
     return '\n'.join((*lines, '', f'simulators: {", ".join(simulator_names())}', '', 'examples:',
                       '  state_sensor_node --ros-args -p host:=192.168.1.20 -p labels:=false',
-                      '  state_sensor_node --ros-args -p source:=sumo -p sumo.ego:=first', ''))
+                      f'  state_sensor_node --ros-args -p source:={simulator_names()[-1]}', ''))
 
 
 def _choices_of(parameter: Parameter) -> str:
