@@ -19,12 +19,18 @@ import threading
 import time
 
 from budgets import AWAIT_S
+import numpy as np
 import pytest
 from stopwatch import Stopwatch
 from sumo_runs import await_true, Collector, GRID, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
-from state_sensor_ros.simulators import SourceState, TransportError, UnreachableError
+from state_sensor_ros.simulators import (
+    EgoCommand,
+    SourceState,
+    TransportError,
+    UnreachableError,
+)
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
 
@@ -289,3 +295,17 @@ def test_sumo_closes_its_files_when_the_source_is_closed(tmp_path):
         assert not [packet for packet in packets if packet.game_time > 100]
         assert watch.seconds < 2.0
     assert (tmp_path / 'fcd.xml').read_text().rstrip().endswith('</fcd-export>')
+
+
+def test_sumo_ego_brakes_when_the_driver_sends_no_more():
+    """A driver that is stopped cannot brake: the last command counts for its time only."""
+    own = SumoParameters(str(GRID), ego='first')
+    with source_of(own, settings=Settings(rate=1.0)) as source:
+        packets = source.packets()
+        take(packets, 20)
+        source.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0,
+                               until_s=time.monotonic() + 1.0))
+        speeds = [float(np.linalg.norm(frame.kinematics[frame.ego, 7:10]))
+                                for frame in take(packets, 100)]
+        assert max(speeds[:30]) > 2.0
+        assert speeds[-1] < 0.1
