@@ -89,7 +89,7 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
     if args.curves is not None:
         with interruption.writing(lambda: WholeFile(args.curves, force=args.force)) as file:
             n_rows = _write_curves(topic_results, file.handle,
-                                  is_csv=not args.curves.endswith('.parquet'))
+                                   is_csv=not args.curves.endswith('.parquet'))
         show_result(args.curves, [f'{n_rows} points', *size_of(args.curves)], is_quiet=is_quiet)
     if args.html is not None:
         from state_sensor_ros.evaluation.evaluation_page import write_page

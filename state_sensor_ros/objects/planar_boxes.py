@@ -71,7 +71,7 @@ def joined(parts: list[PlanarBoxes]) -> PlanarBoxes:
     :param parts: at least one.
     """
     return PlanarBoxes(*(np.concatenate([getattr(part, name) for part in parts])
-                        for name in _MEMBERS))
+                         for name in _MEMBERS))
 
 
 def planar_boxes(frame: Frame, centres: Centres) -> PlanarBoxes:

@@ -16,7 +16,7 @@ from programs import start
 import pytest
 from stopwatch import Stopwatch
 
-from state_sensor_ros.library.frame_recording import open_recording
+from state_sensor_ros.library.frame_recording import open_recording  # noqa: I100
 
 END_S = 2.0
 each_kind = pytest.mark.parametrize('kind', [FullPipe, StoppedTerminal], ids=['pipe', 'terminal'])

@@ -87,8 +87,8 @@ def test_convert_of_many_refuses_what_it_does_not_use(folder, capsys, written):
 @pytest.mark.parametrize('read', READ)
 def test_inspect_of_a_file_refuses_what_it_does_not_use(folder, capsys, read):
     check('inspect', [READ[read]],
-          SELECTION | ROWS[read].reads | {'json', 'ego_tag', 'live', 'parquet', 'jobs', 'dask',
-                                           'safety'}, capsys)
+          SELECTION.union(ROWS[read].reads, ('json', 'ego_tag', 'live', 'parquet', 'jobs', 'dask',
+                                             'safety')), capsys)
     assert main(['inspect', '--force', READ[read]]) == 2
 
 

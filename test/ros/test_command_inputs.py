@@ -112,7 +112,7 @@ class Gear:
         self.publisher = listener.node.create_publisher(
             type(message_of(GEAR)), GEAR_TOPIC, QoSProfile(depth=1, durability=durability))
 
-    def set(self, command):
+    def send(self, command):
         self.publisher.publish(message_of(GEAR, command=command))
 
     def close(self):
@@ -136,10 +136,10 @@ def test_autoware_drives_with_its_gear(listener, monodrive):
     listener.until(gear.publisher.get_subscription_count, what='the node')
     # Backward in a gear forward is no command that can be followed: the ego stops.
     loop.drives(control(-3), 0.0)
-    gear.set(REVERSE)
+    gear.send(REVERSE)
     loop.drives(control(-3, longitudinal__acceleration=50.0,
                         longitudinal__is_defined_acceleration=True), -3.0)
-    gear.set(PARK)
+    gear.send(PARK)
     loop.drives(control(-3), 0.0)
     loop.stack.publish_until(control(-3), lambda: loop.stack.sent[-1].hand_brake)
     # A publisher without a subscription in common is not warned of: the other one matches.
@@ -148,7 +148,7 @@ def test_autoware_drives_with_its_gear(listener, monodrive):
 
 def test_gear_is_known_before_the_ego_drives(listener, monodrive):
     latched = Gear(listener, is_latched=True)
-    latched.set(PARK)
+    latched.send(PARK)
     monodrive('autoware')
     loop, managed = Loop(listener, CONTROL_TOPIC, control(0)), Managed(listener)
     sent = loop.stack.sent
@@ -162,11 +162,11 @@ def test_gear_is_known_before_the_ego_drives(listener, monodrive):
 
     assert stands()
     assert sent[-1].hand_brake
-    latched.set(DRIVE)
+    latched.send(DRIVE)
     loop.drives(control(5), 5.0)
     # It is known again after an activation, as it is then; two subscriptions are one publisher.
     assert managed.request('deactivate')
-    latched.set(REVERSE)
+    latched.send(REVERSE)
     assert managed.request('activate')
     assert stands()
     assert loop.stack.status()['commands refused'] == '0'
@@ -180,7 +180,7 @@ def test_gear_is_known_before_the_ego_drives(listener, monodrive):
     loop.stack.publish_until(control(5), lambda: loop.stack.status()['message']
                              == f'the ego stands: no message on {GEAR_TOPIC} yet')
     assert loop.stack.status()['level'] == 1
-    volatile.set(DRIVE)
+    volatile.send(DRIVE)
     loop.drives(control(5), 5.0)
 
 

@@ -57,7 +57,7 @@ def test_ego_stops_after_everything_that_goes_wrong(domain, listener, kind):
 
 
 def stop_and_continue(driven):
-    """A command that was received before the stop is not sent after it."""
+    """Check that a command received before the stop is not sent after it."""
     for _ in range(3):
         driven.drive()
         driven.node.process.send_signal(signal.SIGSTOP)
@@ -128,7 +128,7 @@ def flood(driven):
 
 
 def deactivated(driven):
-    """The last command before the state inactive is the brake, and none follows."""
+    """Check that the brake is the last command before the state inactive."""
     managed = Managed(driven.listener)
     driven.drive()
     assert managed.request('deactivate')

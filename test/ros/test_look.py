@@ -98,7 +98,7 @@ def test_look_lists_what_the_node_publishes(look, bench):
 
 def test_look_groups_the_topics_of_actors():
     rows = [TopicRow(f'/a/state_sensor/actors/{name}/odometry', 'nav_msgs/msg/Odometry',
-                [i / 10 for i in range(n)], n_readers)
+                     [i / 10 for i in range(n)], n_readers)
             for name, n, n_readers in (('car', 21, 0), ('actors', 21, 3), ('new', 2, 1))]
     rows += [TopicRow('/a/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', [0.0], 1)]
     lines = aligned(grouped(rows))

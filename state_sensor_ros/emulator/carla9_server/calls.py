@@ -115,7 +115,7 @@ class Calls:
             raise CallError(f'fixed_delta_seconds: found {delta_s}; expected 0 to '
                             f'{_LONGEST_STEP_S:g}')
         self._world.settings = EpisodeOptions(is_synchronous, delta_s or None,
-                                        (no_rendering, *others))
+                                              (no_rendering, *others))
         self._world.n_cues = 0
         return self._world.frame
 

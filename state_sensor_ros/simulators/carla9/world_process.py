@@ -95,7 +95,7 @@ class WorldClient:
         self._waiting: deque[Any] = deque(maxlen=_MAX_WAITING)
         self._arrived = threading.Event()
 
-    def open(self) -> None:
+    def connect(self) -> None:
         """
         Connect.
 
@@ -114,7 +114,7 @@ class WorldClient:
         mine = client.get_client_version()
         if server.split('-')[0] != mine.split('-')[0]:
             self._tell(WorldNote('version', f'the server is CARLA {server}, the client '
-                                          f'library {mine}: calls that changed between them fail'))
+                                 f'library {mine}: calls that changed between them fail'))
         self._world = client.get_world()
 
     def work(self) -> None:
@@ -384,7 +384,7 @@ def main() -> None:
     threading.Thread(target=client.end_on_signal, args=(signals,), daemon=True).start()
     threading.Thread(target=client.serve, args=(requests,), daemon=True).start()
     try:
-        client.open()
+        client.connect()
         if not run.is_restore:
             client.work()
     except BrokenPipeError:

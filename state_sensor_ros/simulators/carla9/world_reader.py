@@ -65,8 +65,8 @@ class WorldReader:
     :param with_parked: whether parked vehicles of the level are actors.
     """
 
-    def __init__(self, carla: ModuleType, world: World, town: Any, table: WorldActors,  # noqa: ANN401
-                 *, with_parked: bool) -> None:
+    def __init__(self, carla: ModuleType, world: World, town: Any,  # noqa: ANN401
+                 table: WorldActors, *, with_parked: bool) -> None:
         self._world, self._town, self._table = world, town, table
         self._location = carla.Location
         self._actors: dict[int, ClientActor] = {}
@@ -209,7 +209,7 @@ class WorldReader:
 
     @property
     def ego(self) -> ClientActor | None:
-        """The ego in the last snapshot, None if there is none."""
+        """Return the ego in the last snapshot, None if there is none."""
         return None if self._ego is None else self._actors.get(self._ego)
 
     def _controls(self, numbers: Rows, known: ActorRows, needed: Needed) -> Floats:

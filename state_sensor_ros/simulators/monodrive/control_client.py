@@ -164,7 +164,7 @@ class ControlClient:
     def order(self, command: str, message: object, may_send: Callable[[], bool], *,
               patience_s: float, is_urgent: bool) -> None:
         """
-        Send a request of a further thread between those of the client: ControlSession.order().
+        Send a request of a further thread between those of the client.
 
         :param command: its identifier.
         :param message: its body.

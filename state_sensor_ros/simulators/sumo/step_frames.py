@@ -142,7 +142,7 @@ class StepFrames:
         position_xyz = np.nan_to_num(columns[:, :3]) - forward * sizes[:, :1] / 2
         velocity_xyz, angular_velocity_xyz = self._movements.velocities(
             SumoStep(time_s, names, lanes, columns, is_person, slopes, angles[:, 2],
-                 position_xyz, max(rounding_m, _ROUNDING_M)))
+                     position_xyz, max(rounding_m, _ROUNDING_M)))
         return build_frame(
             GENERATION, time_s, names, position_xyz,
             orientation_xyzw=orientation_xyzw, velocity_xyz=velocity_xyz,

@@ -7,13 +7,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
+r"""
 Make golden.json: scenes, and the numbers of nuscenes-devkit, motmetrics and evo.
 
 nuscenes-devkit needs NumPy below 2, so this runs in an environment of its own::
 
     python3.11 -m venv /tmp/nuscenes
-    /tmp/nuscenes/bin/pip install nuscenes-devkit==1.2.0 motmetrics==1.4.0 evo==1.38.1 \\
+    /tmp/nuscenes/bin/pip install nuscenes-devkit==1.2.0 motmetrics==1.4.0 evo==1.38.1 \
         'numpy<2' 'pandas<2.3'
     /tmp/nuscenes/bin/python test/data/evaluation/make_golden.py
 

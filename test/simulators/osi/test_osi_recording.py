@@ -287,8 +287,8 @@ def test_osi_recording_without_an_ego_says_once_how_to_select_one(tmp_path, caps
     for file, words, ego in (
             (path, (), 'none; -p osi.ego:=NAME selects one'),
             (bag, (), 'none; --ego-tag TAG selects an actor by its tag'),
-            (path, ('-p', 'osi.ego:=car_1'), 'car_1'), (bag, ('--ego-tag', 'building'),
-                                                         'building_50')):
+            (path, ('-p', 'osi.ego:=car_1'), 'car_1'),
+            (bag, ('--ego-tag', 'building'), 'building_50')):
         capsys.readouterr()
         assert main(['inspect', str(file), *words]) == 0
         rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()

@@ -306,6 +306,6 @@ def test_sumo_ego_brakes_when_the_driver_sends_no_more():
         source.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0,
                                until_s=time.monotonic() + 1.0))
         speeds = [float(np.linalg.norm(frame.kinematics[frame.ego, 7:10]))
-                                for frame in take(packets, 100)]
+                  for frame in take(packets, 100)]
         assert max(speeds[:30]) > 2.0
         assert speeds[-1] < 0.1
