@@ -12,6 +12,8 @@ from contextlib import contextmanager, ExitStack
 from importlib import import_module
 from itertools import count
 import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
 import time
 
 from budgets import AWAIT_S
@@ -167,6 +169,9 @@ class Obeying:
             self.pedals = self.server.pedals
         else:
             own = {'sumo.ego': 'first'}
+            if n_vehicles > 1:
+                folder = Path(stack.enter_context(TemporaryDirectory()))
+                own['sumo.args'] = ['--additional-files', str(standing_people(folder, n_vehicles))]
         self.node = stack.enter_context(NodeProcess(
             domain, source=kind, control_input='vehicle_control', **{**FAST, **own, **parameters}))
         self._kind = kind
@@ -217,6 +222,15 @@ class Driven:
     def named(self, words):
         """Wait for words in the diagnostics, without commands."""
         self.listener.until(lambda: words in self.stack.status().get('message', ''), what=words)
+
+
+def standing_people(folder, n_people):
+    """Write people who stand beside a road of SUMO's grid; return the file."""
+    people = ''.join(f'<person id="p{i}" depart="0" departPos="{i % 80 + 5}"><stop edge="B3C3" '
+                     f'duration="3600" endPos="{i % 80 + 5}"/></person>' for i in range(n_people))
+    file = folder / 'people.add.xml'
+    file.write_text(f'<additional>{people}</additional>', encoding='utf-8')
+    return file
 
 
 @contextmanager

@@ -173,7 +173,7 @@ def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
         assert all(each.brake == 1.0 for each in driven.stack.sent[-3:])
 
 
-@pytest.mark.parametrize('kind', ['monodrive', 'carla'])
+@each_simulator
 def test_thousand_actors_delay_neither_commands_nor_the_brake(domain, listener, kind):
     with obeyed(kind, domain, listener, n_vehicles=1000) as driven:
         driven.drive()
@@ -183,7 +183,8 @@ def test_thousand_actors_delay_neither_commands_nor_the_brake(domain, listener, 
         driven.drive()
         code, seconds = driven.node.end(signal.SIGTERM)
         assert (code, seconds < END_S) == (0, True)
-        listener.until(lambda: driven.pedals[-1].brake == 1.0, what='the last brake')
+        if driven.pedals is not None:
+            listener.until(lambda: driven.pedals[-1].brake == 1.0, what='the last brake')
 
 
 class LateReplies:
