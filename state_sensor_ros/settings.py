@@ -168,7 +168,7 @@ class Settings:
     publish_clock: bool = parameter(False, 'Publish /clock from the stamps.')
     twist_frame: str = parameter('child', "Axes of Odometry's twist.",
                                  choices=('child', 'global'), needs=('odometry',))
-    obb_extents: str = parameter('full', 'Meaning of the extents of a box on the wire.',
+    obb_extents: str = parameter('full', 'Box extents in the stream: full or half edge lengths.',
                                  choices=('full', 'half'))
     road_s_unit: str = parameter('cm', 'Unit of control_state.s on the wire.',
                                  choices=('cm', 'm'))

@@ -95,7 +95,7 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
         group.add_argument('--end', type=number, default=math.inf, metavar='S',
                            help='up to S seconds after the first frame')
     group.add_argument('--rate', type=seconds, metavar='HZ', help='at most so many frames per '
-                       'second: others are left out, none is made (default: all)')
+                       'second; no frames are interpolated (default: all)')
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
