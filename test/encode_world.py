@@ -141,7 +141,7 @@ def exact_actors():
         map_lines=(
             MapLine('driving', np.array([(0.0, 0.0, 0.0), (10.0, 0.5, 0.0), (20.0, 0.0, 1.0)])),
             MapLine('biking', np.array([(-1.0, 2.0, 3.0), (4.0, 5.0, 6.0)])),
-            MapLine('driving', np.array([(7.0, 8.0, 9.0), (-7.0, -8.0, -9.0)]), 3.2)))
+            MapLine('driving', np.array([(7.0, 8.0, 9.0), (-7.0, -8.0, -9.0)]))))
 
 
 class Chance:

@@ -355,14 +355,16 @@ RUNS = {
 OF_EVALUATE = {'topic', 'at', 'range', 'classes', 'actors', 'start', 'end', 'rate', 'json',
                'fail_below', 'fail_above', 'jobs', 'dask', 'max_bag_bytes', 'stamp_source',
                'global_frame', 'ego_tag', 'base_link_xyz', 'default_sizes', 'desired_tags',
-               'undesired_tags'}
+               'undesired_tags', 'definition', 'align'}
 RUNS |= {
     'evaluate by a trajectory': ([str(SAMPLE), 'bag'], OF_EVALUATE | {
-        'parquet', 'html', 'obb_extents'}),
-    'evaluate by a bag': (['bag', 'bag'], OF_EVALUATE | {'parquet', 'html', 'truth_topic'}),
-    'evaluate many': ([str(SAMPLE), 'bag', 'bag'], OF_EVALUATE | {'truth_topic', 'obb_extents'})}
+        'parquet', 'html', 'obb_extents', 'curves', 'against'}),
+    'evaluate by a bag': (['bag', 'bag'], OF_EVALUATE | {
+        'parquet', 'html', 'truth_topic', 'curves', 'against'}),
+    'evaluate many': ([str(SAMPLE), 'bag', 'bag'], OF_EVALUATE | {
+        'truth_topic', 'obb_extents', 'html'})}
 RUNS |= {
-    'topics': ([], {'node', 'seconds'}),
+    'topics': ([], {'node', 'seconds', 'all'}),
     'echo a full name': (['/tf'], {'once', 'csv'})}
 OF_STAND_INS = {'port', 'bind', 'rate', 'frames', 'vehicles', 'objects', 'seed', 'source'}
 OF_CONTROL = {'on_sample', 'reply_magic', 'no_success'}

@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 from budgets import AWAIT_S
+import carla9_logs
 from paths import CARLA, SAMPLE
 from programs import STATE_SENSOR
 import pytest
@@ -177,6 +178,8 @@ def recording(row, tmp_path, monkeypatch):
     elif row.name == 'fcd':
         Path(out).write_text(f'<fcd-export>{"".join(FCD_STEP.format(i / 20, i) for i in range(8))}'
                              '</fcd-export>')
+    elif row.name == 'carla-log':
+        Path(out).write_bytes(carla9_logs.drive())
     else:
         assert main(['convert', str(SAMPLE), out, '--quiet']) == 0
     return out

@@ -46,7 +46,7 @@ def test_toy_takes_commands(domain, listener, tmp_path):
         return odometry[i].pose.pose.position.x
 
     with toy_stand_in(site) as port, NodeProcess(
-            domain, source='toy', port=port, environment=environment(site),
+            domain, source='toy', port=port, environment=environment(site), ego_tag='globe',
             control_input='vehicle_control') as node:
         stack = Stack(listener).matched()
         listener.until(lambda: len(odometry) > 2 and x(-1) > x(0))
@@ -72,4 +72,4 @@ def test_broken_simulator_is_a_warning_of_the_node(domain, listener, tmp_path):
 def test_source_that_is_not_installed_is_refused(domain):
     with NodeProcess(domain, source='toy') as node:
         assert node.process.wait(AWAIT_S) == 1
-        assert "source: found 'toy'; expected one of carla, file, monodrive" in node.log
+        assert "source: found 'toy'; expected one of carla, carla9, file, monodrive" in node.log
