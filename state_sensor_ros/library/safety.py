@@ -151,10 +151,10 @@ class Safety:
                             ('post_encroachment_time', post_encroachment_time)):
             if not value >= 0.0:
                 raise ConfigError(name, str(value), 'a number of 0 or more')
-        nobody = ('',) * len(self)
+        alone = ('',) * len(self)
         is_contact = self.closest_distance == 0.0
         found = [
-            *self._runs('hard_braking', self.acceleration < -deceleration, nobody, 'acceleration'),
+            *self._runs('hard_braking', self.acceleration < -deceleration, alone, 'acceleration'),
             *self._runs('collision', is_contact, self.closest_actor, 'impact_speed'),
             *self._runs('cut_in', self._cut_in_frames(cut_in_headway), self.lead,
                         'time_headway')]

@@ -40,7 +40,7 @@ from state_sensor_ros.settings import DEFAULTS
 SAFETY_NEEDS = Needs.of(boxes=True, lanes=True)
 # Below this speed, m/s, an actor is stationary: it has no time headway, and its path is straight.
 _STATIONARY, _TURNS_ABOVE = 0.1, 1.0
-# A vehicle that drives in another direction than the path, rad, crosses it and leads nobody.
+# A vehicle whose heading differs by more from that of the path, rad, crosses it and does not lead.
 _MAX_ANGLE = math.pi / 4.0
 # Range of the path that is predicted, m: beyond, a constant yaw rate predicts nothing.
 _MAX_PATH = 200.0
