@@ -102,6 +102,7 @@ def test_command_that_failed_is_sent_again_while_it_is_fresh(rig):
     rig.until(lambda: rig.peer.sent)
     assert rig.peer.sent == [pedal(0.5)]
     assert rig.driver.counters.n_unsent == 3
+    rig.until(lambda: rig.lines)
     assert rig.lines[0] == 'a command was not sent: peer: found nothing; expected a reply'
 
 
@@ -162,6 +163,8 @@ def test_ego_that_is_not_in_new_frames_brakes(rig, wanted):
     rig.until(lambda: is_full_brake(rig.peer.sent[-1]))
     assert time.monotonic() - seen_s > 2.0
     assert rig.driver.state is DriverState.STALE
+    # Reported after the brake, by another thread.
+    rig.until(lambda: rig.lines)
     assert rig.lines == ['no new frame with the ego for 2 s (stale_after): the ego brakes']
     # Commands do not end it, frames do.
     rig.driver.accept(wanted, 1)
