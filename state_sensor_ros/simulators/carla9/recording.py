@@ -25,9 +25,9 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Parameters
 from state_sensor_ros.simulators.carla9.decoder import LogDecoder
 from state_sensor_ros.simulators.carla9.packets import LogFile, LoggedFrame, MAGIC
+from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
 from state_sensor_ros.simulators.file_reading import open_positioned
 
 _VERSION_BYTES = 2

@@ -29,7 +29,7 @@ from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import EgoCommand, SourceState
-from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Simulator
+from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
 pytestmark = pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed')
@@ -39,7 +39,7 @@ OURS = EpisodeOptions(is_synchronous=True, fixed_delta_s=0.05)
 DRIVER = """
 import sys
 from state_sensor_ros.simulators import EgoCommand
-from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Simulator
+from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings
 settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1]),
                              'carla9.tick': sys.argv[2] == 'tick'})

@@ -32,6 +32,7 @@ from state_sensor_ros.simulators.carla9.actors import (
     NO_BOX,
     WorldActors,
 )
+from state_sensor_ros.simulators.carla9.carla_messages import Needed
 from state_sensor_ros.simulators.carla9.frames import (
     FrameTimes,
     LightStates,
@@ -39,7 +40,6 @@ from state_sensor_ros.simulators.carla9.frames import (
     to_inputs,
     to_rep103,
 )
-from state_sensor_ros.simulators.carla9.world_messages import Needed
 from state_sensor_ros.simulators.frame_arrays import Floats, mirrored_vectors, Rows
 
 # Objects of CARLA's client library, which has no types.

@@ -20,7 +20,6 @@ import time
 from state_sensor_ros.simulators import (
     cannot_connect,
     Decoded,
-    EgoCommand,
     EVERYTHING,
     FrameDecoder,
     FrameLike,
@@ -32,8 +31,7 @@ from state_sensor_ros.simulators import (
     StateSensorError,
     TransportError,
 )
-from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Parameters
-from state_sensor_ros.simulators.carla9.world_messages import (
+from state_sensor_ros.simulators.carla9.carla_messages import (
     ClientRun,
     EpisodeBegun,
     Needed,
@@ -44,6 +42,7 @@ from state_sensor_ros.simulators.carla9.world_messages import (
     WorldSilence,
     WorldStep,
 )
+from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
 from state_sensor_ros.simulators.process_source import ProcessSource
 from state_sensor_ros.simulators.tcp_connections import Connection
 
@@ -72,7 +71,7 @@ class Carla9Source(ProcessSource):
                  reconnect: bool = True) -> None:
         self._own = own = settings.of(Carla9Parameters)
         super().__init__(settings, f'{own.host}:{own.port}',
-                         f'{__package__}.world_process', reconnect=reconnect)
+                         f'{__package__}.carla_process', reconnect=reconnect)
         self._report, self._decoders = report, decoders
         self._probe: Connection | None = None
         self._has_lost = False
@@ -255,26 +254,3 @@ class TickingSource(Carla9Source):
         self.is_paused = is_paused
         self._set_pace()
         self._show_pause()
-
-
-class Carla9Commands:
-    """
-    Send commands to the process, whose thread for requests applies them at once.
-
-    :param source: runs the process.
-    """
-
-    def __init__(self, source: Carla9Source) -> None:
-        self._source = source
-
-    def send(self, command: EgoCommand) -> None:
-        """
-        Send a command to the ego.
-
-        :param command: counts until the next.
-        :raises TransportError: if the process does not run, or does not read commands any more.
-        """
-        self._source.send(command)
-
-    def close(self) -> None:
-        """Do nothing: the last command is in the pipe, and the process sends it before its end."""

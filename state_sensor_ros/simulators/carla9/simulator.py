@@ -107,13 +107,14 @@ class Carla9Simulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; it connects when its frames are iterated over."""
-        from state_sensor_ros.simulators.carla9.carla9_source import Carla9Source, TickingSource
+        from state_sensor_ros.simulators.carla9.source import Carla9Source, TickingSource
         kind = TickingSource if settings.of(Carla9Parameters).tick else Carla9Source
         return kind(settings, report, self._decoders, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands to the process with the client library."""
-        from state_sensor_ros.simulators.carla9.carla9_source import Carla9Commands, Carla9Source
+        from state_sensor_ros.simulators.carla9.commands import Carla9Commands
+        from state_sensor_ros.simulators.carla9.source import Carla9Source
         assert isinstance(source, Carla9Source)
         return Carla9Commands(source)
 

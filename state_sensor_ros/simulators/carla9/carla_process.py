@@ -35,8 +35,7 @@ from state_sensor_ros.simulators import (
     UnreachableError,
 )
 from state_sensor_ros.simulators.carla9.actors import WorldActors
-from state_sensor_ros.simulators.carla9.town_map import read_town
-from state_sensor_ros.simulators.carla9.world_messages import (
+from state_sensor_ros.simulators.carla9.carla_messages import (
     ClientRun,
     EpisodeBegun,
     Needed,
@@ -47,7 +46,8 @@ from state_sensor_ros.simulators.carla9.world_messages import (
     WorldSilence,
     WorldStep,
 )
-from state_sensor_ros.simulators.carla9.world_reader import WorldReader
+from state_sensor_ros.simulators.carla9.map import read_town
+from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
 from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd
 
 # The process ends this long after its requests, even if the server does not answer, s.

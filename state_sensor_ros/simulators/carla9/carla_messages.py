@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from state_sensor_ros.simulators import Frame, MapLine
-from state_sensor_ros.simulators.carla9.carla9_simulator import Carla9Parameters
+from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
 
 
 @dataclass(frozen=True, slots=True)

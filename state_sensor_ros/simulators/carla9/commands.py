@@ -1,0 +1,37 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Commands to the ego of CARLA 0.9: to the process with its client library."""
+
+from __future__ import annotations
+
+from state_sensor_ros.simulators import EgoCommand
+from state_sensor_ros.simulators.carla9.source import Carla9Source
+
+
+class Carla9Commands:
+    """
+    Send commands to the process, whose thread for requests applies them at once.
+
+    :param source: runs the process.
+    """
+
+    def __init__(self, source: Carla9Source) -> None:
+        self._source = source
+
+    def send(self, command: EgoCommand) -> None:
+        """
+        Send a command to the ego.
+
+        :param command: counts until the next.
+        :raises TransportError: if the process does not run, or does not read commands any more.
+        """
+        self._source.send(command)
+
+    def close(self) -> None:
+        """Do nothing: the last command is in the pipe, and the process sends it before its end."""
