@@ -46,10 +46,12 @@ setup:
 # The tests and the linters need the optional libraries, too.
 setup-all:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
-	@$(PYTHON) scripts/set_up.py --extra datasets --extra video --extra sumo --extra carla9 --extra evaluate --extra view $(if $(STACKS),--stacks)
+	@$(PYTHON) scripts/set_up.py --extra datasets --extra video --extra sumo --extra carla9 --extra evaluate --extra view $(if $(PROGRAMS),--extra programs) $(if $(STACKS),--stacks)
 
 # With the messages of autonomy stacks: prerequisites inherit it.
 test test-all coverage: STACKS = 1
+# And the programs of simulators.
+test-all: PROGRAMS = 1
 
 test: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) $(TESTS)

@@ -171,3 +171,32 @@ def test_ego_that_another_client_removes_is_no_end(domain, listener):
         client.step()
         assert node.process.wait(AWAIT_S) == 0
         assert 'connection lost' not in node.log
+
+
+def test_ego_that_another_driver_has_is_left_to_it(domain, listener):
+    with joined(domain, listener) as (client, node):
+        stack = Stack(listener)
+        client.until(stack.publisher.get_subscription_count, 'the node')
+        before = client.vehicle.getMaxSpeed('ego')
+        # As a second node sets it.
+        client.vehicle.setSpeedMode('ego', 0)
+        client.vehicle.setMaxSpeed('ego', 200.0)
+        client.vehicle.setSpeed('ego', 3.0)
+        for _ in range(100):
+            client.step()
+        client.until(lambda: stack.publisher.publish(pedals(throttle=1.0))
+                     or "another client drives the vehicle 'ego'" in node.log, 'the warning')
+        drive(client, stack, pedals(throttle=1.0))
+        assert abs(client.vehicle.getSpeed('ego') - 3.0) < 0.5
+        # Given back by its driver, it is taken over, and given back as it was then.
+        client.vehicle.setSpeedMode('ego', 31)
+        client.vehicle.setMaxSpeed('ego', before)
+        client.vehicle.setSpeed('ego', -1.0)
+        client.until(lambda: stack.publisher.publish(pedals(throttle=1.0))
+                     or client.vehicle.getSpeedMode('ego') == 0, 'the driving')
+        assert node.log.count('another client drives') == 1
+        has_left = leaves(node)
+        node.process.send_signal(signal.SIGTERM)
+        client.until(has_left, 'the end of the process')
+        assert client.vehicle.getSpeedMode('ego') == 31
+        assert client.vehicle.getMaxSpeed('ego') == before

@@ -79,6 +79,7 @@ class SumoEgo:
         self._name = ''
         self._length = 0.0
         self._found: _Found | None = None
+        self._is_warned = False
 
     def advance(self, command: EgoCommand | None, last: Frame | None, elapsed_s: float) -> None:
         """
@@ -95,7 +96,8 @@ class SumoEgo:
             if self._body is None or self._name != last.names[last.ego]:
                 self._take_over(last, last.ego)
             body = self._body
-            assert body is not None
+            if body is None:
+                return
             body.advance(Pedals(command.steer, command.throttle, command.brake,
                                 command.hand_brake, command.reverse), elapsed_s)
             self._move(body, _ANY_PLACE)
@@ -145,9 +147,7 @@ class SumoEgo:
             try:
                 restore(found)
             except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
-                # The driver that reads it may have ended.
-                with suppress(OSError):
-                    sys.stderr.write(f'Warning: the ego is given back with changes: {error}\n')
+                _warn(f'the ego is given back with changes: {error}')
 
     def _restore_route(self, found: _Found) -> None:
         vehicle, body = self._sumo.vehicle, self._body
@@ -190,25 +190,32 @@ class SumoEgo:
             body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), keep_route,
             farthest_m)
 
-    def _note_found(self) -> None:
-        """Note what the vehicle has, unless that is what it was given here."""
+    def _note_found(self) -> bool:
+        """Note what the vehicle has; return whether no other client drives it."""
         vehicle, name = self._sumo.vehicle, self._name
         found = _Found(
             name, vehicle.getSpeedMode(name), vehicle.getLaneChangeMode(name),
             vehicle.getMaxSpeed(name), vehicle.getTypeID(name),
             tuple(vehicle.getRoute(name)[vehicle.getRouteIndex(name):]))
-        # It was away for a while, such as between two places of a teleport.
-        is_own = self._found is not None and self._found.name == name and (
-            found.speed_mode, found.max_speed) == (_NO_CHECKS, _MOST_SPEED)
-        if not is_own:
+        if (found.speed_mode, found.max_speed) != (_NO_CHECKS, _MOST_SPEED):
             self._found = found
+        elif self._found is None or self._found.name != name:
+            return False
+        # Otherwise it was away for a while, such as between two places of a teleport.
+        return True
 
     def _take_over(self, last: Frame, row: int) -> None:
         self._name = last.names[row]
         vehicle = self._sumo.vehicle
         self._length = vehicle.getLength(self._name)
-        if self._is_lent:
-            self._note_found()
+        if self._is_lent and not self._note_found():
+            self._body = None
+            if not self._is_warned:
+                self._is_warned = True
+                _warn(f'another client drives the vehicle {self._name!r} (speed mode '
+                      f'{_NO_CHECKS}, maximum speed {_MOST_SPEED:g} m/s): commands have no effect '
+                      'until it gives the vehicle back')
+            return
         vehicle.setSpeedMode(self._name, _NO_CHECKS)
         vehicle.setLaneChangeMode(self._name, _NO_CHECKS)
         vehicle.setMaxSpeed(self._name, _MOST_SPEED)
@@ -219,3 +226,9 @@ class SumoEgo:
             float(state[0]) - _WHEELBASE_M / 2 * math.cos(yaw),
             float(state[1]) - _WHEELBASE_M / 2 * math.sin(yaw), yaw,
             float(np.dot(state[7:10], forward)), _WHEELBASE_M)
+
+
+def _warn(line: str) -> None:
+    """Print a warning for the node's log, which a node that has ended does not read."""
+    with suppress(OSError):
+        sys.stderr.write(f'Warning: {line}\n')
