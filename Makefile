@@ -23,8 +23,8 @@ CACHED = PYTHONDONTWRITEBYTECODE=
 help:
 	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
 	@echo '               STACKS=1 with the messages of autonomy stacks'
-	@echo 'make test      setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for some'
-	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
+	@echo 'make test      setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for all of a file'
+	@echo 'make test-all  those that are marked as thorough too, and more random inputs, as in CI'
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
 	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer; SUMO=1 with'
 	@echo '               SUMO as the simulator, which it then installs (0.3 GB); DRIVE=1 drives the ego along a line;'

@@ -10,7 +10,7 @@
 How long tests wait, and how much the tests with random or many inputs try.
 
 ``pytest --budget N`` tries N times as much as ``make test`` and, above 1, runs the tests marked as
-endurance too. ``make test-all`` sets 8.
+thorough too. ``make test-all`` sets 8.
 """
 
 # How long tests wait for what has to happen; only a failure takes that long.
@@ -26,7 +26,7 @@ def set_budget(budget):
 
 
 def is_large():
-    """Return whether endurance tests run."""
+    """Return whether this is a run of everything, as of ``make test-all``."""
     return _budget > 1
 
 

@@ -51,7 +51,7 @@ collect_ignore = list(ABSENT)
 
 def pytest_addoption(parser):
     parser.addoption('--budget', type=float, default=1.0, metavar='N',
-                     help='try N times as many random inputs; above 1 also run endurance tests')
+                     help='try N times as many random inputs; above 1 also run thorough tests')
 
 
 # After pytest itself, whose own output may have colours.
@@ -69,8 +69,11 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    base = config.invocation_params.dir
+    named = {(base / word.partition('::')[0]).resolve() for word in config.args}
     excluded = [item for item in items if real_recordings.needs_absent(item) or (
-        not budgets.is_large() and item.get_closest_marker('endurance'))]
+        not budgets.is_large() and item.path not in named
+        and item.get_closest_marker('thorough'))]
     if excluded:
         items[:] = [item for item in items if item not in set(excluded)]
         config.hook.pytest_deselected(items=excluded)

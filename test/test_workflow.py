@@ -8,8 +8,13 @@
 # language governing permissions and limitations under the License.
 """The workflow on GitHub runs what contributors run."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -30,6 +35,20 @@ def test_selected_tests_of_ci_are_there():
     [selected] = re.findall(r"TESTS='(test/[^']*)'", (ROOT / '.ci' / 'run').read_text('utf-8'))
     for path in selected.split():
         assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize(('words', 'n_passed'), [
+    (['.'], 1), (['test_a.py'], 2), (['test_a.py::test_long'], 1), (['.', '--budget', '8'], 2)],
+    ids=str)
+def test_thorough_tests_run_if_their_file_is_named_or_with_everything(words, n_passed, tmp_path):
+    shutil.copy(ROOT / 'test' / 'conftest.py', tmp_path)
+    (tmp_path / 'test_a.py').write_text('import pytest\ndef test_short(): pass\n'
+                                        '@pytest.mark.thorough\ndef test_long(): pass\n')
+    done = subprocess.run(
+        [sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', *words], cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': str(ROOT / 'test')}, capture_output=True, text=True,
+        timeout=AWAIT_S, check=False)
+    assert f'{n_passed} passed' in done.stdout
 
 
 def test_no_test_runs_a_second_time():

@@ -16,7 +16,7 @@ import sys
 from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
 
-pytestmark = pytest.mark.endurance
+pytestmark = pytest.mark.thorough
 # A process starts with the peak of the one that started it: this one is small.
 LAUNCHER = """
 import resource, subprocess, sys

@@ -412,7 +412,7 @@ def test_picture_takes_names_in_any_script_without_a_warning(coloring):
     *invalid_scenes()])
 @pytest.mark.filterwarnings('error::RuntimeWarning')
 @pytest.mark.parametrize('coloring', [
-    BY_SPEED, pytest.param(BY_ACTOR, marks=pytest.mark.endurance)])
+    BY_SPEED, pytest.param(BY_ACTOR, marks=pytest.mark.thorough)])
 def test_picture_of_invalid_scenes_is_drawn(scene, coloring):
     assert drawn(scene, coloring=coloring).shape[1] == 1650
 

@@ -45,7 +45,7 @@ def run(*command: str | Path, timeout: float = 180.0, **options) -> str:
     return done.stdout
 
 
-@pytest.mark.endurance
+@pytest.mark.thorough
 def test_cpp_package_finds_and_links_the_messages(tmp_path):
     """As colcon builds them in a workspace; the set-up from PyPI makes nothing for C++."""
     if not shutil.which('cmake'):

@@ -34,7 +34,7 @@ def each_case(name, *cases):
     """Parametrize by signals and three cases; `make test` has one case for each signal."""
     return pytest.mark.parametrize(('signum', name), [
         pytest.param(signum, case, id=f'{signum.name}-{case}',
-                     marks=() if i == k else pytest.mark.endurance)
+                     marks=() if i == k else pytest.mark.thorough)
         for i, signum in enumerate(SIGNALS) for k, case in enumerate(cases)])
 
 
@@ -161,8 +161,8 @@ def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options
 
 
 @pytest.mark.parametrize('signum', [
-    signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.endurance),
-    pytest.param(signal.SIGHUP, marks=pytest.mark.endurance)])
+    signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough),
+    pytest.param(signal.SIGHUP, marks=pytest.mark.thorough)])
 def test_ending_with_thousands_of_publishers(domain, listener, signum):
     n_actors = min(tries(250), 1000)
     states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(n_actors)]
