@@ -11,6 +11,7 @@
 
 import ast
 from importlib import import_module
+from pathlib import Path
 import re
 
 from paths import ROOT
@@ -87,21 +88,20 @@ def test_simulator_interface_is_derived_from_the_folders():
     assert {MAIN, f'{MAIN}.own_topics'} <= set(PUBLIC)
 
 
-@pytest.mark.parametrize('place', MODULES)
-def test_simulator_uses_the_public_interface_alone(place):
-    name = place.split('/')[1]
-    stand_in = [f'state_sensor_ros.emulator.{path.name}'
-                for path in (PACKAGE / 'emulator').glob(f'{name}_*') if path.is_dir()]
-    more, more_named, _ = EXCEPTIONS.get(place, (set(), set(), ''))
-    assert foreign(MODULES[place], f'{MAIN}.{name}', *stand_in) == more
-    named = {text for text in words(MODULES[place]) if not text.startswith(f'{MAIN}.{name}.')
-             and text.partition(':')[2] not in PUBLIC.get(text.partition(':')[0], ())}
-    assert named == more_named
-
-
-@pytest.mark.parametrize('place', EXAMPLES)
-def test_simulator_of_another_package_uses_the_public_interface_alone(place):
-    assert foreign(EXAMPLES[place]) == set()
+def test_simulators_use_the_public_interface_alone():
+    found = {}
+    for place, text in MODULES.items():
+        name = place.split('/')[1]
+        mocks = [f'state_sensor_ros.emulator.{path.name}'
+                 for path in (PACKAGE / 'emulator').glob(f'{name}_*') if path.is_dir()]
+        named = {word for word in words(text) if not word.startswith(f'{MAIN}.{name}.')
+                 and word.partition(':')[2] not in PUBLIC.get(word.partition(':')[0], ())}
+        found[place] = foreign(text, f'{MAIN}.{name}', *mocks), named
+    found |= {place: (foreign(text), set()) for place, text in EXAMPLES.items()}
+    expected = {place: each[:2] for place, each in EXCEPTIONS.items()}
+    wrong = [f'{place}: found {each}' for place, each in found.items()
+             if each != expected.get(place, (set(), set()))]
+    assert not wrong, '\n'.join(wrong)
 
 
 @pytest.mark.parametrize('text', [
@@ -115,36 +115,30 @@ def test_simulator_interface_finds_other_imports(text):
     assert foreign(text, f'{MAIN}.carla')
 
 
-@pytest.mark.parametrize('module', PUBLIC)
-def test_public_module_has_the_names_that_it_exports(module):
-    names = PUBLIC[module]
-    assert len(set(names)) == len(names)
-    assert all(hasattr(import_module(module), name) for name in names)
+def test_public_modules_export_all_that_they_import_or_define():
+    wrong = []
+    for module, names in PUBLIC.items():
+        loaded = import_module(module)
+        body = ast.parse(Path(loaded.__file__).read_text(encoding='utf-8')).body
+        defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        expected = {name for name in defined if not name.startswith('_')} if defined else {
+            alias.name for node in body if isinstance(node, ast.ImportFrom)
+            for alias in node.names}
+        wrong += [f'{module}: no {name}' for name in names if not hasattr(loaded, name)]
+        wrong += [f'{module}: {name} is not exported' for name in expected - set(names)]
+        wrong += [f'{module}: twice {name}' for name in set(names) if names.count(name) > 1]
+        wrong += [f'{module}: {name} is not imported' for name in names
+                  if not defined and name not in expected]
+    assert not wrong, '\n'.join(wrong)
 
 
-@pytest.mark.parametrize('module', PUBLIC)
-def test_public_module_exports_all_that_it_imports_or_defines(module):
-    path = PACKAGE / f'{module.removeprefix("state_sensor_ros.").replace(".", "/")}.py'
-    body = ast.parse((path if path.is_file() else path.with_suffix('') / '__init__.py').read_text(
-        encoding='utf-8')).body
-    defined = [node for node in body
-               if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    if not defined:
-        assert {alias.name for node in body if isinstance(node, ast.ImportFrom)
-                for alias in node.names} == set(PUBLIC[module])
-    else:
-        assert {node.name for node in defined if not node.name.startswith('_')} <= set(
-            PUBLIC[module])
-
-
-@pytest.mark.parametrize('module', PUBLIC)
-def test_public_names_are_used_or_explained(module):
+def test_public_names_are_used_or_explained():
     table = EXTENDING.partition('### Public modules')[2].partition('\n#')[0]
-    rest = EXTENDING.replace(table, '')
-    used = {name for text in (*MODULES.values(), *EXAMPLES.values())
-            for where, name in imports(text) if where == module}
-    assert [name for name in PUBLIC[module]
-            if name not in used and not re.search(rf'\b{name}\b', rest)] == []
+    explained = set(re.findall(r'\w+', EXTENDING.replace(table, '')))
+    used = {each for text in (*MODULES.values(), *EXAMPLES.values()) for each in imports(text)}
+    wrong = [f'{module}: {name}' for module, names in PUBLIC.items() for name in names
+             if (module, name) not in used and name not in explained]
+    assert not wrong, '\n'.join(wrong)
 
 
 def test_extending_lists_the_public_modules_and_their_names():

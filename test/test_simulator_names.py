@@ -11,7 +11,6 @@
 import re
 
 from paths import ROOT
-import pytest
 
 from state_sensor_ros.settings import SIMULATORS
 
@@ -41,13 +40,13 @@ def lines(path):
             if NAMED.search(line)]
 
 
-@pytest.mark.parametrize('path', MODULES, ids=place)
-def test_simulator_names_are_in_no_other_module(path):
-    most, _ = EXCEPTIONS.get(place(path), (0, ''))
-    assert len(found := lines(path)) == most, found
-    assert not NAMED.search(place(path)) or place(path) in EXCEPTIONS
-
-
-def test_simulator_names_have_no_exception_without_need():
-    assert {place(path) for path in MODULES if lines(path)} == set(EXCEPTIONS)
+def test_simulator_names_are_in_no_other_module():
+    found = {place(path): lines(path) for path in MODULES}
+    wrong = [f'{name}: {line}' for name, named in found.items() for line in named
+             if name not in EXCEPTIONS]
+    wrong += [name for name in found if NAMED.search(name) and name not in EXCEPTIONS]
+    assert not wrong, '\n'.join(wrong)
+    # No exception without need.
+    assert {name: len(found[name]) for name in EXCEPTIONS} == {
+        name: number for name, (number, _) in EXCEPTIONS.items()}
     assert {'monodrive', 'carla', 'sumo'} <= set(NAMES)
