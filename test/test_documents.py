@@ -21,6 +21,7 @@ from paths import ROOT
 import pytest
 
 from state_sensor_ros.commands.command_line import COMMANDS
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.bags.bag_types import MAX_DEFINITION_BYTES
 from state_sensor_ros.files.storage import mcap_reader
 from state_sensor_ros.files.storage.bag_limits import DEFAULT_LIMITS
@@ -179,24 +180,29 @@ def test_carla_page_names_every_topic_of_carla():
         assert f'`{topic.name}`' in text
 
 
-@pytest.mark.parametrize('name', DOCUMENTS)
-def test_documents_link_to_what_is_there(name):
-    for link in re.findall(r'\]\(([^)\s]+)\)', text_of(name)):
-        path, _, anchor = link.partition('#')
-        if link.startswith('http'):
-            continue
-        target = (ROOT / name).parent / path if path else ROOT / name
-        assert target.exists(), link
-        # Headings that are generated are checked by `make docs`.
-        assert not anchor or anchor in anchors(target) or '{generated}' in target.read_text(), link
+def is_there(name, link):
+    """Return whether a link of a page leads somewhere; `make docs` has generated headings."""
+    path, _, anchor = link.partition('#')
+    target = (ROOT / name).parent / path if path else ROOT / name
+    return target.exists() and (
+        not anchor or anchor in anchors(target) or '{generated}' in target.read_text())
 
 
-@pytest.mark.parametrize('name', DOCUMENTS)
-def test_documents_name_files_that_exist(name):
-    for path in re.findall(r'`((?:[a-z_0-9]+/)+|[a-z_0-9/]+\.(?:py|md|yaml|rviz|sh|json))`',
-                           text_of(name)):
-        assert path in MADE or (ROOT / path).exists() or any(
-            any((ROOT / folder).rglob(path)) for folder in FOLDERS), path
+def test_documents_link_to_what_is_there():
+    links = [(name, link) for name in DOCUMENTS
+             for link in re.findall(r'\]\(([^)\s]+)\)', text_of(name))]
+    assert len(links) > 200
+    wrong = [f'{name}: {link}' for name, link in links
+             if not link.startswith('http') and not is_there(name, link)]
+    assert not wrong, '\n'.join(wrong)
+
+
+def test_documents_name_files_that_exist():
+    names = re.compile(r'`((?:[a-z_0-9]+/)+|[a-z_0-9/]+\.(?:py|md|yaml|rviz|sh|json))`')
+    wrong = [f'{name}: {path}' for name in DOCUMENTS for path in names.findall(text_of(name))
+             if path not in MADE and not (ROOT / path).exists() and not any(
+                 any((ROOT / folder).rglob(path)) for folder in FOLDERS)]
+    assert not wrong, '\n'.join(wrong)
 
 
 def test_documents_name_targets_that_exist():
@@ -229,15 +235,19 @@ def commands(program):
     return [line for line in words if program in line]
 
 
-@pytest.mark.parametrize('line', commands('state_sensor'), ids=' '.join)
-def test_documents_show_commands_that_exist(line):
-    name, *arguments = line[line.index('state_sensor') + 1:]
-    if name == '--version':
-        return
-    assert name in COMMANDS
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
-    parser.parse_args(arguments)
+def test_documents_show_commands_that_exist():
+    wrong = []
+    for line in commands('state_sensor'):
+        name, *arguments = line[line.index('state_sensor') + 1:]
+        if name != '--version':
+            assert name in COMMANDS
+            parser = argparse.ArgumentParser(exit_on_error=False)
+            import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
+            try:
+                parser.parse_args(arguments)
+            except (argparse.ArgumentError, SystemExit) as error:
+                wrong.append(f'{" ".join(line)}: {error}')
+    assert not wrong, '\n'.join(wrong)
 
 
 def test_reliability_page_has_the_limits_of_the_code():
@@ -264,10 +274,15 @@ def value_of(text):
     return {'true': True, 'false': False}.get(text, text)
 
 
-@pytest.mark.parametrize('line', commands('state_sensor_node'), ids=' '.join)
-def test_documents_show_parameters_that_are_accepted(line):
-    given = dict(word.split(':=', 1) for word in line if ':=' in word and word[0] != '_')
-    checked_settings({name: value_of(text) for name, text in given.items()})
+def test_documents_show_parameters_that_are_accepted():
+    wrong = []
+    for line in commands('state_sensor_node'):
+        given = dict(word.split(':=', 1) for word in line if ':=' in word and word[0] != '_')
+        try:
+            checked_settings({name: value_of(text) for name, text in given.items()})
+        except ConfigError as error:
+            wrong.append(f'{" ".join(line)}: {error}')
+    assert not wrong, '\n'.join(wrong)
 
 
 def test_documents_were_searched_for_commands():
