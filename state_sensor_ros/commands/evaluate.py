@@ -159,7 +159,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         evaluate_many(args, interruption)
         return
     [stack] = args.stack
-    from state_sensor_ros.evaluation.comparison import AGAINST, changes, differences, read_result
+    from state_sensor_ros.evaluation.evaluation_result import (
+        AGAINST,
+        changes,
+        differences,
+        read_result,
+    )
     old = None if args.against is None else read_result(args.against)
     with clock_shown('evaluate', is_quiet=args.quiet):
         truth, topic_results = evaluated(args, stack)
@@ -220,7 +225,7 @@ def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[T
     from state_sensor_ros.commands.truth_reading import read_truth
     from state_sensor_ros.evaluation.evaluator import Evaluator
     from state_sensor_ros.evaluation.frame_transforms import FrameTransforms
-    from state_sensor_ros.evaluation.stack_topics import chosen_topics, ODOMETRY
+    from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
     settings = settings_of(args, _PARAMETERS)
     with _opened(args, stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic)

@@ -18,12 +18,10 @@ from typing import Any, BinaryIO
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import one_line, UsageError
-from state_sensor_ros.evaluation.comparison import Change
-from state_sensor_ros.evaluation.detection_metrics import RECALLS
+from state_sensor_ros.evaluation.detection_metrics import ERROR_NAMES, RECALLS
+from state_sensor_ros.evaluation.evaluation_result import Change
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.matches import ERROR_NAMES
-from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES
+from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')

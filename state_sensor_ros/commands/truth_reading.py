@@ -28,11 +28,22 @@ from state_sensor_ros.errors import (
     no_frames,
     TrajectoryFormatError,
 )
-from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
-from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth, GroundTruthBuilder
-from state_sensor_ros.evaluation.ground_truth_frames import FrameGroundTruth
-from state_sensor_ros.evaluation.stack_messages import objects_in, TRACKED
-from state_sensor_ros.evaluation.stack_topics import EGO_TOPIC, ODOMETRY, truth_topic
+from state_sensor_ros.evaluation.ground_truth import (
+    EgoTrack,
+    FrameGroundTruth,
+    GroundTruth,
+    GroundTruthBuilder,
+)
+from state_sensor_ros.evaluation.stack_messages import (
+    decode_flat,
+    EGO_TOPIC,
+    nanoseconds,
+    objects_in,
+    ODOMETRY,
+    TRACKED,
+    truth_topic,
+    unit_pose,
+)
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.bags.state_frames import STATE_FRAME

@@ -24,10 +24,10 @@ from state_sensor_ros.evaluation.detection_metrics import (
     averaged_classes,
     ClassScores,
     Curves,
+    ERROR_NAMES,
     RECALLS,
 )
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.matches import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.prediction_metrics import HORIZONS_S, SCORE_NAMES
 from state_sensor_ros.frame import Floats, Rows

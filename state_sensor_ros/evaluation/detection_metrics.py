@@ -11,7 +11,9 @@ Detection metrics by the formulae of nuscenes-devkit 1.2.0: AP, true-positive er
 
 Source: ``nuscenes/eval/detection/algo.py`` and ``common/utils.py``, without class ranges and point
 filters. Errors are given as plain means over the matches at 2 m, and as nuScenes' means over
-recall.
+recall. The attributes of nuScenes follow from motion, as no message has them: a vehicle moves or
+has stopped (not: is parked), a pedestrian moves or stands (not: sits), a cycle that moves has a
+rider.
 """
 
 from __future__ import annotations
@@ -22,17 +24,29 @@ import math
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.matches import ERROR_NAMES, Matches, stacked
-from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.object_set import (
+from state_sensor_ros.evaluation.matching import (
     distances_from,
     EVALUATED_CLASSES,
     EvaluatedFrame,
+    I_ERRORS,
+    MATCH_DISTANCES_M,
+    SIZE,
+    VELOCITY,
+    XY,
+    YAW,
 )
 from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.rotations import wrapped
 
+# Errors of translation, scale, orientation, velocity and attribute.
+ERROR_NAMES: Final = ('ate', 'ase', 'aoe', 'ave', 'aae')
+# Speed above which an object moves, m/s, as in the submissions of mmdetection3d to nuScenes.
+MOVING_SPEED: Final = 0.2
+# Whether a cycle that stands has a rider is in no message.
+_CYCLES = np.isin(EVALUATED_CLASSES, ('cyclist', 'motorcycle'))
 # Bands of the distance from the ego, m, as in the Waymo Open Dataset.
 BANDS: Final[Mapping[str, tuple[float, float]]] = {
     '0-30': (0.0, 30.0), '30-50': (30.0, 50.0), '50+': (50.0, math.inf)}
@@ -44,6 +58,87 @@ _MIN_RECALL, _MIN_PRECISION = 0.1, 0.1
 _I_FIRST = round(100 * _MIN_RECALL) + 1
 RECALLS: Final[Floats] = np.linspace(0.0, 1.0, N_RECALLS, dtype=np.float64)
 _N_ERRORS = len(ERROR_NAMES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """
+    The R matches at 2 m of all frames, in their order.
+
+    ``frames`` (R,) index of the frame; ``stamps_ns`` (R,); ``stack`` and ``truth`` (R, 9) states;
+    ``classes`` (R,); ``scores`` (R,); ``distances`` (R,) of the truth from the ego, m; ``errors``
+    (R, 5) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s), attribute (0 or
+    1), NaN if unknown; ``stack_ids`` and ``truth_ids`` R strings.
+    """
+
+    frames: Rows
+    stamps_ns: Rows
+    stack: Floats
+    truth: Floats
+    classes: Rows
+    scores: Floats
+    distances: Floats
+    errors: Floats
+    stack_ids: tuple[str, ...]
+    truth_ids: tuple[str, ...]
+
+
+def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
+    """
+    Return (R, 5) errors of translation, scale, orientation, velocity and attribute.
+
+    :param stack: (R, 9) float64, states.
+    :param truth: (R, 9) float64, states.
+    :param classes: (R,) int64, index in EVALUATED_CLASSES.
+    """
+    with np.errstate(all='ignore'):
+        common = np.minimum(stack[:, SIZE], truth[:, SIZE]).prod(axis=1)
+        union = stack[:, SIZE].prod(axis=1) + truth[:, SIZE].prod(axis=1) - common
+        scale = 1.0 - common / union
+        turn = np.abs(wrapped(truth[:, YAW] - stack[:, YAW]))
+        velocity = np.linalg.norm(stack[:, VELOCITY] - truth[:, VELOCITY], axis=1)
+        is_moving, truth_moves = (np.linalg.norm(states[:, VELOCITY], axis=1) > MOVING_SPEED
+                                  for states in (stack, truth))
+    is_known = ~np.isnan(velocity) & (classes != UNKNOWN) & (truth_moves | ~_CYCLES[classes])
+    attribute = np.where(is_known, is_moving != truth_moves, np.nan)
+    return np.column_stack((np.linalg.norm(stack[:, XY] - truth[:, XY], axis=1), scale, turn,
+                            velocity, attribute))
+
+
+def collect_matches(frames: Sequence[EvaluatedFrame]) -> Matches:
+    """
+    Collect the matches at 2 m.
+
+    :param frames: frames in the order of time.
+    """
+    pairs = [np.flatnonzero(frame.matches[I_ERRORS] >= 0) for frame in frames]
+    truths = [frame.matches[I_ERRORS][rows]
+              for frame, rows in zip(frames, pairs, strict=True)]
+    joined = list(zip(frames, pairs, truths, strict=True))
+    counts = [len(rows) for rows in pairs]
+    stack = stacked([frame.stack.states[rows] for frame, rows, _ in joined], (0, 9))
+    truth = stacked([frame.truth.states[rows] for frame, _, rows in joined], (0, 9))
+    classes = stacked([frame.stack.classes[rows] for frame, rows, _ in joined], 0) \
+        .astype(np.int64)
+    return Matches(
+        np.repeat(np.arange(len(frames)), counts),
+        np.repeat(np.array([frame.stamp_ns for frame in frames], np.int64), counts), stack, truth,
+        classes, stacked([frame.stack.scores[rows] for frame, rows, _ in joined], 0),
+        stacked([frame.distances[rows] for frame, _, rows in joined], 0),
+        error_rows(stack, truth, classes),
+        tuple([frame.stack.ids[row] for frame, rows, _ in joined for row in rows.tolist()]),
+        tuple([frame.truth.ids[row] for frame, _, rows in joined for row in rows.tolist()]))
+
+
+def stacked(parts: Sequence[npt.NDArray[np.generic]], shape: tuple[int, int] | int) -> Floats:
+    """
+    Return arrays one after the other.
+
+    :param parts: arrays of the same number of columns.
+    :param shape: shape of the result without any.
+    """
+    joined: Floats = np.concatenate(parts) if parts else np.zeros(shape)
+    return joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)

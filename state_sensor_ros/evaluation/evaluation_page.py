@@ -18,9 +18,9 @@ import numpy as np
 
 from state_sensor_ros.errors import counted
 from state_sensor_ros.evaluation import evaluation_plots as plots
-from state_sensor_ros.evaluation.comparison import AGAINST, Change
 from state_sensor_ros.evaluation.confidence import LEVEL, mean_interval
-from state_sensor_ros.evaluation.evaluation_result import numbers_of
+from state_sensor_ros.evaluation.evaluation_plots import Moment, moment_of, worst_moments
+from state_sensor_ros.evaluation.evaluation_result import AGAINST, Change, numbers_of
 from state_sensor_ros.evaluation.evaluation_tables import (
     AVERAGES,
     change_texts,
@@ -35,7 +35,6 @@ from state_sensor_ros.evaluation.evaluation_tables import (
     TRACKING,
 )
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.worst_moments import Moment, moment_of, worst_moments
 
 _STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; color: #1f2933; max-width: 86rem; margin: 2rem auto;

@@ -6,14 +6,16 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The curves and pictures of an evaluation, drawn by matplotlib (extra ``[plot]``)."""
+"""The curves of an evaluation, and pictures of its worst moments (matplotlib, ``[plot]``)."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO
 import math
+from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -23,14 +25,24 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 import numpy as np
 
-from state_sensor_ros.evaluation.detection_metrics import ClassScores, RECALLS
-from state_sensor_ros.evaluation.matches import Matches
-from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.object_set import ObjectSet, SIZE, XY, YAW
-from state_sensor_ros.evaluation.worst_moments import Moment
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, Matches, RECALLS
+from state_sensor_ros.evaluation.matching import (
+    EvaluatedFrame,
+    I_ERRORS,
+    MATCH_DISTANCES_M,
+    ObjectSet,
+    SIZE,
+    XY,
+    YAW,
+)
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import plane_rotations
 
+N_MOMENTS: Final = 10
+# Least time between two of them, so that they are not ten frames of one second.
+_APART_NS = 500_000_000
+# Smaller costs are rounding.
+_LEAST_COST = 1e-6
 _TRUTH, _STACK, _MISSED, _FALSE = '#495057', '#1c7ed6', '#d6336c', '#f08c00'
 _LINES = ('#0b7285', '#1c7ed6', '#7048e8', '#c2255c')
 _N_BINS = 40
@@ -42,6 +54,53 @@ _CORNERS: Floats = np.array(((0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5))
 _VIEW_M: Floats = np.array((90.0, 70.0))
 # Least top of the axis of errors, so that smaller ones look small: m, deg, m/s.
 _LEAST_TOPS = (0.01, 0.1, 0.01)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """
+    A evaluated frame and its errors.
+
+    ``n_missed`` truths without a match at 2 m; ``n_false`` detections without one; ``errors`` (R,)
+    translation errors of the matches, m; ``cost`` the two numbers plus the sum of errors by 2 m.
+    """
+
+    frame: EvaluatedFrame
+    n_missed: int
+    n_false: int
+    errors: Floats
+    cost: float
+
+
+def moment_of(frame: EvaluatedFrame) -> Moment:
+    """
+    Return the errors of a frame.
+
+    :param frame: evaluated frame.
+    """
+    matches = frame.matches[I_ERRORS]
+    rows = np.flatnonzero(matches >= 0)
+    errors = np.linalg.norm(
+        frame.stack.states[rows, XY] - frame.truth.states[matches[rows], XY], axis=1)
+    n_missed, n_false = len(frame.truth.ids) - len(rows), len(matches) - len(rows)
+    return Moment(frame, n_missed, n_false, errors,
+                  n_missed + n_false + float(errors.sum()) / MATCH_DISTANCES_M[I_ERRORS])
+
+
+def worst_moments(moments: Sequence[Moment]) -> list[Moment]:
+    """
+    Return the moments of the greatest cost, the worst first, at most N_MOMENTS.
+
+    :param moments: moments of all frames.
+    """
+    chosen: list[Moment] = []
+    for moment in sorted(moments, key=lambda each: -each.cost):
+        if len(chosen) == N_MOMENTS or moment.cost < _LEAST_COST:
+            break
+        if all(abs(moment.frame.stamp_ns - other.frame.stamp_ns) >= _APART_NS
+               for other in chosen):
+            chosen.append(moment)
+    return chosen
 
 
 def _png(figure: Figure) -> str:

@@ -18,22 +18,32 @@ from typing import Final
 import numpy as np
 
 from state_sensor_ros.errors import counted, TrajectoryFormatError
-from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
+from state_sensor_ros.evaluation.detection_metrics import (
+    ClassScores,
+    collect_matches,
+    Matches,
+    score_classes,
+)
 from state_sensor_ros.evaluation.ego_metrics import (
     DegenerateAlignmentError,
     EgoPoses,
     EgoScores,
     score_ego,
 )
-from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
-from state_sensor_ros.evaluation.matches import collect_matches, Matches
-from state_sensor_ros.evaluation.matching import Selection
-from state_sensor_ros.evaluation.object_set import EvaluatedFrame
+from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
 from state_sensor_ros.evaluation.prediction_metrics import PathScorer
-from state_sensor_ros.evaluation.stack_messages import DERIVED, objects_in, PREDICTED, TRACKED
-from state_sensor_ros.evaluation.stack_topics import TopicKey
+from state_sensor_ros.evaluation.stack_messages import (
+    decode_flat,
+    DERIVED,
+    nanoseconds,
+    objects_in,
+    PREDICTED,
+    TopicKey,
+    TRACKED,
+    unit_pose,
+)
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
     score_tracks,

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.evaluation.ground_truth import brackets
+from state_sensor_ros.evaluation.stack_messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,

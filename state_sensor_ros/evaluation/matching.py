@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Matching of selected detections with ground truth.
+Objects at one instant as arrays, and the match of a stack's with ground truth.
 
 As in nuscenes-devkit 1.2.0, ``detection/algo.py``: in the order of falling confidence, each
 detection is matched with the nearest truth of its class that is still free, if that is nearer than
@@ -21,23 +21,105 @@ import math
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from state_sensor_ros.evaluation.object_set import (
-    BUS_OR_TRAILER,
-    distances_from,
-    EVALUATED_CLASSES,
-    EvaluatedFrame,
-    ObjectSet,
-    XY,
-)
+from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.frame import Bools, Floats, Rows
 
+# derived_object_msgs has one class number for both.
+BUS_OR_TRAILER: Final = len(CLASS_NAMES)
+EVALUATED_CLASSES: Final = (*CLASS_NAMES, 'bus+trailer')
+# Columns of :attr:`ObjectSet.states`.
+XY: Final = slice(0, 2)
+XYZ: Final = slice(0, 3)
+YAW: Final = 3
+VELOCITY: Final = slice(4, 6)
+SIZE: Final = slice(6, 9)
+N_COLUMNS: Final = 9
 MATCH_DISTANCES_M: Final = (0.5, 1.0, 2.0, 4.0)
 # Index in MATCH_DISTANCES_M: errors, recall and precision are those of the matches at 2 m.
 I_ERRORS: Final = 2
 
 _MERGED = np.arange(len(EVALUATED_CLASSES))
 _MERGED[[EVALUATED_CLASSES.index('bus'), EVALUATED_CLASSES.index('trailer')]] = BUS_OR_TRAILER
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathOfObject:
+    """
+    A predicted path.
+
+    ``step_ns`` between its poses, of which the first is now; ``poses`` (P, 7) float64, position
+    xyz (m) and orientation xyzw; ``confidence`` 0..1.
+    """
+
+    step_ns: int
+    poses: Floats
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectSet:
+    """
+    K objects at one instant, in the global frame.
+
+    ``ids`` K strings, '' for none; ``classes`` (K,) int64, index in EVALUATED_CLASSES; ``states``
+    (K, 9) float64: centre xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
+    if unknown; ``scores`` (K,) float64, confidences 0..1; ``paths`` of each object, or an empty
+    tuple if the message has no paths.
+    """
+
+    ids: tuple[str, ...]
+    classes: Rows
+    states: Floats
+    scores: Floats
+    paths: tuple[tuple[PathOfObject, ...], ...] = ()
+
+    def select(self, mask: Bools) -> ObjectSet:
+        """
+        Return the objects of a mask.
+
+        :param mask: (K,) bool.
+        """
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask).tolist()
+        return ObjectSet(
+            tuple(self.ids[row] for row in rows), self.classes[mask], self.states[mask],
+            self.scores[mask], tuple(self.paths[row] for row in rows) if self.paths else ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluatedFrame:
+    """
+    One message of the stack beside the truth at its time.
+
+    ``stamp_ns`` of the message; ``stack`` N objects; ``truth`` M objects; ``matches`` (4, N)
+    int64, for each of MATCH_DISTANCES_M the matching truth of each object of the stack, -1 for
+    none; ``ego_xyz`` (3,) float64, the ego's origin, m, NaN without an ego.
+    """
+
+    stamp_ns: int
+    stack: ObjectSet
+    truth: ObjectSet
+    matches: npt.NDArray[np.int64]
+    ego_xyz: Floats
+
+    @property
+    def distances(self) -> Floats:
+        """Distances of the truths from the ego's origin, (M,) float64, m, NaN without an ego."""
+        return distances_from(self.ego_xyz, self.truth)
+
+
+def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
+    """
+    Return (K,) distances of centres from a point, m.
+
+    :param origin_xyz: (3,) float64.
+    :param objects: K objects.
+    """
+    distances: Floats = np.linalg.norm(objects.states[:, XYZ] - origin_xyz, axis=1)
+    return distances
 
 
 def distances_between(stack: ObjectSet, truth: ObjectSet) -> Floats:

@@ -22,15 +22,16 @@ from typing import Final
 import numpy as np
 
 from state_sensor_ros.evaluation.ground_truth import GroundTruth
-from state_sensor_ros.evaluation.matching import I_ERRORS
-from state_sensor_ros.evaluation.object_set import (
-    boxes_overlap,
+from state_sensor_ros.evaluation.matching import (
     EvaluatedFrame,
+    I_ERRORS,
     PathOfObject,
+    SIZE,
     XY,
     YAW,
 )
-from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.rotations import plane_rotations
 
 HORIZONS_S: Final = (3.0, 5.0, 8.0)
 # Numbers of paths of greatest confidence that count; 0 for all.
@@ -216,3 +217,26 @@ def path_scores(sums: Floats) -> dict[float, dict[int, Mapping[str, float]]]:
     return {horizon_s: {n_paths: dict(zip((*SCORE_NAMES, OVERLAP_NAME), means[i, j].tolist(),
                                           strict=True)) for j, n_paths in enumerate(PATH_COUNTS)}
             for i, horizon_s in enumerate(HORIZONS_S)}
+
+
+def boxes_overlap(first: Floats, second: Floats) -> Bools:
+    """
+    Return which boxes overlap in the plane, by the separating axes of rectangles.
+
+    :param first: (K, 9) float64, states.
+    :param second: (M, 9) float64, states; a box of unknown size overlaps with none.
+    :returns: (K, M) bool.
+    """
+    overlap: Bools = np.zeros((len(first), len(second)), np.bool_)
+    halves, other_halves = 0.5 * first[:, SIZE][:, :2], 0.5 * second[:, SIZE][:, :2]
+    reach = np.hypot(*halves.T)[:, None] + np.hypot(*other_halves.T)
+    offsets = second[None, :, XY] - first[:, None, XY]
+    rows, columns = (np.hypot(offsets[..., 0], offsets[..., 1]) < reach).nonzero()
+    axes, other_axes = plane_rotations(first[rows, YAW]), plane_rotations(second[columns, YAW])
+    ways, cosines = offsets[rows, columns][:, None], np.abs(axes.transpose(0, 2, 1) @ other_axes)
+    halves, other_halves = halves[rows], other_halves[columns]
+    gaps = np.abs((ways @ axes)[:, 0]) - halves - (cosines @ other_halves[:, :, None])[:, :, 0]
+    other_gaps = np.abs((ways @ other_axes)[:, 0]) - other_halves \
+        - (halves[:, None] @ cosines)[:, 0]
+    overlap[rows, columns] = (gaps < 0.0).all(axis=1) & (other_gaps < 0.0).all(axis=1)
+    return overlap

@@ -7,24 +7,29 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Objects in messages of an autonomy stack: Autoware, derived_object_msgs, vision_msgs.
+Topics and messages of an autonomy stack: Autoware, derived_object_msgs, vision_msgs.
 
-Fields, classes and axes of twists: doc/reference/outputs.md.
+Fields, classes and axes of twists: doc/reference/outputs.md. Poses, twists and vectors are decoded
+as arrays of numbers, in half the time: in CDR a pose has the bytes of an array of seven float64,
+only the type that rosbags makes of the definition differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 import math
 from typing import Any, Final
 
 import numpy as np
+from rosbags.typesys import get_types_from_msg, get_typestore, Stores
+from rosbags.typesys.store import Typestore
 
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.classes import CLASSES, UNKNOWN
-from state_sensor_ros.evaluation.flat_messages import decode_flat, nanoseconds
-from state_sensor_ros.evaluation.object_set import (
+from state_sensor_ros.errors import ConfigError, counted, DecodeError, TrajectoryFormatError
+from state_sensor_ros.evaluation.matching import (
     BUS_OR_TRAILER,
     N_COLUMNS,
     ObjectSet,
@@ -34,9 +39,15 @@ from state_sensor_ros.evaluation.object_set import (
     XYZ,
     YAW,
 )
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.files.bags.bag_types import definition
+from state_sensor_ros.files.bags.state_frames import NOT_SUCH
+from state_sensor_ros.frame import Floats, NS_PER_S
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 
+# Number of float64 in a message; its only field is ``values``.
+_FLAT: Final = {
+    'geometry_msgs/msg/Pose': 7, 'geometry_msgs/msg/Transform': 7, 'geometry_msgs/msg/Twist': 6,
+    'geometry_msgs/msg/Accel': 6, 'geometry_msgs/msg/Vector3': 3}
 TRACKED: Final = 'autoware_perception_msgs/msg/TrackedObjects'
 DETECTED: Final = 'autoware_perception_msgs/msg/DetectedObjects'
 PREDICTED: Final = 'autoware_perception_msgs/msg/PredictedObjects'
@@ -52,6 +63,68 @@ _NO_ORIENTATION = 0
 _SOLID_BOX, _SOLID_SPHERE, _SOLID_CYLINDER = 1, 2, 3
 _DERIVED_TRACKED = 1
 _UNKNOWN_XYZ = (math.nan, math.nan, math.nan)
+# Name and type of a topic.
+TopicKey = tuple[str, str]
+
+ODOMETRY: Final = 'nav_msgs/msg/Odometry'
+_PERCEPTION = '/perception/object_recognition'
+GROUND_TRUTH: Final = f'{_PERCEPTION}/ground_truth/objects'
+EGO_TOPIC: Final = '/localization/kinematic_state'
+# Usual name and type of topics, in the order in which one is chosen if none is named.
+_USUAL = ((f'{_PERCEPTION}/tracking/objects', TRACKED),
+          (f'{_PERCEPTION}/detection/objects', DETECTED),
+          (f'{_PERCEPTION}/objects', PREDICTED), ('', DERIVED), ('', VISION),
+          (GROUND_TRUTH, TRACKED))
+
+
+@lru_cache(maxsize=16)
+def _types(type_name: str) -> Typestore:
+    store = get_typestore(Stores.EMPTY)
+    types = get_types_from_msg(definition(type_name), type_name)
+    for name, n_values in _FLAT.items():
+        if name in types:
+            types |= get_types_from_msg(f'float64[{n_values}] values', name)
+    store.register(types)
+    return store
+
+
+# rosbags generates message classes at run time; they have no static type.
+def decode_flat(data: bytes, type_name: str) -> Any:  # noqa: ANN401
+    """
+    Decode a message.
+
+    :param data: serialised message with its encapsulation.
+    :param type_name: ``package/msg/Name``.
+    :raises DecodeError: if it is not such a message.
+    """
+    try:
+        return _types(type_name).deserialize_cdr(data, type_name)
+    except NOT_SUCH as error:
+        raise DecodeError(type_name, f'{counted(len(data), "byte")} that are no such message '
+                          f'({error})', 'a message of that definition') from error
+
+
+def nanoseconds(time: Any) -> int:  # noqa: ANN401
+    """
+    Return a time or a duration, ns.
+
+    :param time: builtin_interfaces/Time or Duration.
+    """
+    return int(time.sec) * NS_PER_S + int(time.nanosec)
+
+
+def unit_pose(values: Floats) -> Floats | None:
+    """
+    Return a pose or a transform with a rotation of unit length.
+
+    :param values: (7,) float64, position xyz and orientation xyzw.
+    :returns: a copy; None if the position is not finite or the quaternion is not a rotation.
+    """
+    if not usable_poses(values[None, :3], values[None, 3:])[0]:
+        return None
+    pose = values.copy()
+    pose[3:] /= np.linalg.norm(pose[3:])
+    return pose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,3 +335,78 @@ def objects_in(data: bytes, type_name: str) -> MessageObjects:
     :raises DecodeError: if it is not such a message.
     """
     return _DECODERS[type_name](decode_flat(data, type_name))
+
+
+def chosen_topics(name: str, topics: Collection[TopicKey],
+                  named: Sequence[str]) -> list[TopicKey]:
+    """
+    Choose the topics to evaluate.
+
+    :param name: name of the bag.
+    :param topics: topics of the bag that have messages.
+    :param named: names given by ``--topic``, in the order in which parts of the result are taken
+        from them; empty for the first topic of objects and that of the ego.
+    :raises ConfigError: if a named topic is missing or its type cannot be evaluated.
+    :raises TrajectoryFormatError: if there is none, or several are equally likely.
+    """
+    evaluable = [key for key in sorted(topics) if key[1] in (*OBJECT_TYPES, ODOMETRY)]
+    if named:
+        by_name = {key[0]: key for key in evaluable}
+        for topic in named:
+            if topic not in by_name:
+                raise ConfigError('--topic', f'{topic}, of which {name} has none to evaluate',
+                                  f'one of {", ".join(by_name) or "none"}')
+        return [by_name[topic] for topic in named]
+    found = [key for key in (_objects(name, evaluable), _ego(evaluable)) if key is not None]
+    if not found:
+        raise TrajectoryFormatError(
+            name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
+            f'{EGO_TOPIC} of the type {ODOMETRY}')
+    return found
+
+
+def _objects(name: str, evaluable: Sequence[TopicKey]) -> TopicKey | None:
+    for topic, type_name in _USUAL:
+        if (topic, type_name) in evaluable:
+            return topic, type_name
+        others = [key for key in evaluable if key[1] == type_name and key[0] != GROUND_TRUTH]
+        if others and topic != GROUND_TRUTH:
+            return _only(name, others)
+    return None
+
+
+def _only(name: str, keys: Sequence[TopicKey]) -> TopicKey:
+    if len(keys) > 1:
+        raise TrajectoryFormatError(name, f'the topics {", ".join(key[0] for key in keys)}',
+                                    'one of them to be named by --topic')
+    return keys[0]
+
+
+def _ego(evaluable: Sequence[TopicKey]) -> TopicKey | None:
+    """Return the ego's odometry: the topic of the usual name, else the only one."""
+    odometries = [key for key in evaluable if key[1] == ODOMETRY]
+    if (EGO_TOPIC, ODOMETRY) in odometries:
+        return EGO_TOPIC, ODOMETRY
+    return odometries[0] if len(odometries) == 1 else None
+
+
+def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey:
+    """
+    Choose the topic of objects that are the truth, in a bag of another program.
+
+    :param name: name of the bag.
+    :param topics: topics of the bag that have messages.
+    :param named: name given by ``--truth-topic``, ``''`` for none.
+    :raises TrajectoryFormatError: if there is none, or several are equally likely.
+    """
+    tracked = [key for key in sorted(topics) if key[1] == TRACKED and named in ('', key[0])]
+    if not tracked:
+        raise TrajectoryFormatError(
+            name, f'no topic {named} of the type {TRACKED}' if named else
+            f'neither frames nor a topic of the type {TRACKED}', 'a recording with truth')
+    if (GROUND_TRUTH, TRACKED) in tracked:
+        return GROUND_TRUTH, TRACKED
+    if len(tracked) > 1:
+        raise TrajectoryFormatError(name, f'the topics {", ".join(key[0] for key in tracked)}',
+                                    'one of them to be named by --truth-topic')
+    return tracked[0]

@@ -7,10 +7,13 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-HOTA, MOTA and IDF1 of tracks by trackeval (extra ``[evaluate]``), all classes together.
+Tracking metrics: CLEAR MOT as motmetrics 1.4.0, AMOTA as nuScenes, HOTA and IDF1 by trackeval.
 
-The similarity of two objects is 1 at distance 0 and 0 at 4 m, so that MOTA and IDF1 match within
-2 m.
+Sources: Bernardin and Stiefelhagen (2008); ``motmetrics/mot.py`` and ``metrics.py``;
+``nuscenes/eval/tracking/algo.py`` and ``metrics.py`` of nuscenes-devkit 1.2.0. Objects match
+within 2 m; a match of the last frame in which its truth was matched is kept. For trackeval (extra
+``[evaluate]``) the similarity of two objects is 1 at distance 0 and 0 at 4 m, so that MOTA and
+IDF1 match within 2 m.
 """
 
 from __future__ import annotations
@@ -25,21 +28,305 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.clear_mot import (
-    average_scores,
-    clear_scores,
-    ClearScores,
-    collect_tracks,
-    frame_counts,
-    matched_pairs,
+from state_sensor_ros.evaluation.detection_metrics import stacked
+from state_sensor_ros.evaluation.matching import (
+    distances_between,
+    EVALUATED_CLASSES,
+    EvaluatedFrame,
+    I_ERRORS,
+    MATCH_DISTANCES_M,
 )
-from state_sensor_ros.evaluation.matching import distances_between
-from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame
-from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.frame import Bools, Floats, Rows
 
+_LIMIT_M = MATCH_DISTANCES_M[I_ERRORS]
+_MOSTLY_TRACKED, _MOSTLY_LOST = 0.8, 0.2
+# Of nuScenes: number of recalls, the least one, and AMOTP at a recall that is not reached, m.
+N_THRESHOLDS: Final = 40
+_MIN_RECALL = 0.1
+_WORST_MOTP_M = 2.0
 ZERO_SIMILARITY_M: Final = 4.0
 # The memory of IDF1 grows with the square of the number of ids: 5000 take 0.6 GB.
 MAX_IDS: Final = 5000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackArrays:
+    """
+    The T truths and S objects of a stack of F frames, and the P pairs of both within 2 m.
+
+    ``times_s`` (F,); ``truth_frames``, ``truth_ids``, ``truth_classes`` (T,) int64 and the same of
+    the stack (S,); ``stack_scores`` (S,) mean confidence of the track; ``pair_truths`` and
+    ``pair_stacks`` (P,) rows, in the order of truths; ``pair_distances`` (P,) m.
+    """
+
+    times_s: Floats
+    truth_frames: Rows
+    truth_ids: Rows
+    truth_classes: Rows
+    stack_frames: Rows
+    stack_ids: Rows
+    stack_classes: Rows
+    stack_scores: Floats
+    pair_truths: Rows
+    pair_stacks: Rows
+    pair_distances: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ClearScores:
+    """
+    CLEAR MOT metrics.
+
+    Counts of objects: ``n_truths``, ``n_matches`` (switches included), ``n_misses``,
+    ``n_false_positives``, ``n_switches``, ``n_fragmentations``. Counts of tracks of the truth:
+    ``n_tracks``, ``n_mostly_tracked`` (at least 80 % of its objects matched),
+    ``n_partially_tracked``, ``n_mostly_lost`` (less than 20 %). ``motp`` mean distance of the
+    matches, m; ``initialization_s`` mean time to the first match of the tracks that have one, and
+    ``longest_gap_s`` mean of their longest time without a match. NaN if undefined.
+    """
+
+    n_truths: int
+    n_matches: int
+    n_misses: int
+    n_false_positives: int
+    n_switches: int
+    n_fragmentations: int
+    n_tracks: int
+    n_mostly_tracked: int
+    n_partially_tracked: int
+    n_mostly_lost: int
+    motp: float
+    initialization_s: float
+    longest_gap_s: float
+
+
+def collect_tracks(frames: Sequence[EvaluatedFrame], truth_ids: Sequence[Rows],
+                   stack_ids: Sequence[Rows]) -> TrackArrays:
+    """
+    Collect the objects of all frames.
+
+    :param frames: frames in the order of time.
+    :param truth_ids: number of each truth of each frame, unique in the frame.
+    :param stack_ids: likewise of each object of the stack.
+    """
+    truths, stacks, distances = [], [], []
+    n_truths = n_stacks = 0
+    for frame in frames:
+        between = distances_between(frame.truth, frame.stack)
+        rows, columns = (between < _LIMIT_M).nonzero()
+        truths.append(rows + n_truths)
+        stacks.append(columns + n_stacks)
+        distances.append(between[rows, columns])
+        n_truths += len(frame.truth.ids)
+        n_stacks += len(frame.stack.ids)
+    numbers = np.arange(len(frames))
+    ids = _joined(stack_ids)
+    scores = stacked([frame.stack.scores for frame in frames], 0)
+    means = np.bincount(ids, scores) / np.maximum(np.bincount(ids), 1)
+    track_scores: Floats = means[ids]
+    times_s = np.array([frame.stamp_ns for frame in frames], np.float64) * 1e-9
+    return TrackArrays(
+        times_s,
+        np.repeat(numbers, [len(frame.truth.ids) for frame in frames]), _joined(truth_ids),
+        _joined([frame.truth.classes for frame in frames]),
+        np.repeat(numbers, [len(frame.stack.ids) for frame in frames]), ids,
+        _joined([frame.stack.classes for frame in frames]), track_scores,
+        _joined(truths), _joined(stacks), stacked(distances, 0))
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
+    """
+    Return the pairs that match.
+
+    :param tracks: objects of all frames.
+    :param are_allowed: (P,) bool, pairs that may match.
+    """
+    rows = np.flatnonzero(are_allowed)
+    truths, stacks = tracks.pair_truths[rows], tracks.pair_stacks[rows]
+    are_alone = (np.bincount(truths)[truths] == 1) & (np.bincount(stacks)[stacks] == 1)
+    if are_alone.all():
+        return rows
+    frames = tracks.truth_frames[truths]
+    truth_ids, stack_ids = tracks.truth_ids[truths], tracks.stack_ids[stacks]
+    # The stack's id with which each truth was last matched.
+    last_ids = np.full(int(tracks.truth_ids.max()) + 1, -1)
+    are_matched, done = are_alone.copy(), 0
+    for frame in np.unique(frames[~are_alone]).tolist():
+        begin, end = np.searchsorted(frames, (frame, frame + 1)).tolist()
+        last_ids[truth_ids[done:begin]] = stack_ids[done:begin]
+        here = slice(begin, end)
+        are_matched[here] = _assigned(
+            truths[here], stacks[here], tracks.pair_distances[rows[here]],
+            last_ids[truth_ids[here]] == stack_ids[here])
+        chosen = begin + np.flatnonzero(are_matched[here])
+        last_ids[truth_ids[chosen]] = stack_ids[chosen]
+        done = end
+    matched: Rows = rows[are_matched]
+    return matched
+
+
+def _assigned(truths: Rows, stacks: Rows, distances: Floats, are_kept: Bools) -> Bools:
+    """
+    Return which pairs of a frame match: those of before, then those of the least total distance.
+
+    :param truths: (K,) int64, ascending.
+    :param stacks: (K,) int64.
+    :param distances: (K,) float64, m.
+    :param are_kept: (K,) bool, whether the truth was last matched with the same track.
+    """
+    from scipy.optimize import linear_sum_assignment
+    chosen: Bools = np.zeros(len(truths), np.bool_)
+    kept = np.flatnonzero(are_kept)
+    chosen[kept[np.unique(stacks[kept], return_index=True)[1]]] = True
+    is_free = ~np.isin(truths, truths[chosen]) & ~np.isin(stacks, stacks[chosen])
+    free = np.flatnonzero(is_free)
+    if len(free):
+        row_truths, rows = np.unique(truths[free], return_inverse=True)
+        column_stacks, columns = np.unique(stacks[free], return_inverse=True)
+        n_pairs = min(len(row_truths), len(column_stacks))
+        # So great that as many pairs as possible are matched.
+        costs = np.full((len(row_truths), len(column_stacks)), 2.0 * n_pairs * (_LIMIT_M + 1.0))
+        costs[rows, columns] = distances[free]
+        places = np.full(costs.shape, -1)
+        places[rows, columns] = free
+        found = places[linear_sum_assignment(costs)]
+        chosen[found[found >= 0]] = True
+    return chosen
+
+
+def clear_scores(tracks: TrackArrays, pairs: Rows, are_truths: Bools,
+                 n_stacks: int) -> ClearScores:
+    """
+    Return the metrics of some matches.
+
+    :param tracks: objects of all frames.
+    :param pairs: rows of the pairs that match.
+    :param are_truths: (T,) bool, the truths that count.
+    :param n_stacks: number of objects of the stack that count.
+    """
+    hits: Rows = np.full(len(tracks.truth_ids), -1)
+    hits[tracks.pair_truths[pairs]] = tracks.stack_ids[tracks.pair_stacks[pairs]]
+    truths = np.flatnonzero(are_truths)
+    truths = truths[np.lexsort((tracks.truth_frames[truths], tracks.truth_ids[truths]))]
+    ids, frames, hits = tracks.truth_ids[truths], tracks.truth_frames[truths], hits[truths]
+    are_first = np.diff(ids, prepend=-1) != 0
+    numbers = np.cumsum(are_first) - 1
+    n_tracks, is_hit = int(are_first.sum()), hits >= 0
+    begins_run = is_hit & (are_first | ~np.append(False, is_hit[:-1]))
+    runs = np.bincount(numbers[begins_run], minlength=n_tracks)
+    hit_rows = np.flatnonzero(is_hit)
+    is_same_track = np.diff(numbers[hit_rows]) == 0
+    shares = np.bincount(numbers[is_hit], minlength=n_tracks) / np.maximum(
+        np.bincount(numbers, minlength=n_tracks), 1)
+    n_most, n_lost = int((shares >= _MOSTLY_TRACKED).sum()), int((shares < _MOSTLY_LOST).sum())
+    initialization_s, gap_s = _durations(tracks.times_s, frames, numbers, hit_rows)
+    return ClearScores(
+        len(truths), len(pairs), len(truths) - len(pairs), n_stacks - len(pairs),
+        int((is_same_track & (np.diff(hits[hit_rows]) != 0)).sum()),
+        int(np.maximum(runs - 1, 0).sum()), n_tracks, n_most, n_tracks - n_most - n_lost, n_lost,
+        float(tracks.pair_distances[pairs].mean()) if len(pairs) else math.nan,
+        initialization_s, gap_s)
+
+
+def _durations(times_s: Floats, frames: Rows, numbers: Rows,
+               hit_rows: Rows) -> tuple[float, float]:
+    """
+    Return the mean time to the first match, and the mean of the longest gaps, s.
+
+    :param times_s: (F,) float64, of all frames.
+    :param frames: (T,) int64, frames of the truths, track by track.
+    :param numbers: (T,) int64, number of the track of each.
+    :param hit_rows: (H,) int64, truths that are matched.
+    """
+    if not len(hit_rows):
+        return math.nan, math.nan
+    tracked, first = np.unique(numbers[hit_rows], return_index=True)
+    last = np.append(first[1:], len(hit_rows)) - 1
+    begins = np.searchsorted(numbers, tracked)
+    ends = np.searchsorted(numbers, tracked, side='right') - 1
+    first_frames, last_frames = frames[hit_rows[first]], frames[hit_rows[last]]
+    initialization_s = float((times_s[first_frames] - times_s[frames[begins]]).mean())
+    # Frames without a match: before the first one, after the last one, between two.
+    gaps = np.maximum(first_frames - frames[begins], frames[ends] - last_frames)
+    places = np.repeat(np.arange(len(tracked)), last - first + 1)
+    between = np.diff(frames[hit_rows], prepend=0) - 1
+    between[first] = 0
+    np.maximum.at(gaps, places, between)
+    period_s = float(np.median(np.diff(times_s))) if len(times_s) > 1 else 0.0
+    return initialization_s, float(gaps.mean()) * period_s
+
+
+def average_scores(tracks: TrackArrays, class_number: int) -> tuple[float, float]:
+    """
+    Return AMOTA and AMOTP (m) of a class, NaN without truths.
+
+    :param tracks: objects of all frames.
+    :param class_number: index in EVALUATED_CLASSES.
+    """
+    are_truths = tracks.truth_classes == class_number
+    n_truths = int(are_truths.sum())
+    if not n_truths:
+        return math.nan, math.nan
+    are_stacks = tracks.stack_classes == class_number
+    are_pairs = are_truths[tracks.pair_truths] & are_stacks[tracks.pair_stacks]
+    pair_scores = tracks.stack_scores[tracks.pair_stacks]
+    accuracies, precisions = np.zeros(N_THRESHOLDS), np.full(N_THRESHOLDS, _WORST_MOTP_M)
+    thresholds = _thresholds(tracks, matched_pairs(tracks, are_pairs), n_truths)
+    for threshold in np.unique(thresholds[~np.isnan(thresholds)]).tolist():
+        pairs = matched_pairs(tracks, are_pairs & (pair_scores >= threshold))
+        scores = clear_scores(tracks, pairs, are_truths, int(
+            (are_stacks & (tracks.stack_scores >= threshold)).sum()))
+        n_right = scores.n_matches - scores.n_switches
+        if n_right:
+            accuracies[thresholds == threshold] = max(
+                0.0, 1.0 - scores.n_false_positives / n_right)
+        if scores.n_matches:
+            precisions[thresholds == threshold] = scores.motp
+    return float(accuracies.mean()), float(precisions.mean())
+
+
+def frame_counts(tracks: TrackArrays, pairs: Rows) -> Floats:
+    """
+    Return (F, 5) numbers of truths, objects of the stack, matches, switches, sum of distances (m).
+
+    :param tracks: objects of all frames.
+    :param pairs: rows of the pairs that match.
+    """
+    n_frames = len(tracks.times_s)
+    frames = tracks.truth_frames[tracks.pair_truths[pairs]]
+    counts: Floats = np.stack([
+        np.bincount(rows, weights, n_frames) for rows, weights in (
+            (tracks.truth_frames, None), (tracks.stack_frames, None), (frames, None),
+            (frames, _are_switches(tracks, pairs).astype(np.float64)),
+            (frames, tracks.pair_distances[pairs]))], axis=1).astype(np.float64)
+    return counts
+
+
+def _are_switches(tracks: TrackArrays, pairs: Rows) -> Bools:
+    """Return which matches are with another track than the last one of the truth."""
+    ids = tracks.truth_ids[tracks.pair_truths[pairs]]
+    stack_ids = tracks.stack_ids[tracks.pair_stacks[pairs]]
+    order = np.argsort(ids, kind='stable')
+    are_switches: Bools = np.zeros(len(pairs), np.bool_)
+    are_switches[order[1:]] = (np.diff(ids[order]) == 0) & (np.diff(stack_ids[order]) != 0)
+    return are_switches
+
+
+def _thresholds(tracks: TrackArrays, pairs: Rows, n_truths: int) -> Floats:
+    """Return (40,) confidences at which recalls are reached, NaN for those that are not."""
+    right = pairs[~_are_switches(tracks, pairs)]
+    scores = np.sort(tracks.stack_scores[tracks.pair_stacks[right]])[::-1]
+    if not len(scores):
+        return np.full(N_THRESHOLDS, np.nan)
+    recalls = np.linspace(_MIN_RECALL, 1.0, N_THRESHOLDS).round(12)
+    reached = np.arange(1, len(scores) + 1) / n_truths
+    thresholds: Floats = np.interp(recalls, reached, scores, right=0.0)
+    thresholds[recalls > reached[-1]] = np.nan
+    return thresholds
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,16 @@ import numpy as np
 
 from state_sensor_ros.errors import ConfigError, counted, importing, StateError
 from state_sensor_ros.frame import Bools, Floats, Frame, speed_along
-from state_sensor_ros.objects.criticality import Criticality, path_of, Situation
+from state_sensor_ros.objects.criticality import (
+    Criticality,
+    joined,
+    overlap,
+    path_of,
+    PlanarBoxes,
+    share_height,
+    Situation,
+)
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
-from state_sensor_ros.objects.planar_boxes import joined, overlap, PlanarBoxes, share_height
 from state_sensor_ros.rotations import global_from_body
 
 if TYPE_CHECKING:

@@ -352,3 +352,40 @@ def _accelerations(now: _Motion, last: _Motion | None) -> Floats:
         rows, old_rows = np.array(pairs).T
         accelerations[rows] = (now.twists[rows] - last.twists[old_rows]) / elapsed
     return accelerations
+
+
+class FrameObjects:
+    """
+    Make the objects of a frame when the first topic needs them.
+
+    :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._maker = ObjectMaker(settings)
+        self._frame: Frame | None = None
+        self._objects: Objects | None = None
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+        self._maker.reconfigure(settings)
+
+    def restart(self) -> None:
+        """Start a new run of the simulator: its first frame has no accelerations."""
+        self._maker.restart()
+
+    @property
+    def all_objects(self) -> tuple[Bools, Centres] | None:
+        """Return :attr:`ObjectMaker.all_objects` of the last frame, None before the first."""
+        return self._maker.all_objects
+
+    def of(self, frame: Frame, actor_list: ActorList) -> Objects:
+        """
+        Return the objects of a frame.
+
+        :param frame: frame with boxes: the last one again, or one whose clock has advanced.
+        :param actor_list: actors of the frame.
+        """
+        if frame is not self._frame or self._objects is None:
+            self._frame, self._objects = frame, self._maker.make(frame, actor_list)
+        return self._objects

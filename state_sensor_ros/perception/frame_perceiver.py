@@ -22,8 +22,7 @@ from state_sensor_ros.frame import (
     Rows,
 )
 from state_sensor_ros.naming import registry_of
-from state_sensor_ros.objects.frame_objects import FrameObjects
-from state_sensor_ros.objects.object_maker import Objects, origin_twist, transported
+from state_sensor_ros.objects.object_maker import FrameObjects, Objects, origin_twist, transported
 from state_sensor_ros.payloads import ignore
 from state_sensor_ros.perception.perceiver import Perceived, Perceiver
 from state_sensor_ros.settings import Settings

@@ -26,7 +26,7 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Table, Template
 from state_sensor_ros.frame import Bools, Floats, Frame, Needs
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.objects.frame_objects import FrameObjects
+from state_sensor_ros.objects.object_maker import FrameObjects
 from state_sensor_ros.payloads import FutureFrame, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings

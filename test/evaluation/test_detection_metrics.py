@@ -15,13 +15,21 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.evaluation.detection_metrics import detection_score, score_classes
+from state_sensor_ros.evaluation.detection_metrics import (
+    collect_matches,
+    detection_score,
+    score_classes,
+)
 from state_sensor_ros.evaluation.evaluation_result import result_of
 from state_sensor_ros.evaluation.evaluation_tables import lines_of
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.matches import collect_matches
-from state_sensor_ros.evaluation.matching import match, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame, ObjectSet
+from state_sensor_ros.evaluation.matching import (
+    EVALUATED_CLASSES,
+    EvaluatedFrame,
+    match,
+    MATCH_DISTANCES_M,
+    ObjectSet,
+)
 
 # Made by make_golden.py beside it.
 GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['detection']

@@ -15,8 +15,12 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.evaluation.matching import match
-from state_sensor_ros.evaluation.object_set import EVALUATED_CLASSES, EvaluatedFrame, ObjectSet
+from state_sensor_ros.evaluation.matching import (
+    EVALUATED_CLASSES,
+    EvaluatedFrame,
+    match,
+    ObjectSet,
+)
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
     mean_averages,

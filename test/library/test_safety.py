@@ -19,11 +19,11 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.frame import Boxes, Frame, Lanes
 from state_sensor_ros.library.safety import SafetyCollector
-from state_sensor_ros.objects.criticality import Situation
-from state_sensor_ros.objects.planar_boxes import (
+from state_sensor_ros.objects.criticality import (
     distances,
     overlap,
     PlanarBoxes,
+    Situation,
     times_to_collision,
 )
 from state_sensor_ros.rotations import quaternion_from_rpy

@@ -12,7 +12,7 @@ from encode_world import box_at, boxes_of, make_frame
 import numpy as np
 
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.objects.frame_objects import FrameObjects
+from state_sensor_ros.objects.object_maker import FrameObjects
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.settings import parse_settings

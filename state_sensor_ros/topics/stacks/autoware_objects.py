@@ -31,7 +31,7 @@ from state_sensor_ros.objects.predicted_paths import (
     whole_lengths,
 )
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.perception.perceived_paths import perceived_paths
+from state_sensor_ros.perception.perceiver import perceived_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
     CENTRE,

@@ -11,7 +11,12 @@
 import numpy as np
 import pytest
 
-from state_sensor_ros.perception.philox import normal_deviates, philox, rest_uniforms, uniforms
+from state_sensor_ros.perception.random_numbers import (
+    normal_deviates,
+    philox,
+    rest_uniforms,
+    uniforms,
+)
 
 N = 200_000
 

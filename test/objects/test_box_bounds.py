@@ -16,8 +16,12 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.objects.box_bounds import ActorBox, check_hull, MAX_HULL_POINTS
-from state_sensor_ros.objects.convex_hulls import hulls_overlap
+from state_sensor_ros.objects.box_bounds import (
+    ActorBox,
+    check_hull,
+    hulls_overlap,
+    MAX_HULL_POINTS,
+)
 
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 SEEDS = st.integers(0, 2 ** 32 - 1)
