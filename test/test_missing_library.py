@@ -10,6 +10,7 @@
 
 import ast
 import configparser
+import json
 import re
 import subprocess
 import sys
@@ -75,21 +76,31 @@ def test_extras_of_errors_are_those_of_the_package():
         assert errors._DISTRIBUTIONS.get(module, module) in names
 
 
+MANY = """
+import json, os, sys
+from state_sensor_ros.commands.command_line import main
+for words in json.loads(sys.argv[1]):
+    print('run', *words, flush=True)
+    process = os.fork()
+    if not process:
+        sys.exit(main(words))
+    print('code', os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+
+
 def test_extras_are_needed_by_their_commands_only(tmp_path):
-    """`pip install .` alone inspects, converts, simulates and records."""
-    for words in (['inspect', SAMPLE], ['convert', SAMPLE, 'bag'], ['inspect', 'bag'],
-                  ['simulate', SAMPLE, '--port', '0', '--frames', '1', '--rate', 'max', '--help'],
-                  ['record', '--help'], ['synth', 'a.json.zst', '--frames', '2'],
-                  ['convert', 'bag', 'b.json.gz']):
-        found = run_without(OPTIONAL, tmp_path, '-m', 'state_sensor_ros', *words)
-        assert (found.returncode, found.stderr) == (0, ''), words
-
-
-@pytest.mark.parametrize('name', COMMANDS)
-def test_help_needs_no_optional_library(tmp_path, name):
-    found = run_without(OPTIONAL, tmp_path, '-m', 'state_sensor_ros', name, '--help')
+    """`pip install .` alone inspects, converts, simulates, records, and has help on the rest."""
+    runs = [['inspect', SAMPLE], ['convert', SAMPLE, 'bag'], ['inspect', 'bag'],
+            ['simulate', SAMPLE, '--port', '0', '--frames', '1', '--rate', 'max', '--help'],
+            ['synth', 'a.json.zst', '--frames', '2'], ['convert', 'bag', 'b.json.gz'],
+            *([name, '--help'] for name in COMMANDS)]
+    runs = [[*map(str, words)] for words in runs]
+    found = run_without(OPTIONAL, tmp_path, '-c', MANY, json.dumps(runs))
     assert (found.returncode, found.stderr) == (0, '')
-    assert found.stdout.startswith(f'usage: state_sensor {name} ')
+    outputs = re.findall(r'^run (.*)\n((?:.*\n)*?)code 0$', found.stdout, re.MULTILINE)
+    assert [words for words, _ in outputs] == [' '.join(words) for words in runs], found.stdout
+    for name, (_, output) in zip(COMMANDS, outputs[-len(COMMANDS):], strict=True):
+        assert output.startswith(f'usage: state_sensor {name} ')
 
 
 def test_missing_ros_is_one_line(tmp_path):

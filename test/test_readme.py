@@ -147,6 +147,7 @@ def test_readme_block_runs_as_written(script, start, tmp_path):
         assert (folder / name).stat().st_size > 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(('page', 'heading', 'library'), PAGES)
 def test_block_of_a_page_runs_as_written(page, heading, library, start, tmp_path):
     pytest.importorskip(library)

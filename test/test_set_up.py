@@ -83,6 +83,7 @@ def test_set_up_stops_with_one_line(tmp_path, patch, variables, message):
     assert not list(tmp_path.glob('copy/.venv*'))
 
 
+@pytest.mark.thorough
 def test_set_up_without_network_is_an_error(tmp_path):
     # Nothing listens on port 9 of this machine.
     done = set_up(tmp_path, PIP_INDEX_URL='http://127.0.0.1:9/simple', PIP_CONFIG_FILE=os.devnull)

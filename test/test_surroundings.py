@@ -16,6 +16,7 @@ import sys
 
 from budgets import AWAIT_S
 from paths import ROOT
+import pytest
 
 # As in the shell of a user, and as `make` sets them on a terminal.
 PREFERENCES = {'TERM': 'xterm-256color', 'COLUMNS': '40', 'FORCE_COLOR': '1', 'MAKE_TERMERR': '1',
@@ -25,6 +26,7 @@ SENSITIVE = ('test/test_package_metadata.py', 'test/commands/test_messages.py',
              'test/commands/test_result_lines.py')
 
 
+@pytest.mark.thorough
 def test_suite_is_green_on_a_terminal():
     primary, secondary = pty.openpty()
     process = subprocess.Popen(

@@ -65,6 +65,7 @@ def write_wheel(folder, name):
                        f'{info}/RECORD,,\n')
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not is_managed(), reason='needs a system Python that is externally managed')
 def test_workspace_block_runs_with_an_externally_managed_python(tmp_path):
     home, programs, wheels = (tmp_path / name for name in ('home', 'bin', 'wheels'))
