@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from importlib import import_module
 import math
 from types import MappingProxyType
 from typing import Any, Protocol, TYPE_CHECKING, TypeVar
@@ -547,9 +546,9 @@ class Frame:
 
         :raises MissingLibraryError: if one of them is not installed.
         """
-        # Tables are above this module: they are imported at the first use, by name.
-        tables = import_module('state_sensor_ros.library.table_reading')
-        table: pd.DataFrame = tables.table_of([self]).to_pandas()
+        # The library of the users of this method, which is above this module.
+        from state_sensor_ros import read_table
+        table: pd.DataFrame = read_table(self).to_pandas()
         return table
 
     def begins_run(self, game_time: float, identity: int | None) -> bool:

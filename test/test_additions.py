@@ -41,7 +41,7 @@ LINES = [*topic_list._TOPICS, *(line for lines in topic_list._OUTPUTS.values() f
 FURTHER = {'MapEncoder': {'simulators/map_files.py'},
            'AutowareEgoEncoder': {'files/tables/table_gaps.py'},
            # For simulators that add markers.
-           'MarkerEncoder': {'simulators/actor_markers.py'}}
+           'MarkerEncoder': {'simulators/own_topics.py'}}
 SPEED_TOPIC = """
 from state_sensor_ros.simulators.own_topics import (
     given_header,

@@ -50,8 +50,9 @@ MAY_IMPORT = {
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
                  'library', 'drawing', 'viewing', 'ros', 'evaluation',
                  'emulator'}}
-# The package exports the names of the library.
-OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
+# The package exports the names of the library; a frame is shown as a table by one of them.
+OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'},
+                  'frame.py': {'read_table'}}
 # The folders in files/, and which others of them each may import.
 IN_FILES = {'storage': {'whole'}, 'whole': set(),
             'bags': {'storage', 'whole', 'recording', 'formats'}}

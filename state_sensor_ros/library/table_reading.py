@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str] | None = None,
+def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
+               columns: Iterable[str] | None = None,
                n_frames: int | None = None, seconds: float | None = None, topic: str = '',
                obb_extents: str = DEFAULTS.obb_extents,
                road_s_unit: str = DEFAULTS.road_s_unit,
                parameters: Mapping[str, object] = NO_PARAMETERS) -> pa.Table:
     """
-    Read a recording or a live stream as a table with one row for each actor of each frame.
+    Read a recording, a live stream or a frame as a table: a row for each actor of each frame.
 
     The columns are those of `state_sensor convert IN OUT.parquet`; their units are in the metadata
     of the schema. Needs pyarrow: ``pip install 'state_sensor_ros[tables]'``.
@@ -55,7 +56,8 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
     ...     len(sensor.read_table(stream, n_frames=2).to_pylist())
     42
 
-    :param source: path of a recording of any format, or of a table in a Parquet file; or a stream.
+    :param source: path of a recording of any format, or of a table in a Parquet file; or a stream;
+        or a frame, whose accelerations are NaN unless the source has them.
     :param columns: names, in any order, or a single one; None for all.
     :param n_frames: number of frames after which it ends; None for all. Of a stream, this or
         ``seconds`` is needed, unless its connection ends.
@@ -76,6 +78,8 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
         raise ConfigError('n_frames', str(n_frames), 'at least 1')
     if seconds is not None and not seconds >= 0.0:
         raise ConfigError('seconds', str(seconds), 'a time of 0 or more')
+    if isinstance(source, Frame):
+        return table_of([source], columns)
     if isinstance(source, Stream):
         return table_of(_first(source, n_frames, seconds), columns, source=source.name,
                         form='stream')

@@ -17,6 +17,7 @@ directly in the package, but no simulator by name: ``simulator_list`` imports on
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
+from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.errors import (
     bad_length,
     cannot_connect,
@@ -38,6 +39,14 @@ from state_sensor_ros.errors import (
     UnreachableError,
 )
 from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
+from state_sensor_ros.files.frame_builder import (
+    ActorLane,
+    ActorWheel,
+    build_frame,
+    FrameBuilder,
+    lane_states,
+)
+from state_sensor_ros.files.frame_file import FrameFile
 from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import (
@@ -83,14 +92,6 @@ from state_sensor_ros.payloads import (
 from state_sensor_ros.pipeline.source import Health, Source, SourceState
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
-from state_sensor_ros.simulators.frame_builder import (
-    ActorLane,
-    ActorWheel,
-    build_frame,
-    FrameBuilder,
-    lane_states,
-)
-from state_sensor_ros.simulators.frame_file import FrameFile
 from state_sensor_ros.simulators.simulator import (
     Reading,
     Replay,
@@ -106,16 +107,16 @@ from state_sensor_ros.simulators.simulator import (
 __all__ = [
     'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'LEFT_OUT', 'LIGHT_GREEN',
     'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT',
-    'RECORDED', 'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Boxes', 'ConfigError',
-    'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format', 'Frame',
-    'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter', 'FramingError',
-    'Health', 'Lanes', 'LiveSource', 'MapLine', 'Needs', 'Packet', 'PayloadDecoder', 'ReadOptions',
-    'Reading', 'RecordedFrame', 'RecordingReader', 'RefusalError', 'Replay', 'Report',
-    'SensorImage', 'SensorPoints', 'SensorReader', 'Settings', 'Simulator', 'SimulatorTopics',
-    'SingleFrameDecoder', 'Source', 'SourceState', 'StandIn', 'StateError', 'StateSensorError',
-    'TrafficLights', 'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'Units',
-    'UnreachableError', 'Wheels', 'WriteOptions', 'bad_length', 'build_frame', 'cannot_connect',
-    'counted',
-    'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore', 'importing', 'lane_states',
-    'no_frames', 'one_line', 'parameter', 'parse_settings', 'reason_of', 'refuse_unused',
+    'RECORDED', 'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
+    'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
+    'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',
+    'FramingError', 'Health', 'Lanes', 'LiveSource', 'MapLine', 'Needs', 'Packet',
+    'PayloadDecoder', 'Pedals', 'ReadOptions', 'Reading', 'RecordedFrame', 'RecordingReader',
+    'RefusalError', 'Replay', 'Report', 'SensorImage', 'SensorPoints', 'SensorReader', 'Settings',
+    'Simulator', 'SimulatorTopics', 'SingleFrameDecoder', 'Source', 'SourceState', 'StandIn',
+    'StateError', 'StateSensorError', 'TrafficLights', 'TrajectoryFormatError', 'TransportError',
+    'TruncatedError', 'Units', 'UnreachableError', 'Wheels', 'WriteOptions', 'bad_length',
+    'build_frame', 'cannot_connect', 'counted', 'decode_packet', 'failed_stream', 'has_ego_tag',
+    'ignore', 'importing', 'lane_states', 'no_frames', 'one_line', 'parameter', 'parse_settings',
+    'reason_of', 'refuse_unused',
 ]

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Topics of a simulator: their base, the layout of their messages, and tables of numbers."""
+"""Topics of a simulator: their base, the layout of messages, tables of numbers, markers."""
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
@@ -20,8 +20,12 @@ from state_sensor_ros.cdr.templates import (
     Template,
 )
 from state_sensor_ros.errors import EncodeError
-from state_sensor_ros.naming import registry_of
+from state_sensor_ros.naming import Actor, registry_of
+from state_sensor_ros.topics.light_markers import LIGHTS_NS, STATE_COLORS
+from state_sensor_ros.topics.markers import MarkerEncoder
 from state_sensor_ros.topics.message_block import MessageBlock, Messages
+from state_sensor_ros.topics.per_actor import Column
+from state_sensor_ros.topics.shown_markers import NewMarker
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
 from state_sensor_ros.topics.static_frame import StaticTransform
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
@@ -34,9 +38,10 @@ from state_sensor_ros.topics.topic_encoder import (
 )
 
 __all__ = [
-    'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'MESSAGE_PHASE', 'STATIC_TF_TOPIC', 'Definitions',
-    'Demand', 'EncodeError', 'Fields', 'FrameToSend', 'Given', 'MessageBlock', 'MessageInstance',
-    'Messages', 'NewTopicEncoder', 'Numbers', 'PatchBuffer', 'Slot', 'StaticTransform', 'Table',
+    'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'LIGHTS_NS', 'MESSAGE_PHASE', 'STATE_COLORS',
+    'STATIC_TF_TOPIC', 'Actor', 'Column', 'Definitions', 'Demand', 'EncodeError', 'Fields',
+    'FrameToSend', 'Given', 'MarkerEncoder', 'MessageBlock', 'MessageInstance', 'Messages',
+    'NewMarker', 'NewTopicEncoder', 'Numbers', 'PatchBuffer', 'Slot', 'StaticTransform', 'Table',
     'Template', 'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'pose',
     'registry_of', 'xyz',
 ]

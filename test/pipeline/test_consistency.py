@@ -16,8 +16,8 @@ import pytest
 from real_recordings import each_recording
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck, SampledConsistencyCheck
-from state_sensor_ros.simulators.frame_builder import build_frame
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 N_FRAMES = 60

@@ -38,8 +38,8 @@ from state_sensor_ros.simulators.carla.sensors import (
     Sensor,
     topic_token,
 )
-from state_sensor_ros.simulators.file_reading import check_regular
 from state_sensor_ros.simulators.json_text import parse_payload
+from state_sensor_ros.simulators.recordings import check_regular
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')

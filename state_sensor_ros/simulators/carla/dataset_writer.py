@@ -34,7 +34,7 @@ from state_sensor_ros.simulators.carla.dataset_formatting import (
 from state_sensor_ros.simulators.carla.metadata_file import format_metadata, is_of_recorder
 from state_sensor_ros.simulators.carla.sensor_files import read_sensors
 from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor, with_parameters
-from state_sensor_ros.simulators.file_writing import Own, sink_error, WholeFolder
+from state_sensor_ros.simulators.recordings import Own, sink_error, WholeFolder
 
 # Files written here. A folder with any other file is not replaced.
 _OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')

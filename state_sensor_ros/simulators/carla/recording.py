@@ -39,8 +39,8 @@ from state_sensor_ros.simulators.carla.dataset import find_dataset, read_frames
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
 from state_sensor_ros.simulators.carla.sensors import Sensor
 from state_sensor_ros.simulators.carla.topic_names import sensor_of_topic
-from state_sensor_ros.simulators.file_reading import PERIOD_S
 from state_sensor_ros.simulators.own_topics import STATIC_TF_TOPIC
+from state_sensor_ros.simulators.recordings import PERIOD_S
 
 
 class CarlaBagRecording(BagRecording):

@@ -16,14 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from state_sensor_ros.simulators import Boxes, Report, Settings
-from state_sensor_ros.simulators.actor_markers import (
-    Actor,
-    Column,
-    LIGHTS_NS,
-    MarkerEncoder,
-    NewMarker,
-    STATE_COLORS,
-)
 from state_sensor_ros.simulators.carla.carla_data import (
     CarlaData,
     CLASS_SPEED_LIMIT_SIGN,
@@ -34,16 +26,22 @@ from state_sensor_ros.simulators.carla.carla_data import (
 from state_sensor_ros.simulators.carla.topic_names import LIGHTS_TOPIC, LIMITS_TOPIC
 from state_sensor_ros.simulators.frame_arrays import normalised, Rows
 from state_sensor_ros.simulators.own_topics import (
+    Actor,
+    Column,
     Definitions,
     Fields,
     FrameToSend,
     Given,
     header,
+    LIGHTS_NS,
+    MarkerEncoder,
     MessageBlock,
     MessageInstance,
+    NewMarker,
     Numbers,
     pose,
     Slot,
+    STATE_COLORS,
     Table,
     Template,
     TopicEncoder,

@@ -46,8 +46,7 @@ from state_sensor_ros.simulators.carla.measurement_framing import MeasurementFra
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensor_files import read_ini
 from state_sensor_ros.simulators.carla.sensor_payloads import sensors_of_reply
-from state_sensor_ros.simulators.relaying import Relay
-from state_sensor_ros.simulators.tcp_connections import Connection, OnSilence, TcpSource, Wait
+from state_sensor_ros.simulators.connections import Connection, OnSilence, Relay, TcpSource, Wait
 
 # Settings of an episode unless config_file names a CarlaSettings.ini.
 DEFAULT_INI = """\

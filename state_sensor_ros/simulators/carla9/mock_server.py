@@ -46,7 +46,6 @@ from state_sensor_ros.simulators import (
     ReadOptions,
     reason_of,
 )
-from state_sensor_ros.simulators.file_reading import open_any, STANDARD_INPUT
 from state_sensor_ros.simulators.frame_arrays import (
     Floats,
     from_rep103_kinematics,
@@ -54,6 +53,7 @@ from state_sensor_ros.simulators.frame_arrays import (
     KIND_VEHICLE,
     mirrored_vectors,
 )
+from state_sensor_ros.simulators.recordings import open_any, STANDARD_INPUT
 
 _CM = 100.0
 # Cosine of an angle between axes that counts as none.

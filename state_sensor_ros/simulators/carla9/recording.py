@@ -28,7 +28,7 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.carla9.decoder import LogDecoder
 from state_sensor_ros.simulators.carla9.packets import LogFile, LoggedFrame, MAGIC
 from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
-from state_sensor_ros.simulators.file_reading import open_positioned
+from state_sensor_ros.simulators.recordings import open_positioned
 
 _VERSION_BYTES = 2
 _COPIED_BYTES = 1 << 20

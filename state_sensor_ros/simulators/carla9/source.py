@@ -43,8 +43,8 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
     WorldStep,
 )
 from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
+from state_sensor_ros.simulators.connections import Connection
 from state_sensor_ros.simulators.process_source import ProcessSource
-from state_sensor_ros.simulators.tcp_connections import Connection
 
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
 _ASK_VERSION = b'\x94\x00\x01\xa7version\x90'

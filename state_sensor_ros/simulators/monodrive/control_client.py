@@ -42,6 +42,7 @@ import time
 from typing import TypeAlias
 
 from state_sensor_ros.simulators import ignore, RefusalError, Report, Settings, TransportError
+from state_sensor_ros.simulators.connections import OnSilence
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SENSORS,
     RECONFIGURE_SENSOR,
@@ -49,7 +50,6 @@ from state_sensor_ros.simulators.monodrive.control_messages import (
 )
 from state_sensor_ros.simulators.monodrive.control_session import ControlSession, UnansweredError
 from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
-from state_sensor_ros.simulators.tcp_connections import OnSilence
 
 # The sensor port may open a little after the reply; another configuration in that time might
 # close it again.

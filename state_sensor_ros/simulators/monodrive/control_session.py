@@ -37,6 +37,7 @@ from state_sensor_ros.simulators import (
     RefusalError,
     TransportError,
 )
+from state_sensor_ros.simulators.connections import Connection, OnSilence, Wait
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SIMULATOR,
     CONFIGURE_TRAJECTORY,
@@ -45,7 +46,6 @@ from state_sensor_ros.simulators.monodrive.control_messages import (
     Reply,
     ReplyReader,
 )
-from state_sensor_ros.simulators.tcp_connections import Connection, OnSilence, Wait
 
 # The vendor's client waits as long; loading a map or a trajectory takes longer.
 REPLY_TIMEOUT_S = 25.0

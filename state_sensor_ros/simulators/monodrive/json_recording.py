@@ -24,16 +24,16 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.file_reading import (
+from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.monodrive.monodrive_simulator import TRAJECTORY
+from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
+from state_sensor_ros.simulators.recordings import (
     format_of_name,
     open_any,
     READ_DEFAULTS,
     STANDARD_INPUT,
 )
-from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.monodrive.monodrive_simulator import TRAJECTORY
-from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
 
 # Names of formats that lack parts of a frame.
 _TABLES = frozenset(('parquet', 'csv'))

@@ -37,13 +37,13 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.file_reading import compression_of, READ_DEFAULTS
 from state_sensor_ros.simulators.monodrive.json_recording import (
     check_no_table,
     is_trajectory,
     JsonRecording,
 )
 from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
+from state_sensor_ros.simulators.recordings import compression_of, READ_DEFAULTS
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0
@@ -98,7 +98,7 @@ def _plain(path: str, text: bytes) -> bytes:
     if not compression:
         return text
     # Loaded for compressed files only.
-    from state_sensor_ros.simulators.compressed_files import decompress
+    from state_sensor_ros.simulators.recordings import decompress
     plain, fault = decompress(text, compression, sys.maxsize - 1)
     if fault and not fault.endswith('cut'):
         raise TrajectoryFormatError(path, fault, 'undamaged compressed data')

@@ -38,7 +38,7 @@ from state_sensor_ros.simulators import (
     parse_settings,
     TransportError,
 )
-from state_sensor_ros.simulators.file_reading import PERIOD_S
+from state_sensor_ros.simulators.connections import OnSilence, TcpSource
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SENSORS,
     CONFIGURE_SIMULATOR,
@@ -49,7 +49,7 @@ from state_sensor_ros.simulators.monodrive.control_session import ControlSession
 from state_sensor_ros.simulators.monodrive.replay_trajectory import Cursor, Trajectory
 from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
 from state_sensor_ros.simulators.monodrive.sensor_port import open_sensor_port
-from state_sensor_ros.simulators.tcp_connections import OnSilence, TcpSource
+from state_sensor_ros.simulators.recordings import PERIOD_S
 
 # As for a reply: the simulator may be drawing.
 _PACKET_TIMEOUT_S = 25.0

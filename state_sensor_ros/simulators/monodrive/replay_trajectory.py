@@ -28,10 +28,10 @@ from state_sensor_ros.simulators import (
     RecordedFrame,
     TrajectoryFormatError,
 )
-from state_sensor_ros.simulators.file_reading import MAX_GAP_S, PERIOD_S
 from state_sensor_ros.simulators.json_text import is_strict_json
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
+from state_sensor_ros.simulators.recordings import MAX_GAP_S, PERIOD_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from state_sensor_ros.simulators import Packet, Report, Settings
+from state_sensor_ros.simulators.connections import TcpSource
 from state_sensor_ros.simulators.monodrive.control_client import ControlClient
 from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
-from state_sensor_ros.simulators.tcp_connections import TcpSource
 
 
 def open_sensor_port(settings: Settings, *, reconnect: bool = True,

@@ -28,9 +28,9 @@ from __future__ import annotations
 import msgspec
 
 from state_sensor_ros.simulators import DecodeError
-from state_sensor_ros.simulators.file_writing import TagRule
 from state_sensor_ros.simulators.json_text import NOT_TYPED, parse_payload
 from state_sensor_ros.simulators.monodrive.generations.lenient_payload import STRING_KEY
+from state_sensor_ros.simulators.recordings import TagRule
 
 
 class _Tagged(msgspec.Struct):

@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 from state_sensor_ros.simulators import Frame, FrameWriter, Units, WriteOptions
-from state_sensor_ros.simulators.file_writing import WholeFile
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS, V2
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
+from state_sensor_ros.simulators.recordings import WholeFile
 
 
 class TrajectoryOutput(WholeFile, FrameWriter):

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from state_sensor_ros.simulators import DecodeError, Frame, Needs, Packet
-from state_sensor_ros.simulators.file_writing import FrameSelector
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.tag_filter import TagFilter
 from state_sensor_ros.simulators.monodrive.trajectory import complete_trajectory, TrajectoryWriter
+from state_sensor_ros.simulators.recordings import FrameSelector
 
 
 class TrajectoryPayloads:

@@ -30,19 +30,19 @@ from state_sensor_ros.simulators import (
     TruncatedError,
     Units,
 )
-from state_sensor_ros.simulators.file_reading import (
+from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
+from state_sensor_ros.simulators.json_text import is_strict_json, NOT_TYPED
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.trajectory import Payload, read_payloads
+from state_sensor_ros.simulators.recordings import (
     compression_of,
     open_positioned,
     PERIOD_S,
     STANDARD_INPUT,
 )
-from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
-from state_sensor_ros.simulators.json_text import is_strict_json, NOT_TYPED
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.trajectory import Payload, read_payloads
 
 if TYPE_CHECKING:
-    from state_sensor_ros.simulators.compressed_files import DecompressedFile
+    from state_sensor_ros.simulators.recordings import DecompressedFile
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -174,7 +174,7 @@ class TrajectoryRecording:
         """Return the file to read, and the decompression if it is compressed."""
         if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
             # Loaded for compressed files only.
-            from state_sensor_ros.simulators.compressed_files import decompressed
+            from state_sensor_ros.simulators.recordings import decompressed
             return decompressed(self._file)
         return self._file, None
 

@@ -19,19 +19,19 @@ import struct
 from typing import BinaryIO, Protocol
 
 from state_sensor_ros.simulators import one_line, reason_of, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.simulators.file_reading import open_positioned
-from state_sensor_ros.simulators.mcap_reading import (
-    BagError,
-    BagLimits,
-    DEFAULT_LIMITS,
-    McapReader,
-    PROFILE,
-    profile_of,
-)
 from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
     kind_of_name,
     MessageKind,
+)
+from state_sensor_ros.simulators.recordings import (
+    BagError,
+    BagLimits,
+    DEFAULT_LIMITS,
+    McapReader,
+    open_positioned,
+    PROFILE,
+    profile_of,
 )
 
 _LENGTH = struct.Struct('<I')

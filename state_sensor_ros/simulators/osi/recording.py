@@ -23,11 +23,11 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.file_reading import PERIOD_S
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
 from state_sensor_ros.simulators.osi.messages import parse_truth, TIME
 from state_sensor_ros.simulators.osi.simulator import OsiParameters
+from state_sensor_ros.simulators.recordings import PERIOD_S
 
 PLAIN = '.osi'
 

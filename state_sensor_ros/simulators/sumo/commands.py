@@ -26,10 +26,9 @@ import sys
 
 import numpy as np
 
-from state_sensor_ros.simulators import EgoCommand, Frame
+from state_sensor_ros.simulators import Bicycle, EgoCommand, Frame, Pedals
 from state_sensor_ros.simulators.frame_arrays import global_from_unit
 from state_sensor_ros.simulators.sumo.step_reader import Sumo
-from state_sensor_ros.simulators.vehicle_model import Bicycle, Pedals
 
 # m, between the axles of each ego.
 _WHEELBASE_M = 2.9

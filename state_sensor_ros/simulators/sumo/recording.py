@@ -28,8 +28,7 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.compressed_files import decompressed, DecompressedFile
-from state_sensor_ros.simulators.file_reading import open_positioned
+from state_sensor_ros.simulators.recordings import decompressed, DecompressedFile, open_positioned
 from state_sensor_ros.simulators.sumo.decoder import decode_step, StepScanner
 from state_sensor_ros.simulators.sumo.map import (
     NO_NETWORK,

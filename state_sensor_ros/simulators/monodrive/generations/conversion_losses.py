@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from state_sensor_ros.simulators import Frame, Wheels
-from state_sensor_ros.simulators.file_writing import LANES, parts_of
 from state_sensor_ros.simulators.frame_arrays import KIND_OBJECT, NO_SOURCE_ID
 from state_sensor_ros.simulators.monodrive.generations.assemble import kind_of
 from state_sensor_ros.simulators.monodrive.generations.formatting import (
@@ -23,6 +22,7 @@ from state_sensor_ros.simulators.monodrive.generations.formatting import (
 )
 from state_sensor_ros.simulators.monodrive.generations.wheels import entry_ids, wheel_entries
 from state_sensor_ros.simulators.monodrive.generations.wire import V0, V1, V1T, V2
+from state_sensor_ros.simulators.recordings import LANES, parts_of
 
 
 def conversion_losses(frame: Frame, generation: str) -> list[str]:

@@ -6,16 +6,14 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Files and folders that appear when they are complete, and the selection of their frames."""
+"""Connections over TCP with a source of packets and requests, packets over UDP, and a relay."""
 
-from state_sensor_ros.files.frame_selection import FrameSelector
-from state_sensor_ros.files.frame_writer import LANES, parts_of
-from state_sensor_ros.files.whole.output import sink_error
-from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
-from state_sensor_ros.pipeline.tag_rule import TagRule
+from state_sensor_ros.connections.connection import Connection
+from state_sensor_ros.connections.datagrams import DatagramPort
+from state_sensor_ros.connections.relay import Relay
+from state_sensor_ros.connections.tcp import Framer, TcpSource
+from state_sensor_ros.connections.wait import OnSilence, Wait
 
 __all__ = [
-    'LANES', 'FrameSelector', 'Own', 'TagRule', 'WholeFile', 'WholeFolder', 'parts_of',
-    'sink_error',
+    'Connection', 'DatagramPort', 'Framer', 'OnSilence', 'Relay', 'TcpSource', 'Wait',
 ]

@@ -1,0 +1,35 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Files of recordings: opening, compressed files, MCAP, outputs that appear when complete."""
+
+from state_sensor_ros.files.frame_selection import FrameSelector
+from state_sensor_ros.files.frame_writer import LANES, parts_of
+from state_sensor_ros.files.recording import PERIOD_S, STANDARD_INPUT
+from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.files.storage.compressed_form import compression_of
+from state_sensor_ros.files.storage.decompressed_file import decompressed, DecompressedFile
+from state_sensor_ros.files.storage.decompression import decompress
+from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of
+from state_sensor_ros.files.storage.positioned_file import open_positioned
+from state_sensor_ros.files.whole.output import sink_error
+from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
+from state_sensor_ros.pipeline.schedule import MAX_GAP_S
+from state_sensor_ros.pipeline.tag_rule import TagRule
+from state_sensor_ros.share import share_file
+from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_DEFAULTS
+
+__all__ = [
+    'DEFAULT_LIMITS', 'LANES', 'MAX_GAP_S', 'PERIOD_S', 'PROFILE', 'READ_DEFAULTS',
+    'STANDARD_INPUT', 'BagError', 'BagLimits', 'DecompressedFile', 'FrameSelector', 'McapReader',
+    'Own', 'TagRule', 'WholeFile', 'WholeFolder', 'check_regular', 'compression_of', 'decompress',
+    'decompressed', 'format_of_name', 'open_any', 'open_positioned', 'parts_of', 'profile_of',
+    'share_file', 'sink_error',
+]
