@@ -21,7 +21,7 @@
   const footprints = unpack(Float32Array, scene.footprint_xy);
   const duration = times.length ? times[times.length - 1] : 0;
 
-  // The colours end with those of unknown speed, objects and the ego.
+  // The colors end with those of unknown speed, objects and the ego.
   const nScale = colors.length - 3;
   const [UNKNOWN, OBJECT, EGO] = [nScale, nScale + 1, nScale + 2];
   // Where a pixel is longer than this, m, a box is too small to be seen and gets a dot.
@@ -88,7 +88,7 @@
     return Math.min(Math.max(k, 0), nScale - 1);
   };
 
-  // A light's colour, a sign's number, or what moves.
+  // A light's color, a sign's number, or what moves.
   const describe = (actor, row, speed) => {
     const display = scene.displays[displayOf[row]];
     const kind = scene.kinds[actor];

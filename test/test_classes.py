@@ -16,7 +16,7 @@ import pytest
 
 from state_sensor_ros.classes import class_of, CLASSES, ego_row, has_ego_tag, Kind
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.drawing import kinds
+from state_sensor_ros.drawing import shapes
 from state_sensor_ros.frame import Boxes
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.objects.box_bounds import box_of
@@ -24,16 +24,16 @@ from state_sensor_ros.objects.box_bounds import box_of
 OBJECT, VEHICLE = 0, 1
 # Kind, tags, name of the class, what pictures draw.
 RULES = [
-    (OBJECT, ('static', 'Walker'), 'person', kinds.PEDESTRIAN),
-    (VEHICLE, ('person', 'bus'), 'person', kinds.PEDESTRIAN),
-    (OBJECT, ('cyclist',), 'cyclist', kinds.VEHICLE),
-    (VEHICLE, ('motorcycle',), 'motorcycle', kinds.VEHICLE),
-    (OBJECT, ('truck', 'trailer'), 'truck', kinds.VEHICLE),
-    (OBJECT, ('CAR',), 'car', kinds.VEHICLE),
-    (VEHICLE, ('dynamic',), 'car', kinds.VEHICLE),
-    (OBJECT, ('cars', 'pedestrians'), 'unknown', kinds.OBJECT),
-    (OBJECT, ('traffic_light',), 'unknown', kinds.LIGHT),
-    (OBJECT, ('speed_limit_sign',), 'unknown', kinds.SIGN)]
+    (OBJECT, ('static', 'Walker'), 'person', shapes.PEDESTRIAN),
+    (VEHICLE, ('person', 'bus'), 'person', shapes.PEDESTRIAN),
+    (OBJECT, ('cyclist',), 'cyclist', shapes.VEHICLE),
+    (VEHICLE, ('motorcycle',), 'motorcycle', shapes.VEHICLE),
+    (OBJECT, ('truck', 'trailer'), 'truck', shapes.VEHICLE),
+    (OBJECT, ('CAR',), 'car', shapes.VEHICLE),
+    (VEHICLE, ('dynamic',), 'car', shapes.VEHICLE),
+    (OBJECT, ('cars', 'pedestrians'), 'unknown', shapes.OBJECT),
+    (OBJECT, ('traffic_light',), 'unknown', shapes.LIGHT),
+    (OBJECT, ('speed_limit_sign',), 'unknown', shapes.SIGN)]
 
 
 @pytest.mark.parametrize(('kind', 'tags', 'name', 'drawn'), RULES)

@@ -14,7 +14,6 @@ import argparse
 from dataclasses import replace
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
@@ -33,13 +32,14 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.commands.reading import clock_shown, read_frames
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
-from state_sensor_ros.drawing.colorings import BY_SPEED, COLORINGS
-from state_sensor_ros.drawing.page_size import (
+from state_sensor_ros.drawing.colors import BY_SPEED, COLORINGS
+from state_sensor_ros.drawing.page_style import (
     FILM_SIZE,
     LEAST_HEIGHT,
     LEAST_WIDTH,
     ORDINARY,
     PageSize,
+    PictureStyle,
 )
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
@@ -56,9 +56,6 @@ from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.simulators.map_files import map_suffixes, read_map
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
-
-if TYPE_CHECKING:
-    from state_sensor_ros.drawing.picture import PictureStyle
 
 # Tolerance for a duration copied from printed text, which is rounded.
 _AT_TOLERANCE_S = 0.05
@@ -89,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
-                        help=f'what colours mean (default: {BY_SPEED})')
+                        help=f'what colors mean (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
                         help='when the boxes are drawn, or the animation begins, s since the '
                         'first frame (default: at the end, or at the start)')
@@ -181,7 +178,6 @@ def _resolution(text: str) -> float:
 
 def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
     """Return the style of the pages; ``size`` is the size without options."""
-    from state_sensor_ros.drawing.picture import PictureStyle
     if args.size is not None:
         size = replace(size, width=args.size[0], height=args.size[1])
     if args.dpi is not None:

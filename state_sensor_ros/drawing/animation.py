@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from plotly.offline import get_plotlyjs
 
-from state_sensor_ros.drawing import inks, kinds, palette
-from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
+from state_sensor_ros.drawing import shapes
+from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, EGO, EGO_BED, INK, SIGN_EDGE
 from state_sensor_ros.drawing.figures import (
     class_colors,
     config,
@@ -39,14 +39,20 @@ from state_sensor_ros.drawing.figures import (
     TRACK,
 )
 from state_sensor_ros.drawing.marks import (
+    actor_colors,
+    actor_key,
+    ego_text,
+    FILLS,
     has_unknown_speed,
     LIGHT_MARKS,
     Mark,
     marks_of,
+    speed_range,
+    speed_scale,
     track_marks,
 )
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.track_builder import JUMP_FACTOR, JUMP_M
+from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
 from state_sensor_ros.share import share_file
 
 Json = dict[str, object]
@@ -54,10 +60,10 @@ Json = dict[str, object]
 _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '<f4',
            'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'display': '<i4', 'footprint_xy': '<f4'}
 # Diameters of symbols by kind, pixels.
-_SYMBOL_PX = {kinds.PEDESTRIAN: 8, kinds.LIGHT: 11, kinds.SIGN: 19}
+_SYMBOL_PX = {shapes.PEDESTRIAN: 8, shapes.LIGHT: 11, shapes.SIGN: 19}
 # Shapes of swatches, by class of animation.css.
 _ROUND = frozenset((Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT, Mark.SIGN))
-_LINES = {Mark.EGO_TRACK: inks.EGO_BED, Mark.TRACK: TRACK}
+_LINES = {Mark.EGO_TRACK: EGO_BED, Mark.TRACK: TRACK}
 
 
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
@@ -80,9 +86,9 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
         'scene': _packed(scene), 'changes': lane_changes(scene), 'names': names,
         'name_font': f'{NAME_PX}px {NAME_FAMILY}', 'colors': class_colors(coloring),
         'symbols': _symbols(),
-        'colors_of_actors': palette.actor_colors(scene).tolist() if coloring == BY_ACTOR
+        'colors_of_actors': actor_colors(scene).tolist() if coloring == BY_ACTOR
         else None,
-        'speed_range': palette.speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
+        'speed_range': speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
         'key': _page_key(scene, coloring), 'style': _text('animation.css'),
@@ -116,7 +122,7 @@ def _packed(scene: Scene) -> Json:
     packed['moves'] = scene.moves.tolist()
     packed['is_vehicle'] = scene.is_vehicle.tolist()
     packed['has_box'] = scene.has_box.tolist()
-    packed['kinds'] = [kinds.KIND_NAMES[kind] for kind in scene.kind.tolist()]
+    packed['kinds'] = [shapes.KIND_NAMES[kind] for kind in scene.kind.tolist()]
     packed['displays'] = scene.displays
     return packed
 
@@ -124,13 +130,13 @@ def _packed(scene: Scene) -> Json:
 def _symbols() -> Json:
     """Return size, edge and fill of the actors that are symbols; fills of lights by display."""
     fills: dict[int, object] = {
-        kinds.PEDESTRIAN: {'': palette.FILLS[Mark.PEDESTRIAN]},
-        kinds.LIGHT: {'': palette.FILLS[Mark.LIGHT], **{
-            display: palette.FILLS[mark] for display, mark in LIGHT_MARKS.items()}},
-        kinds.SIGN: {'': palette.FILLS[Mark.SIGN]}}
-    edges = {kinds.PEDESTRIAN: (inks.INK, 0.5), kinds.LIGHT: (inks.INK, 2.0),
-             kinds.SIGN: (inks.SIGN_EDGE, 2.0)}
-    return {kinds.KIND_NAMES[kind]: {'size': size, 'edge': edges[kind], 'fills': fills[kind]}
+        shapes.PEDESTRIAN: {'': FILLS[Mark.PEDESTRIAN]},
+        shapes.LIGHT: {'': FILLS[Mark.LIGHT], **{
+            display: FILLS[mark] for display, mark in LIGHT_MARKS.items()}},
+        shapes.SIGN: {'': FILLS[Mark.SIGN]}}
+    edges = {shapes.PEDESTRIAN: (INK, 0.5), shapes.LIGHT: (INK, 2.0),
+             shapes.SIGN: (SIGN_EDGE, 2.0)}
+    return {shapes.KIND_NAMES[kind]: {'size': size, 'edge': edges[kind], 'fills': fills[kind]}
             for kind, size in _SYMBOL_PX.items()}
 
 
@@ -139,7 +145,7 @@ def _base64(array: npt.NDArray[np.generic], type_: str) -> str:
 
 
 def _page_key(scene: Scene, coloring: str) -> str:
-    """Return the key in HTML: an item for each mark, and for the colours of vehicles."""
+    """Return the key in HTML: an item for each mark, and for the colors of vehicles."""
     marks = marks_of(scene, slice(None)) | track_marks(scene)
     if scene.lane_changes:
         marks.add(Mark.LANE_CHANGE)
@@ -153,7 +159,7 @@ def _page_key(scene: Scene, coloring: str) -> str:
     else:
         marks.discard(Mark.VEHICLE)
         items = [_item('many' if len(colors) > 1 else 'box', _stripes(colors), text)
-                 for colors, text in palette.actor_key(scene)]
+                 for colors, text in actor_key(scene)]
     return '\n'.join([_entry(mark, scene) for mark in Mark if mark in marks] + items)
 
 
@@ -170,12 +176,12 @@ def _entry(mark: Mark, scene: Scene) -> str:
     if mark is Mark.LANE_CHANGE:
         return f'<li><b>▷</b>{mark.value}</li>'
     if mark is Mark.EGO:
-        return _item('ego', inks.EGO, palette.ego_text(scene))
+        return _item('ego', EGO, ego_text(scene))
     if mark in _LINES:
         return _item('line', _LINES[mark], mark.value)
     shape = 'round' if mark in _ROUND else 'assumed' if mark is Mark.ASSUMED else 'box'
     return _item(f'{shape} sign' if mark is Mark.SIGN else shape,
-                 palette.FILLS.get(mark, 'white'), mark.value)
+                 FILLS.get(mark, 'white'), mark.value)
 
 
 def _item(shape: str, color: str, label: str) -> str:
@@ -184,7 +190,7 @@ def _item(shape: str, color: str, label: str) -> str:
 
 def _speed_scale(scene: Scene) -> str:
     """Return the scale of speeds."""
-    low, high = palette.speed_range(scene)
-    colors = ','.join(palette.speed_scale(N_SPEED_CLASSES))
+    low, high = speed_range(scene)
+    colors = ','.join(speed_scale(N_SPEED_CLASSES))
     return (f'<li>{low:g}<i class="scale" style="background:linear-gradient(to right,{colors})">'
             f'</i>{high:g} m/s</li>')

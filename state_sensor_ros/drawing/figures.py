@@ -20,11 +20,24 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
-from state_sensor_ros.drawing import inks, palette, tracks
-from state_sensor_ros.drawing.areas import extent
-from state_sensor_ros.drawing.colorings import BY_ACTOR
-from state_sensor_ros.drawing.road_bands import bands_of
+from state_sensor_ros.drawing import tracks
+from state_sensor_ros.drawing.colors import (
+    ACTORS,
+    BY_ACTOR,
+    EGO,
+    EGO_BED,
+    FAINT,
+    GROUND,
+    INK,
+    OBJECT,
+    QUIET,
+    ROADS,
+    UNKNOWN,
+)
+from state_sensor_ros.drawing.map_layout import extent
+from state_sensor_ros.drawing.marks import actor_colors, speed_range, speed_scale
 from state_sensor_ros.drawing.scene import LEFT, Scene
+from state_sensor_ros.drawing.shapes import bands_of
 from state_sensor_ros.drawing.wording import (
     NOTHING,
     seconds,
@@ -49,7 +62,7 @@ _LEFT_PX, _RIGHT_PX = 66, 16
 _HALO = ', '.join(['0 0 2px white'] * 4)
 # Font of names.
 NAME_FAMILY, NAME_PX = 'Open Sans, verdana, arial, sans-serif', 10
-# Colour of tracks other than the ego's.
+# Color of tracks other than the ego's.
 TRACK = '#b8c1cc'
 
 
@@ -82,14 +95,14 @@ def config() -> dict[str, object]:
 
 def class_colors(coloring: str) -> list[str]:
     """
-    Return the colours of footprints: the scale, then unknown speed, object, ego.
+    Return the colors of footprints: the scale, then unknown speed, object, ego.
 
-    :param coloring: one of ``colorings.COLORINGS``.
+    :param coloring: one of ``colors.COLORINGS``.
     :returns: as ``#rrggbb``.
     """
-    scale = inks.ACTORS if coloring == BY_ACTOR \
-        else palette.speed_scale(N_SPEED_CLASSES)
-    return [*scale, inks.UNKNOWN, inks.OBJECT, inks.EGO]
+    scale = ACTORS if coloring == BY_ACTOR \
+        else speed_scale(N_SPEED_CLASSES)
+    return [*scale, UNKNOWN, OBJECT, EGO]
 
 
 def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
@@ -97,35 +110,35 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     Return the map without actors, and the traces that show the actors.
 
     :param scene: the recording.
-    :param coloring: colours of the vehicles, one of ``colorings.COLORINGS``.
+    :param coloring: colors of the vehicles, one of ``colors.COLORINGS``.
     """
     figure = go.Figure()
     x, y = scene.tracks.position_xy.T
     moving = scene.moves
     _add_roads(figure, scene)
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
-    _add_lines(figure, scene, moving & scene.is_ego, x, y, inks.EGO_BED, 5.0)
+    _add_lines(figure, scene, moving & scene.is_ego, x, y, EGO_BED, 5.0)
     traces = _add_moving(figure, class_colors(coloring))
     area = extent(scene.position_xy)
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
-            'tickcolor': inks.FAINT}
+            'tickcolor': FAINT}
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=inks.GROUND, dragmode='pan',
-        uirevision='map', font={'color': inks.INK, 'size': 11},
-        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': inks.QUIET, 'activecolor': inks.INK},
+        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode='pan',
+        uirevision='map', font={'color': INK, 'size': 11},
+        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': QUIET, 'activecolor': INK},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': _TOOLBAR_PX, 'b': 44},
         xaxis={**axis, 'range': list(area.x_range), 'title': {'text': X_TITLE, 'standoff': 6}},
         yaxis={**axis, 'range': list(area.y_range), 'title': {'text': Y_TITLE, 'standoff': 6},
                'scaleanchor': 'x'})
     if not len(scene.actor):
         figure.add_annotation(text=NOTHING, showarrow=False,
-                              font={'color': inks.QUIET, 'size': 16})
+                              font={'color': QUIET, 'size': 16})
     return figure, traces
 
 
 def _add_roads(figure: go.Figure, scene: Scene) -> None:
-    """Add the lanes of the map, one trace for each colour."""
-    for outlines, color in zip(bands_of(scene.map_lines), inks.ROADS, strict=True):
+    """Add the lanes of the map, one trace for each color."""
+    for outlines, color in zip(bands_of(scene.map_lines), ROADS, strict=True):
         if outlines:
             # Closed outlines, with NaN between two of them.
             x, y = np.concatenate([
@@ -140,22 +153,22 @@ def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
     changes = len(figure.data)
     figure.add_scatter(
         x=[], y=[], mode='lines+markers', hovertemplate='%{text}<extra></extra>',
-        line={'color': inks.INK, 'width': 1},
+        line={'color': INK, 'width': 1},
         marker={'symbol': 'arrow', 'size': [], 'angle': [], 'color': 'white', 'opacity': 1,
-                'line': {'color': inks.INK, 'width': 1}})
+                'line': {'color': INK, 'width': 1}})
     first = changes + 1
     for color in colors:
         figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
                            line={'width': 0}, hoverinfo='skip')
     for dash, width in (('solid', 0.8), ('2px,2px', 1.2)):
         figure.add_scatter(x=[], y=[], mode='lines', hoverinfo='skip',
-                           line={'color': inks.INK, 'width': width, 'dash': dash})
+                           line={'color': INK, 'width': width, 'dash': dash})
     figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
                        line={'width': 0}, hoverinfo='skip')
     figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
-                       marker={'size': 9, 'line': {'color': inks.INK, 'width': 0.5}})
+                       marker={'size': 9, 'line': {'color': INK, 'width': 0.5}})
     figure.add_scatter(x=[], y=[], mode='text', hoverinfo='skip',
-                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': inks.INK,
+                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': INK,
                                  'shadow': _HALO})
     after = first + len(colors)
     outlines, assumed, fronts, points, labels = range(after, after + 5)
@@ -168,27 +181,27 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     Return the speeds of all moving actors over time.
 
     :param scene: the recording.
-    :param coloring: one of ``colorings.COLORINGS``; by speed, all lines but that of the ego are
+    :param coloring: one of ``colors.COLORINGS``; by speed, all lines but that of the ego are
         grey.
     """
     figure = go.Figure()
     time_s, speed, moving = scene.tracks.time_s, scene.tracks.speed, scene.moves
     others = moving & ~scene.is_ego
     if coloring == BY_ACTOR:
-        i_color = palette.actor_colors(scene)
-        for k, color in enumerate(inks.ACTORS):
+        i_color = actor_colors(scene)
+        for k, color in enumerate(ACTORS):
             _add_lines(figure, scene, others & (i_color == k), time_s, speed, color, 1.0,
                        0.7)
     else:
-        _add_lines(figure, scene, others, time_s, speed, inks.QUIET, 1.0, 0.6)
-    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, inks.EGO, 2.0)
+        _add_lines(figure, scene, others, time_s, speed, QUIET, 1.0, 0.6)
+    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, EGO, 2.0)
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=inks.GROUND, dragmode=False,
-        font={'color': inks.INK, 'size': 11},
+        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode=False,
+        font={'color': INK, 'size': 11},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': 4, 'b': 38},
         xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
                'fixedrange': True, 'nticks': 16, 'title': {'text': TIME_TITLE, 'standoff': 4}},
-        yaxis={'range': list(palette.speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
+        yaxis={'range': list(speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
                'fixedrange': True, 'nticks': 10, 'title': {'text': SPEED_TITLE, 'standoff': 6}})
     return figure
 

@@ -25,12 +25,13 @@ from matplotlib import rc_context
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.drawing import inks, layers
-from state_sensor_ros.drawing.areas import Area, CLOSE_UP_M, visible_samples
-from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.map_layout import Map, MapLayout
+from state_sensor_ros.drawing import layers
+from state_sensor_ros.drawing.colors import INK, MARKS
+from state_sensor_ros.drawing.fonts import Fonts, style_of
+from state_sensor_ros.drawing.map_layout import Area, CLOSE_UP_M, Map, MapLayout, visible_samples
 from state_sensor_ros.drawing.names import Direction, draw_names
-from state_sensor_ros.drawing.picture import draw_page, Page, PictureStyle, style_of
+from state_sensor_ros.drawing.page_style import PictureStyle
+from state_sensor_ros.drawing.picture import draw_page, Page
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.wording import seconds
 
@@ -55,9 +56,9 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
     from PIL import Image
     pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ))
     begin = next(pictures)
-    # One palette, so that what stands still keeps its colour; it includes colours of few pixels.
-    marks = bytes(channel for color in inks.MARKS for channel in bytes.fromhex(color[1:]))
-    common = begin.quantize(256 - len(inks.MARKS), dither=Image.Dither.NONE).getpalette() or []
+    # One palette, so that what stands still keeps its color; it includes colors of few pixels.
+    marks = bytes(channel for color in MARKS for channel in bytes.fromhex(color[1:]))
+    common = begin.quantize(256 - len(MARKS), dither=Image.Dither.NONE).getpalette() or []
     colors = Image.new('P', (1, 1))
     colors.putpalette(marks + bytes(common[:3 * 256 - len(marks)]))
     first = begin.quantize(palette=colors, dither=Image.Dither.NONE)
@@ -129,7 +130,7 @@ class _Screen:
             0.0, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
             ha='left', va='baseline', fontsize='large', fontweight='bold')
         self._cursor = None if page.strip is None else page.strip.axvline(
-            0.0, color=inks.INK, linewidth=1.6, clip_on=False, animated=True)
+            0.0, color=INK, linewidth=1.6, clip_on=False, animated=True)
         # matplotlib has no types for the canvas.
         canvas: Any = page.figure.canvas
         self._canvas = canvas

@@ -6,13 +6,17 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Fonts for the texts of a picture: installed ones that have the characters of all names."""
+"""Fonts for the texts of a page, the settings of matplotlib for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from matplotlib.font_manager import FontEntry, fontManager, get_font
+
+from state_sensor_ros.drawing.colors import INK, QUIET
+from state_sensor_ros.drawing.page_style import PageSize
 
 # Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
 DEFAULT_FAMILY = 'DejaVu Sans'
@@ -65,3 +69,22 @@ def _other_fonts() -> list[FontEntry]:
         if is_plain and entry.name != DEFAULT_FAMILY and _LAST_RESORT not in entry.name:
             of_family.setdefault(entry.name, entry)
     return sorted(of_family.values(), key=lambda entry: ('Sans' not in entry.name, entry.name))
+
+
+def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
+    """
+    Return the settings of matplotlib for a page.
+
+    :param fonts: fonts of the page.
+    :param size: size of the page.
+    :returns: argument of rc_context, whose keys only matplotlib 3.11 has a type for.
+    """
+    return {
+        'font.family': fonts.families, 'font.size': 8.5 * size.text_scale, 'axes.linewidth': 0.7,
+        'legend.fontsize': 8.5 * size.text_scale, 'axes.labelsize': 8.5 * size.text_scale,
+        'xtick.labelsize': 8.5 * size.text_scale, 'ytick.labelsize': 8.5 * size.text_scale,
+        **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), QUIET),
+        **dict.fromkeys(('axes.labelcolor', 'xtick.labelcolor', 'ytick.labelcolor', 'text.color'),
+                        INK),
+        # Names of files and actors may contain dollar signs.
+        'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros', 'pdf.fonttype': 42}

@@ -18,17 +18,17 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Affine2D
 import numpy as np
 
-from state_sensor_ros.drawing import inks, kinds, palette, tracks
-from state_sensor_ros.drawing.areas import Area
-from state_sensor_ros.drawing.footprints import CAR_LENGTH_M, CONE_M
-from state_sensor_ros.drawing.map_layout import Map
-from state_sensor_ros.drawing.road_bands import bands_of
+from state_sensor_ros.drawing import shapes, tracks
+from state_sensor_ros.drawing.colors import EGO_BED, INK, OBJECT_EDGE, ROADS, SIGN_EDGE
+from state_sensor_ros.drawing.map_layout import Area, Map
+from state_sensor_ros.drawing.marks import colors_of, fills_of
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
+from state_sensor_ros.drawing.shapes import bands_of, CAR_LENGTH_M, CONE_M
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 DASHED = (0, (2.0, 1.2))
 # Diameters of the symbols of pedestrians, lights and signs, points.
-SYMBOL_PT = {kinds.PEDESTRIAN: 5.0, kinds.LIGHT: 7.0, kinds.SIGN: 12.0}
+SYMBOL_PT = {shapes.PEDESTRIAN: 5.0, shapes.LIGHT: 7.0, shapes.SIGN: 12.0}
 # A mark of a lane change: an arrow head that points along x, in points.
 _ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
 # Half of the size of a mark, points.
@@ -52,7 +52,7 @@ def draw_roads(axes: Axes, scene: Scene, area: Area) -> None:
     :param scene: the recording.
     :param area: area that the map shows.
     """
-    for outlines, color in zip(bands_of(scene.map_lines, area), inks.ROADS, strict=True):
+    for outlines, color in zip(bands_of(scene.map_lines, area), ROADS, strict=True):
         if outlines:
             axes.add_collection(PolyCollection(
                 outlines, facecolors=color, edgecolors='none', zorder=1), autolim=False)
@@ -64,17 +64,17 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
 
     :param axes: axes of the map, x and y in m, global frame.
     :param scene: the recording.
-    :param coloring: one of ``colorings.COLORINGS``.
+    :param coloring: one of ``colors.COLORINGS``.
     :param width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
     """
     drawn = scene.tracks
     begin, end = tracks.segments(drawn, scene.moves)
     lines = np.stack([drawn.position_xy[begin], drawn.position_xy[end]], axis=1)
-    colors = palette.colors_of(scene, drawn.actor[end], drawn.speed[end], coloring)
+    colors = colors_of(scene, drawn.actor[end], drawn.speed[end], coloring)
     is_ego = scene.is_ego[drawn.actor[begin]]
     for rows, color, width, order in (
             (~is_ego, colors[~is_ego], width_pt, 2),
-            (is_ego, inks.EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
+            (is_ego, EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
         # Not snapped: only segments along an axis would be moved to whole pixels.
         axes.add_collection(LineCollection(
             list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order,
@@ -99,7 +99,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float
     points = Affine2D().scale(1.0 / 72.0) + axes.figure.dpi_scale_trans
     axes.add_collection(PolyCollection(
         marks, offsets=offsets, offset_transform=axes.transData, transform=points,
-        facecolors='white', edgecolors=inks.INK, linewidths=0.9, zorder=5), autolim=False)
+        facecolors='white', edgecolors=INK, linewidths=0.9, zorder=5), autolim=False)
 
 
 def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChangeMark]:
@@ -139,14 +139,14 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
     :param axes: axes of the map, x and y in m, global frame.
     :param scene: the recording.
     :param samples: samples of the actors, int64.
-    :param coloring: colours of the vehicles, one of ``colorings.COLORINGS``.
+    :param coloring: colors of the vehicles, one of ``colors.COLORINGS``.
     :param inches_per_m: scale of the map; footprints that are too small become dots.
     """
     actor = scene.actor[samples]
     is_ego, kind = scene.is_ego[actor], scene.kind[actor]
     for chosen, edge, order in (
-            (~is_ego & (kind == kinds.OBJECT), inks.OBJECT_EDGE, 6),
-            (~is_ego & (kind == kinds.VEHICLE), inks.INK, 7), (is_ego, inks.INK, 9)):
+            (~is_ego & (kind == shapes.OBJECT), OBJECT_EDGE, 6),
+            (~is_ego & (kind == shapes.VEHICLE), INK, 7), (is_ego, INK, 9)):
         if chosen.any():
             _draw_footprints(axes, scene, samples[chosen], coloring, edge, order, are_dots(
                 scene, samples, inches_per_m)[chosen])
@@ -165,10 +165,10 @@ def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
     :returns: (n,) bool, False for those with a symbol.
     """
     actor = scene.actor[samples]
-    kind = np.where(scene.is_ego[actor], kinds.VEHICLE, scene.kind[actor])
+    kind = np.where(scene.is_ego[actor], shapes.VEHICLE, scene.kind[actor])
     length = np.full(len(actor), np.inf)
-    length[kind == kinds.VEHICLE] = CAR_LENGTH_M
-    length[kind == kinds.OBJECT] = CONE_M[0]
+    length[kind == shapes.VEHICLE] = CAR_LENGTH_M
+    length[kind == shapes.OBJECT] = CONE_M[0]
     small: Bools = inches_per_m * 72.0 * length < _MIN_LENGTH_PT
     return small
 
@@ -176,7 +176,7 @@ def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
 def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: str,
                      order: int, is_dot: Bools) -> None:
     """Draw footprints, dashed if the size is assumed, or dots if they are too small."""
-    fills = palette.fills_of(scene, rows, coloring)
+    fills = fills_of(scene, rows, coloring)
     outlines = scene.outlines(rows)
     has_box = scene.has_box[scene.actor[rows]]
     for boxed, style in ((has_box, 'solid'), (~has_box, DASHED)):
@@ -205,17 +205,17 @@ def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
 
 
 def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int) -> None:
-    """Draw circles for pedestrians, lights in their colour, and signs with their number."""
+    """Draw circles for pedestrians, lights in their color, and signs with their number."""
     x, y = scene.position_xy[rows].T
     axes.scatter(
         x, y, s=SYMBOL_PT[kind] ** 2, zorder=8,
-        c=palette.fills_of(scene, rows, coloring),
-        edgecolors=inks.SIGN_EDGE if kind == kinds.SIGN else inks.INK,
-        linewidths={kinds.PEDESTRIAN: 0.5, kinds.LIGHT: 1.6, kinds.SIGN: 1.4}[kind])
-    if kind == kinds.SIGN:
+        c=fills_of(scene, rows, coloring),
+        edgecolors=SIGN_EDGE if kind == shapes.SIGN else INK,
+        linewidths={shapes.PEDESTRIAN: 0.5, shapes.LIGHT: 1.6, shapes.SIGN: 1.4}[kind])
+    if kind == shapes.SIGN:
         for i, display in enumerate(scene.display[rows].tolist()):
             axes.text(x[i], y[i], scene.displays[display], ha='center', va='center_baseline',
-                      fontsize=_NUMBER_PT, color=inks.INK, clip_on=True, zorder=8)
+                      fontsize=_NUMBER_PT, color=INK, clip_on=True, zorder=8)
 
 
 def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
@@ -232,7 +232,7 @@ def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
     for k in range(_N_PARTS):
         axes.add_patch(Rectangle(
             (right - length * (1.0 - k / _N_PARTS), y), length / _N_PARTS, thick, linewidth=0.6,
-            edgecolor=inks.INK, facecolor=inks.INK if k % 2 == 0 else 'white',
+            edgecolor=INK, facecolor=INK if k % 2 == 0 else 'white',
             clip_on=False, gid=SCALE_GID))
     axes.text(right - length - gap, y + thick / 2, f'{length:g} m', ha='right',
               va='center_baseline', fontsize='medium', gid=SCALE_GID)

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Legends of a picture: marks of the maps, lines of the speeds, colours of actors."""
+"""Legends of a picture: marks of the maps, lines of the speeds, colors of actors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,21 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from state_sensor_ros.drawing import inks, layers, palette
-from state_sensor_ros.drawing.colorings import BY_SPEED
+from state_sensor_ros.drawing import layers
+from state_sensor_ros.drawing.colors import BY_SPEED, EGO_BED, INK, OBJECT_EDGE, QUIET, SIGN_EDGE
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.layers import DASHED
 from state_sensor_ros.drawing.map_layout import Map
-from state_sensor_ros.drawing.marks import has_unknown_speed, Mark, marks_of, track_marks
+from state_sensor_ros.drawing.marks import (
+    actor_key,
+    ego_text,
+    EXAMPLE,
+    FILLS,
+    has_unknown_speed,
+    Mark,
+    marks_of,
+    track_marks,
+)
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.frame import Rows
 
@@ -75,7 +84,7 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
         track = next(entry for entry in entries if entry.label == Mark.EGO_TRACK.value)
         entries.remove(track)
         entries[0] = LegendEntry((*track.artists, *entries[0].artists),
-                                 fonts.drawable(palette.ego_text(scene)))
+                                 fonts.drawable(ego_text(scene)))
     return entries
 
 
@@ -85,33 +94,33 @@ def strip_entries(instant: int) -> list[LegendEntry]:
 
     :param instant: instant of the footprints, -1 for none.
     """
-    line = Line2D([], [], color=inks.INK, linewidth=INSTANT_PT)
+    line = Line2D([], [], color=INK, linewidth=INSTANT_PT)
     return [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
 
 
 def _entry(mark: Mark) -> LegendEntry:
-    fill = palette.FILLS.get(mark, 'white')
+    fill = FILLS.get(mark, 'white')
     artist: Patch | Line2D
     if mark in (Mark.EGO, Mark.VEHICLE, Mark.UNKNOWN_SPEED):
-        artist = Patch(facecolor=fill, edgecolor=inks.INK, linewidth=0.7)
+        artist = Patch(facecolor=fill, edgecolor=INK, linewidth=0.7)
     elif mark is Mark.OBJECT:
-        artist = _marker('s', fill, inks.OBJECT_EDGE, 0.7, 4.0)
+        artist = _marker('s', fill, OBJECT_EDGE, 0.7, 4.0)
     elif mark is Mark.ASSUMED:
-        artist = Patch(facecolor='white', edgecolor=inks.INK, linestyle=DASHED)
+        artist = Patch(facecolor='white', edgecolor=INK, linestyle=DASHED)
     elif mark is Mark.SIGN:
-        artist = _marker('o', fill, inks.SIGN_EDGE, 1.4, 8.0)
+        artist = _marker('o', fill, SIGN_EDGE, 1.4, 8.0)
     elif mark is Mark.PEDESTRIAN:
-        artist = _marker('o', fill, inks.INK, 0.5, 5.0)
-    elif mark in palette.FILLS:
-        artist = _marker('o', fill, inks.INK, 1.6, 6.5)
+        artist = _marker('o', fill, INK, 0.5, 5.0)
+    elif mark in FILLS:
+        artist = _marker('o', fill, INK, 1.6, 6.5)
     elif mark is Mark.LANE_CHANGE:
-        artist = _marker('>', 'white', inks.INK, 0.9, 5.5)
+        artist = _marker('>', 'white', INK, 0.9, 5.5)
     elif mark is Mark.CLOSE_UP:
-        artist = Patch(facecolor='none', edgecolor=inks.QUIET, linewidth=0.9,
+        artist = Patch(facecolor='none', edgecolor=QUIET, linewidth=0.9,
                        linestyle=CLOSE_UP_DASHES)
     else:
-        color, width = (inks.EGO_BED, 4.5) if mark is Mark.EGO_TRACK \
-            else (palette.EXAMPLE, 1.4)
+        color, width = (EGO_BED, 4.5) if mark is Mark.EGO_TRACK \
+            else (EXAMPLE, 1.4)
         artist = Line2D([], [], color=color, linewidth=width)
     return LegendEntry((artist,), mark.value)
 
@@ -123,14 +132,14 @@ def _marker(shape: str, fill: str, edge: str, width: float, size: float) -> Line
 
 def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
     """
-    Return an entry for each vehicle that has its own colour, or one for all.
+    Return an entry for each vehicle that has its own color, or one for all.
 
     :param scene: the recording, with the names.
     :param fonts: fonts for the names.
     """
-    return [LegendEntry(tuple(Patch(facecolor=color, edgecolor=inks.INK, linewidth=0.4)
+    return [LegendEntry(tuple(Patch(facecolor=color, edgecolor=INK, linewidth=0.4)
                               for color in colors), fonts.drawable(text), is_row=True)
-            for colors, text in palette.actor_key(scene)]
+            for colors, text in actor_key(scene)]
 
 
 class Entries:

@@ -6,14 +6,188 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Sizes of the maps of a picture, and the areas that they show."""
+"""The maps of a page: the areas of ground that they show, their sizes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from state_sensor_ros.drawing.areas import Area, close_up, data_area
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.wording import part_of, seconds
+from state_sensor_ros.frame import Bools, Floats, Rows
+
+# Margin around all tracks: m at each side, and a fraction of their extent.
+_MARGIN_M, _MARGIN = 8.0, 0.04
+# Static objects are shown if the extents become at most this many times as large.
+_MAX_GROWTH = 1.5
+# Width of an empty map, m.
+_EMPTY_M = 50.0
+# Width of a close-up, m.
+CLOSE_UP_M = 80.0
+# A close-up has at least this many actors: a single one has the same shape in every scale.
+_MIN_CLOSE_UP_ACTORS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A rectangle of the ground: centre and extents, m."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        """Return the limits."""
+        return self.x - self.width / 2, self.x + self.width / 2
+
+    @property
+    def y_range(self) -> tuple[float, float]:
+        """Return the limits."""
+        return self.y - self.height / 2, self.y + self.height / 2
+
+    def filling(self, aspect: float) -> Area:
+        """Return the area extended in one direction until height / width is ``aspect``."""
+        return Area(self.x, self.y, max(self.width, self.height / aspect),
+                    max(self.height, self.width * aspect))
+
+    def within(self, other: Area) -> Area:
+        """Return the area shrunk and moved until ``other`` contains it."""
+        width, height = min(self.width, other.width), min(self.height, other.height)
+        return Area(
+            float(np.clip(self.x, other.x_range[0] + width / 2, other.x_range[1] - width / 2)),
+            float(np.clip(self.y, other.y_range[0] + height / 2, other.y_range[1] - height / 2)),
+            width, height)
+
+    def contains(self, position_xy: Floats | npt.NDArray[np.float32]) -> Bools:
+        """
+        Return which points are inside.
+
+        :param position_xy: (n, 2) m.
+        :returns: (n,) bool.
+        """
+        distance = np.abs(position_xy - (self.x, self.y))
+        inside: Bools = np.logical_and.reduce(
+            distance <= (self.width / 2, self.height / 2), axis=1)
+        return inside
+
+
+def data_area(scene: Scene) -> Area:
+    """
+    Return the area of the tracks with a margin around them.
+
+    It contains static objects that are near, and all actors if none moves.
+
+    :param scene: the recording.
+    """
+    drawn = scene.tracks
+    everything = extent(drawn.position_xy)
+    moving = scene.moves[drawn.actor]
+    if not moving.any():
+        return everything
+    area = extent(drawn.position_xy[moving])
+    is_near = everything.width <= _MAX_GROWTH * area.width \
+        and everything.height <= _MAX_GROWTH * area.height
+    return everything if is_near else area
+
+
+def extent(position_xy: npt.NDArray[np.float32]) -> Area:
+    """
+    Return the area of some points with a margin around them.
+
+    :param position_xy: (n, 2) m; without points, the area of an empty map.
+    """
+    if not len(position_xy):
+        return Area(0.0, 0.0, _EMPTY_M, _EMPTY_M / 2)
+    low, high = position_xy.min(axis=0).astype(float), position_xy.max(axis=0).astype(float)
+    (x, y), (width, height) = (low + high) / 2, (1 + _MARGIN) * (high - low) + 2 * _MARGIN_M
+    return Area(float(x), float(y), float(width), float(height))
+
+
+def close_up(scene: Scene, instant: int, area: Area, aspect: float) -> Area | None:
+    """
+    Return the surroundings of the ego, else of the vehicle with the most others around it.
+
+    :param instant: index of the instant.
+    :param area: area of the data, which contains the close-up.
+    :param aspect: height / width.
+    :returns: None if it would show fewer than two actors.
+    """
+    samples = scene.samples_at(instant)
+    actor = scene.actor[samples]
+    position_xy = scene.position_xy[samples].astype(float)
+    centre = _centre(position_xy, scene.is_ego[actor], scene.is_vehicle[actor])
+    if centre is None:
+        return None
+    wanted = Area(centre[0], centre[1], CLOSE_UP_M, CLOSE_UP_M * aspect).within(area)
+    has_enough = np.count_nonzero(wanted.contains(position_xy)) >= _MIN_CLOSE_UP_ACTORS
+    return wanted if has_enough else None
+
+
+def _centre(position_xy: Floats, is_ego: Bools,
+            is_vehicle: Bools) -> tuple[float, float] | None:
+    """Return the position of the first ego, else of the vehicle in the densest traffic."""
+    rows = np.flatnonzero(is_ego)
+    if not len(rows):
+        rows = np.flatnonzero(is_vehicle)
+        if not len(rows):
+            return None
+        rows = rows[[_most_neighbours(position_xy[rows])]]
+    x, y = position_xy[rows[0]].tolist()
+    return x, y
+
+
+def _most_neighbours(position_xy: Floats) -> int:
+    """Return the index of the point around which a close-up shows the most other points."""
+    numbers = [np.count_nonzero((np.abs(position_xy - point) < CLOSE_UP_M / 2).all(axis=1))
+               for point in position_xy]
+    return int(np.argmax(numbers))
+
+
+def visible_samples(scene: Scene, instant: int, areas: Sequence[Area]) -> Rows:
+    """
+    Return the samples of an instant that at least one of some areas contains, int64.
+
+    :param instant: -1 for none.
+    """
+    samples = scene.samples_at(instant)
+    is_visible = np.zeros(samples.stop - samples.start, np.bool_)
+    for area in areas:
+        is_visible |= area.contains(scene.position_xy[samples])
+    visible: Rows = samples.start + np.flatnonzero(is_visible)
+    return visible
+
+
+def not_shown(scene: Scene, instant: int, area: Area) -> list[str]:
+    """
+    Return how many of the counted actors are not on the map, as texts.
+
+    :param instant: index of the instant.
+    :param area: area that the map shows.
+    """
+    samples = scene.samples_at(instant)
+    present = scene.actor[samples]
+    outside = present[~area.contains(scene.position_xy[samples])]
+    absent = np.setdiff1d(np.arange(len(scene.names)), present)
+    where = f'not in the frame at {seconds(scene.time_s[instant])}' if instant >= 0 else 'no pose'
+    return _parts(scene, outside, 'outside the map') + _parts(scene, absent, where)
+
+
+def _parts(scene: Scene, actors: Rows, where: str) -> list[str]:
+    """Return how many of all actors of each kind are ``actors``, as texts."""
+    size = len(shapes.KIND_NAMES)
+    parts, numbers = (np.bincount(of, minlength=size).tolist()
+                      for of in (scene.kind[actors], scene.kind))
+    texts = [part_of(part, number, noun) for part, number, noun in zip(
+        parts, numbers, shapes.KIND_NAMES, strict=True) if part]
+    return [f'{", ".join(texts)} {where}'] if texts else []
+
 
 # Space between two maps, with room for the numbers and the title of an axis, inches.
 GAP = 0.75

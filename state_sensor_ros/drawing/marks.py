@@ -6,18 +6,36 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The marks of a map: the entries that its legend can have."""
+"""The marks of a map, the entries that its legend can have, with their colors."""
 
 from __future__ import annotations
 
 from enum import Enum
+import math
 
+from matplotlib import colormaps
+from matplotlib.colors import ListedColormap, to_hex, to_rgba_array
 import numpy as np
+import numpy.typing as npt
 
-from state_sensor_ros.drawing import kinds
+from state_sensor_ros.drawing import shapes
+from state_sensor_ros.drawing.colors import (
+    ACTORS,
+    BY_ACTOR,
+    EGO,
+    GREEN,
+    OBJECT,
+    PEDESTRIAN,
+    QUIET,
+    RED,
+    SIGN,
+    UNKNOWN,
+    YELLOW,
+)
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.tracks import segments
-from state_sensor_ros.frame import Rows
+from state_sensor_ros.drawing.wording import shortened
+from state_sensor_ros.frame import Floats, Rows
 
 
 class Mark(Enum):
@@ -40,9 +58,9 @@ class Mark(Enum):
     CLOSE_UP = 'close-up'
 
 
-_BY_KIND = {kinds.VEHICLE: Mark.VEHICLE, kinds.PEDESTRIAN: Mark.PEDESTRIAN,
-            kinds.LIGHT: Mark.LIGHT, kinds.SIGN: Mark.SIGN, kinds.OBJECT: Mark.OBJECT}
-# Marks by the colour that a traffic light displays.
+_BY_KIND = {shapes.VEHICLE: Mark.VEHICLE, shapes.PEDESTRIAN: Mark.PEDESTRIAN,
+            shapes.LIGHT: Mark.LIGHT, shapes.SIGN: Mark.SIGN, shapes.OBJECT: Mark.OBJECT}
+# Marks by the color that a traffic light displays.
 LIGHT_MARKS = {'red': Mark.RED, 'yellow': Mark.YELLOW, 'green': Mark.GREEN}
 # Marks of footprints; the others are symbols.
 FOOTPRINTS = frozenset((Mark.EGO, Mark.VEHICLE, Mark.OBJECT))
@@ -53,11 +71,11 @@ def mark_of(scene: Scene, actor: int, display: int) -> Mark:
     Return the mark of an actor.
 
     :param actor: index of the actor.
-    :param display: text or colour that it displays, index in ``scene.displays``.
+    :param display: text or color that it displays, index in ``scene.displays``.
     """
     if scene.is_ego[actor]:
         return Mark.EGO
-    if scene.kind[actor] == kinds.LIGHT:
+    if scene.kind[actor] == shapes.LIGHT:
         return LIGHT_MARKS.get(scene.displays[display], Mark.LIGHT)
     return _BY_KIND[int(scene.kind[actor])]
 
@@ -100,3 +118,113 @@ def has_unknown_speed(scene: Scene, samples: Rows) -> bool:
     _, end = segments(scene.tracks, scene.moves)
     rows = samples[scene.is_vehicle[scene.actor[samples]] & ~scene.is_ego[scene.actor[samples]]]
     return bool(np.isnan(scene.tracks.speed[end]).any() or np.isnan(scene.speed[rows]).any())
+
+
+# Scales of speed begin and end at multiples of this, m/s.
+_ROUND = 5.0
+# Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
+SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed')
+
+# A speed, for the legend.
+EXAMPLE = to_hex(SPEEDS(0.55))
+# Fills of marks.
+FILLS = {
+    Mark.EGO: EGO, Mark.VEHICLE: EXAMPLE, Mark.OBJECT: OBJECT, Mark.PEDESTRIAN: PEDESTRIAN,
+    Mark.RED: RED, Mark.YELLOW: YELLOW, Mark.GREEN: GREEN, Mark.LIGHT: UNKNOWN,
+    Mark.SIGN: SIGN, Mark.UNKNOWN_SPEED: UNKNOWN}
+
+
+def speed_range(scene: Scene) -> tuple[float, float]:
+    """
+    Return a non-empty range of speeds that contains those of all moving actors.
+
+    :param scene: the recording; unknown speeds are ignored.
+    :returns: lowest and highest speed, multiples of 5 m/s.
+    """
+    drawn = scene.tracks
+    known = drawn.speed[scene.moves[drawn.actor] & np.isfinite(drawn.speed)]
+    slowest, fastest = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    low = _ROUND * math.floor(slowest / _ROUND)
+    return low, max(_ROUND * math.ceil(fastest / _ROUND), low + _ROUND)
+
+
+def speed_scale(n_colors: int) -> list[str]:
+    """Return colors for ``n_colors`` equal classes of speed, slow to fast."""
+    return [to_hex(color) for color in SPEEDS((np.arange(n_colors) + 0.5) / n_colors)]
+
+
+def actor_colors(scene: Scene) -> Rows:
+    """
+    Return the color of each vehicle if colors distinguish vehicles.
+
+    :param scene: the recording, with A actors.
+    :returns: (A,) int64, index in ACTORS; -1 for the ego and for actors that are not vehicles.
+    """
+    has_color = scene.is_vehicle & ~scene.is_ego
+    index: Rows = (np.cumsum(has_color) - 1) % len(ACTORS)
+    return np.where(has_color, index, -1)
+
+
+def actor_key(scene: Scene) -> list[tuple[list[str], str]]:
+    """
+    Return the colors that distinguish vehicles other than the ego, and the texts of their key.
+
+    :param scene: the recording.
+    :returns: a color and a name for each vehicle; one entry of all colors if they repeat.
+    """
+    index = actor_colors(scene)
+    colored = np.flatnonzero(index >= 0)
+    if len(colored) > len(ACTORS):
+        return [(list(ACTORS), f'{len(colored)} vehicles, whose colors repeat')]
+    return [([ACTORS[index[i]]], shortened(scene.names[i])) for i in colored]
+
+
+def ego_text(scene: Scene) -> str:
+    """Return the text of the ego in a key, with its name if there is exactly one ego."""
+    egos = np.flatnonzero(scene.is_ego)
+    return f'ego {shortened(scene.names[egos[0]])}' if len(egos) == 1 else 'ego'
+
+
+def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:
+    """
+    Return the colors of actors at speeds.
+
+    :param actor: (n,) indices.
+    :param speed: (n,) m/s, NaN unknown.
+    :param coloring: one of ``colors.COLORINGS``.
+    :returns: (n, 4) float64, red green blue alpha, 0..1.
+    """
+    if coloring == BY_ACTOR:
+        of_actor = to_rgba_array([*ACTORS, OBJECT])[actor_colors(scene)]
+        of_actor[scene.kind == shapes.PEDESTRIAN] = to_rgba_array(PEDESTRIAN)
+        of_actor[scene.is_ego] = to_rgba_array(EGO)
+        colors: Floats = of_actor[actor]
+        return colors
+    low, high = speed_range(scene)
+    colors = SPEEDS((speed.astype(np.float64) - low) / (high - low))
+    colors[~np.isfinite(speed)] = to_rgba_array(UNKNOWN)
+    return colors
+
+
+def plain_colors(scene: Scene) -> Floats:
+    """Return grey for each actor, and the color of the ego for the ego, (A, 4)."""
+    colors: Floats = np.tile(to_rgba_array(QUIET), (len(scene.names), 1))
+    colors[scene.is_ego] = to_rgba_array(EGO)
+    return colors
+
+
+def fills_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
+    """
+    Return the fills of the marks of samples: vehicles by ``coloring``, others by their mark.
+
+    :param samples: n indices into the samples of ``scene``.
+    :param coloring: one of ``colors.COLORINGS``.
+    :returns: (n, 4) float64, red green blue alpha, 0..1.
+    """
+    fills = colors_of(scene, scene.actor[samples], scene.speed[samples], coloring)
+    pairs = zip(scene.actor[samples].tolist(), scene.display[samples].tolist(), strict=True)
+    for row, (actor, display) in enumerate(pairs):
+        mark = mark_of(scene, actor, display)
+        if mark is not Mark.VEHICLE:
+            fills[row] = to_rgba_array(FILLS[mark])[0]
+    return fills

@@ -22,13 +22,58 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 import numpy as np
 
-from state_sensor_ros.drawing import inks, kinds, layers, tracks
-from state_sensor_ros.drawing.areas import Area
+from state_sensor_ros.drawing import layers, shapes, tracks
+from state_sensor_ros.drawing.colors import EGO, INK, QUIET
 from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.line_points import inside, overlapping, points_along, STEP_PX
+from state_sensor_ros.drawing.map_layout import Area
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.wording import shortened
-from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.frame import Bools, Floats, Rows
+
+# Distance of the points, pixels.
+STEP_PX = 4.0
+
+
+def points_along(begin: Floats, end: Floats) -> Floats:
+    """
+    Return points of segments, about STEP_PX apart, without near duplicates.
+
+    :param begin: (S, 2) pixels.
+    :param end: (S, 2) pixels.
+    :returns: (k, 2) pixels.
+    """
+    n_points = 1 + (np.abs(end - begin).max(axis=1, initial=0.0) / STEP_PX).astype(np.int64)
+    first = np.cumsum(n_points) - n_points
+    share = (np.arange(n_points.sum()) - np.repeat(first, n_points)) / np.repeat(
+        n_points, n_points)
+    points = np.repeat(begin, n_points, axis=0) + share[:, None] * np.repeat(
+        end - begin, n_points, axis=0)
+    cells: Floats = np.unique(np.round(points / STEP_PX), axis=0) * STEP_PX
+    return cells
+
+
+def inside(points: Floats, box: Floats) -> Bools:
+    """
+    Return which points are in a box, (n,).
+
+    :param points: (n, 2) pixels.
+    :param box: (4,) left, bottom, right, top, pixels.
+    """
+    are_inside: Bools = np.logical_and.reduce((points >= box[:2]) & (points <= box[2:]), axis=1)
+    return are_inside
+
+
+def overlapping(box: Floats, others: Floats) -> Bools:
+    """
+    Return which boxes overlap a box, (n,).
+
+    :param box: (4,) left, bottom, right, top, pixels.
+    :param others: (n, 4) likewise.
+    """
+    are_overlapping: Bools = np.logical_and.reduce(
+        (others[:, :2] < box[2:]) & (others[:, 2:] > box[:2]), axis=1)
+    return are_overlapping
+
 
 # Ids of the artists.
 NAME_GID, LEADER_GID = 'name', 'leader'
@@ -44,7 +89,7 @@ _DIRECTIONS = [np.array(direction) for direction in (
 # Distance of a name from its actor, points, and index of the direction.
 Direction = tuple[float, int]
 # Order in which names are placed.
-_KINDS = (kinds.VEHICLE, kinds.PEDESTRIAN, kinds.OBJECT, kinds.LIGHT, kinds.SIGN)
+_KINDS = (shapes.VEHICLE, shapes.PEDESTRIAN, shapes.OBJECT, shapes.LIGHT, shapes.SIGN)
 
 
 def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,
@@ -80,7 +125,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
         text = axes.text(
             0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=_NAME_PT, ha='left',
             va='bottom', zorder=11, path_effects=_HALO, gid=NAME_GID,
-            color=inks.EGO if scene.is_ego[i] else inks.INK)
+            color=EGO if scene.is_ego[i] else INK)
         place = places.best(k, np.array(text.get_window_extent().size), point,
                             None if kept is None else kept.get(i))
         if place is None:
@@ -93,7 +138,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
         text.set_position((x, y))
         if len(leader):
             axes.add_line(Line2D(
-                *from_pixels.transform(leader[[0, -1]]).T, color=inks.QUIET, linewidth=0.5,
+                *from_pixels.transform(leader[[0, -1]]).T, color=QUIET, linewidth=0.5,
                 zorder=5.5, gid=LEADER_GID))
 
 

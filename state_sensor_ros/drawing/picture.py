@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -22,10 +22,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 import numpy as np
 
-from state_sensor_ros.drawing import inks, layers, palette
-from state_sensor_ros.drawing.areas import not_shown, visible_samples
-from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
-from state_sensor_ros.drawing.fonts import Fonts
+from state_sensor_ros.drawing import layers
+from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, GROUND, INK, QUIET
+from state_sensor_ros.drawing.fonts import Fonts, style_of
 from state_sensor_ros.drawing.legend import (
     actor_entries,
     CLOSE_UP_DASHES,
@@ -33,9 +32,17 @@ from state_sensor_ros.drawing.legend import (
     map_entries,
     strip_entries,
 )
-from state_sensor_ros.drawing.map_layout import GAP, layout_of, Map, MapLayout
+from state_sensor_ros.drawing.map_layout import (
+    GAP,
+    layout_of,
+    Map,
+    MapLayout,
+    not_shown,
+    visible_samples,
+)
+from state_sensor_ros.drawing.marks import speed_range, SPEEDS
 from state_sensor_ros.drawing.names import draw_names
-from state_sensor_ros.drawing.page_size import ORDINARY, PageSize
+from state_sensor_ros.drawing.page_style import PageSize, PictureStyle
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.speed_strip import draw_strip
 from state_sensor_ros.drawing.wording import (
@@ -59,23 +66,6 @@ MAX_NAMED = 40
 _MAX_TITLE, _LETTERS_PER_INCH = 80, 7.2
 
 
-@dataclass(frozen=True, slots=True)
-class PictureStyle:
-    """
-    The content and the style of a picture.
-
-    ``title`` heading, such as the name of the recording; ``coloring`` ``speed`` or ``actor``;
-    ``names`` whether actors have names; ``size`` of the page; ``facts`` texts below the title,
-    after those of the recording.
-    """
-
-    title: str
-    coloring: str = BY_SPEED
-    names: bool = True
-    size: PageSize = ORDINARY
-    facts: tuple[str, ...] = ()
-
-
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
                   at_s: float | None = None) -> None:
     """
@@ -92,25 +82,6 @@ def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format
         # The same bytes for the same recording.
         metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(format_)
         figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
-
-
-def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
-    """
-    Return the settings of matplotlib for a page.
-
-    :param fonts: fonts of the page.
-    :param size: size of the page.
-    :returns: argument of rc_context, whose keys only matplotlib 3.11 has a type for.
-    """
-    return {
-        'font.family': fonts.families, 'font.size': 8.5 * size.text_scale, 'axes.linewidth': 0.7,
-        'legend.fontsize': 8.5 * size.text_scale, 'axes.labelsize': 8.5 * size.text_scale,
-        'xtick.labelsize': 8.5 * size.text_scale, 'ytick.labelsize': 8.5 * size.text_scale,
-        **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), inks.QUIET),
-        **dict.fromkeys(('axes.labelcolor', 'xtick.labelcolor', 'ytick.labelcolor', 'text.color'),
-                        inks.INK),
-        # Names of files and actors may contain dollar signs.
-        'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros', 'pdf.fonttype': 42}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +144,9 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
 
     title = fonts.drawable(shortened(
         style.title, min(_MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
-    page.text(TOP, title, _TITLE_PT, inks.INK, 'bold' if title.isascii() else 'normal')
+    page.text(TOP, title, _TITLE_PT, INK, 'bold' if title.isascii() else 'normal')
     for k, line in enumerate(lines):
-        page.text(TOP + (_TITLE + k * _LINE) * size.text_scale, line, _FACTS_PT, inks.QUIET,
+        page.text(TOP + (_TITLE + k * _LINE) * size.text_scale, line, _FACTS_PT, QUIET,
                   'normal')
     head.draw(page.figure, size.left, head_top)
     key.draw(page.figure, size.left, key_top)
@@ -232,7 +203,7 @@ class _Drawing:
         :param is_detail: whether it is a close-up, which has thicker lines.
         """
         scene, style = self.scene, self.style
-        axes.set(xlim=view.area.x_range, ylim=view.area.y_range, facecolor=inks.GROUND,
+        axes.set(xlim=view.area.x_range, ylim=view.area.y_range, facecolor=GROUND,
                  xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
         if style.size.is_compact:
             # Beside the scale.
@@ -252,7 +223,7 @@ class _Drawing:
         layers.draw_scale_bar(axes, view.inches_per_m)
         if not len(scene.actor):
             axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha='center', va='center',
-                      color=inks.QUIET, fontsize=12)
+                      color=QUIET, fontsize=12)
 
 
 def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) -> Axes:
@@ -263,7 +234,7 @@ def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) ->
     if detail is not None:
         (left, right), (low, high) = detail.area.x_range, detail.area.y_range
         axes.add_patch(Rectangle(
-            (left, low), right - left, high - low, facecolor='none', edgecolor=inks.QUIET,
+            (left, low), right - left, high - low, facecolor='none', edgecolor=QUIET,
             linewidth=0.9, linestyle=CLOSE_UP_DASHES, zorder=4))
         left = size.left + size.inner - detail.width if layout.is_beside else size.left
         below = 0.0 if layout.is_beside else whole.height + GAP
@@ -299,11 +270,11 @@ def _width(text: str, size_pt: float) -> float:
 
 
 def _draw_color_bar(axes: Axes, scene: Scene, size: PageSize) -> None:
-    mappable = ScalarMappable(Normalize(*palette.speed_range(scene)), palette.SPEEDS)
+    mappable = ScalarMappable(Normalize(*speed_range(scene)), SPEEDS)
     bar = axes.figure.colorbar(mappable, cax=axes, label='' if size.is_compact else SPEED_TITLE)
     bar.ax.set_frame_on(False)
     if size.is_compact:
         bar.ax.set_title('m/s', fontsize='medium', pad=3.0)
-    # Lines of their own colour close the seams; matplotlib would make an image of so many.
+    # Lines of their own color close the seams; matplotlib would make an image of so many.
     assert bar.solids is not None
     bar.solids.set(rasterized=False, edgecolor='face', linewidth=0.3)

@@ -16,8 +16,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.drawing import kinds
-from state_sensor_ros.drawing.track_builder import Tracks
+from state_sensor_ros.drawing import shapes
+from state_sensor_ros.drawing.tracks import Tracks
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, MapLine, Rows
@@ -60,8 +60,8 @@ class Scene:
     (T + 1,) index of the first sample of each instant. Of each sample: ``actor`` (K,) index,
     ``position_xy`` (K, 2) m and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown,
     ``lane`` (K,) index in ``lanes`` or NO_LANE, ``display`` (K,) index in ``displays``. ``lanes``
-    ids (road, section, lane). ``displays`` colours of lights and numbers of signs, the first one
-    blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of kinds.py, ``has_box``
+    ids (road, section, lane). ``displays`` colors of lights and numbers of signs, the first one
+    blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of shapes.py, ``has_box``
     (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) whether it is a vehicle
     or has moved. ``map_lines`` of the map, global frame, empty if it is not known.
     Instants may be left out of a long recording, but not of ``tracks``.
@@ -97,15 +97,15 @@ class Scene:
     @property
     def is_vehicle(self) -> Bools:
         """Return which actors are vehicles, (A,)."""
-        is_vehicle: Bools = self.kind == kinds.VEHICLE
+        is_vehicle: Bools = self.kind == shapes.VEHICLE
         return is_vehicle
 
     def facts(self) -> list[str]:
         """Return generation, duration and numbers of frames and actors as texts."""
-        counts = np.bincount(self.kind, minlength=len(kinds.KIND_NAMES)).tolist()
+        counts = np.bincount(self.kind, minlength=len(shapes.KIND_NAMES)).tolist()
         facts = [self.generation, counted(self.n_frames, 'frame'), seconds(self.duration_s)]
         facts += [counted(number, noun)
-                  for number, noun in zip(counts, kinds.KIND_NAMES, strict=True) if number]
+                  for number, noun in zip(counts, shapes.KIND_NAMES, strict=True) if number]
         if self.tracks.error_m > MAX_ERROR_M:
             facts.append(f'tracks within {self.tracks.error_m:g} m')
         return [fact for fact in facts if fact]

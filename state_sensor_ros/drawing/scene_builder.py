@@ -23,14 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import class_of, ego_row
-from state_sensor_ros.drawing.footprints import (
+from state_sensor_ros.drawing.scene import Lane, LaneChangeMark, LEFT, NO_LANE, RIGHT, Scene
+from state_sensor_ros.drawing.shapes import (
     box_footprints,
     default_footprint,
     FARTHEST_M,
+    kind_of,
+    VEHICLE,
 )
-from state_sensor_ros.drawing.kinds import kind_of, VEHICLE
-from state_sensor_ros.drawing.scene import Lane, LaneChangeMark, LEFT, NO_LANE, RIGHT, Scene
-from state_sensor_ros.drawing.track_builder import TrackBuilder
+from state_sensor_ros.drawing.tracks import TrackBuilder
 from state_sensor_ros.frame import (
     Bools,
     direction_of_change,
@@ -186,7 +187,7 @@ class SceneBuilder:
         return np.array([columns[name] for name in frame.names], np.int64)
 
     def _displays_of(self, frame: Frame) -> Ints:
-        """Return the text or colour that each actor displays, (N,) indices in ``displays``."""
+        """Return the text or color that each actor displays, (N,) indices in ``displays``."""
         if frame.extension is None:
             return np.zeros(frame.n_actors, np.int32)
         return np.array([self._displays.setdefault(text, len(self._displays))

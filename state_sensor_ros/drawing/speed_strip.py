@@ -16,12 +16,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 import numpy as np
 
-from state_sensor_ros.drawing import inks, palette, tracks
-from state_sensor_ros.drawing.colorings import BY_ACTOR
+from state_sensor_ros.drawing import tracks
+from state_sensor_ros.drawing.colors import ACTORS, BY_ACTOR, GROUND, INK
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.legend import INSTANT_PT
-from state_sensor_ros.drawing.line_points import inside, overlapping, points_along
-from state_sensor_ros.drawing.page_size import PageSize
+from state_sensor_ros.drawing.marks import colors_of, plain_colors, speed_range
+from state_sensor_ros.drawing.names import inside, overlapping, points_along
+from state_sensor_ros.drawing.page_style import PageSize
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.wording import (
     KPH_PER_MPS,
@@ -61,9 +62,9 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
     :param fonts: fonts of the names; None for no names.
     :param size: size of the page.
     """
-    low, high = palette.speed_range(scene)
+    low, high = speed_range(scene)
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
-             ylabel='' if size.is_compact else SPEED_TITLE, facecolor=inks.GROUND)
+             ylabel='' if size.is_compact else SPEED_TITLE, facecolor=GROUND)
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
     for axis, n_ticks in ((axes.xaxis, _TICKS_PER_INCH * box.width),
                           (axes.yaxis, 2.5 * _TICKS_PER_INCH * box.height)):
@@ -77,27 +78,27 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
     colors = _draw_lines(axes, scene, coloring)
     if instant >= 0:
         # Not clipped, so that the line has its whole width at the edges.
-        axes.axvline(scene.time_s[instant], color=inks.INK, linewidth=INSTANT_PT,
+        axes.axvline(scene.time_s[instant], color=INK, linewidth=INSTANT_PT,
                      clip_on=False, zorder=4)
-        axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=inks.INK,
+        axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=INK,
                   transform=axes.get_xaxis_transform(), clip_on=False, zorder=4)
     if fonts is not None:
         _draw_names(axes, scene, colors, fonts)
 
 
 def _draw_lines(axes: Axes, scene: Scene, coloring: str) -> Floats:
-    """Draw the lines; return the colour of each actor, (A, 4)."""
+    """Draw the lines; return the color of each actor, (A, 4)."""
     drawn = scene.tracks
     begin, end = tracks.segments(drawn, scene.moves)
     lines = np.stack([np.stack([drawn.time_s[row], drawn.speed[row]], axis=-1)
                       for row in (begin, end)], axis=1)
     is_ego = scene.is_ego[drawn.actor[begin]]
     n_moving = int(scene.moves.sum())
-    # If each actor has its own colour, the colour connects its name with its line.
-    has_colors = coloring == BY_ACTOR or n_moving <= len(inks.ACTORS)
-    colors = palette.colors_of(
+    # If each actor has its own color, the color connects its name with its line.
+    has_colors = coloring == BY_ACTOR or n_moving <= len(ACTORS)
+    colors = colors_of(
         scene, np.arange(len(scene.names)), np.zeros(len(scene.names), np.float32), BY_ACTOR) \
-        if has_colors else palette.plain_colors(scene)
+        if has_colors else plain_colors(scene)
     opacity = (0.9 if has_colors else 0.7) * min(1.0, _MANY / max(n_moving, 1)) ** 0.5
     # Round ends close the seams of opaque segments; of transparent ones, they would be visible.
     for rows, width, alpha, ends in ((~is_ego, 0.8, opacity, 'butt'), (is_ego, 2.0, 1.0, 'round')):

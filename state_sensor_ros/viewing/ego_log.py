@@ -19,7 +19,7 @@ import rerun as rr
 from state_sensor_ros.frame import Floats, Frame, speed_along
 from state_sensor_ros.objects.criticality import Situation
 from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
-from state_sensor_ros.viewing.entity_columns import Instances, Timelines
+from state_sensor_ros.viewing.columns import Instances, Timelines
 
 SPEED, ACCELERATION, STEERING, STEERING_ANGLE, LANE, GAP, HEADWAY, COLLISION = (
     'speed', 'acceleration', 'steering', 'steering_angle', 'lane', 'gap', 'time_headway',

@@ -31,9 +31,8 @@ import numpy.typing as npt
 import rerun as rr
 
 from state_sensor_ros.classes import class_of, ego_row
-from state_sensor_ros.drawing import kinds
-from state_sensor_ros.drawing.footprints import FARTHEST_M
-from state_sensor_ros.drawing.inks import (
+from state_sensor_ros.drawing import shapes
+from state_sensor_ros.drawing.colors import (
     EGO,
     GREEN,
     OBJECT,
@@ -45,19 +44,18 @@ from state_sensor_ros.drawing.inks import (
     VEHICLE,
     YELLOW,
 )
+from state_sensor_ros.drawing.shapes import FARTHEST_M
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, NS_PER_S, Rows
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints
-from state_sensor_ros.viewing import ego_log, trail_log
+from state_sensor_ros.viewing import ego_log, line_log
+from state_sensor_ros.viewing.columns import FRAME, GAME_TIME, Instances, RunClock, Timelines
 from state_sensor_ros.viewing.ego_log import EgoLog
-from state_sensor_ros.viewing.entity_columns import FRAME, GAME_TIME, Instances, Timelines
 from state_sensor_ros.viewing.layout import Content, layout
-from state_sensor_ros.viewing.map_log import send_map
-from state_sensor_ros.viewing.run_clock import RunClock
-from state_sensor_ros.viewing.trail_log import TrailLog
+from state_sensor_ros.viewing.line_log import send_map, TrailLog
 
 NOTES, POINTS, ASSUMED = 'notes', 'world/points', 'world/assumed_boxes'
-KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in kinds.KIND_NAMES)
+KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in shapes.KIND_NAMES)
 _COLORS = (VEHICLE, PEDESTRIAN, UNKNOWN, SIGN, OBJECT)
 _LIGHT_COLORS = {'red': RED, 'yellow': YELLOW, 'green': GREEN}
 _STATE_COLORS = (GREEN, YELLOW, RED)
@@ -105,7 +103,7 @@ class FrameLog:
         send_map(stream, map_lines)
 
     def _send_appearance(self, *, names: bool) -> None:
-        """Send all that does not change: axes, colours, whether names are shown."""
+        """Send all that does not change: axes, colors, whether names are shown."""
         stream = self._stream
         stream.set_log_time_enabled(False)
         stream.set_log_tick_enabled(False)
@@ -118,7 +116,7 @@ class FrameLog:
         stream.log(ASSUMED, rr.Boxes3D.from_fields(
             show_labels=names, fill_mode=rr.components.FillMode.MajorWireframe),
             static=True, strict=True)
-        for entity, color in ((trail_log.TRAILS, QUIET), (trail_log.EGO_TRAIL, EGO)):
+        for entity, color in ((line_log.TRAILS, QUIET), (line_log.EGO_TRAIL, EGO)):
             stream.log(entity, rr.LineStrips3D.from_fields(colors=[_rgba(color)], radii=[0.08]),
                        static=True, strict=True)
         stream.log(POINTS, rr.Points3D.from_fields(radii=[_POINT_RADIUS_M], show_labels=names),
@@ -169,7 +167,7 @@ class FrameLog:
         boxes_of_all = self._with_assumed(poses, n_actors, box_rows, owners)
         self._ego.add(frame, ego, poses, None if ego is None else boxes_of_all[ego], i_frame)
         self._add_boxes(frame, boxes_of_all, owners, ego)
-        is_lit = (self._kinds == kinds.LIGHT) | (self._kinds == kinds.SIGN)
+        is_lit = (self._kinds == shapes.LIGHT) | (self._kinds == shapes.SIGN)
         is_assumed = are_drawn & ~is_lit
         is_assumed[owners] = False
         if ego is not None:
@@ -204,12 +202,12 @@ class FrameLog:
             self._last = key
             classes = [class_of(kind, tags) for kind, tags in zip(
                 frame.kinds.tolist(), frame.tags, strict=True)]
-            self._kinds = np.array([kinds.kind_of(class_, tags) for class_, tags in zip(
+            self._kinds = np.array([shapes.kind_of(class_, tags) for class_, tags in zip(
                 classes, frame.tags, strict=True)], np.uint8)
             self._sizes = _SIZES[np.array(classes, np.int64)]
 
     def _add_points(self, frame: Frame, is_point: Bools) -> None:
-        """Add traffic lights, coloured by their state, and signs."""
+        """Add traffic lights, colored by their state, and signs."""
         rows = np.flatnonzero(is_point)
         displays = frame.extension.displays() if len(rows) and frame.extension is not None else ()
         colors = [_LIGHT_COLORS.get(displays[i] if displays else '', _COLORS[self._kinds[i]])
@@ -298,15 +296,15 @@ def _parts(boxes: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _opaque(colors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
-    """Return colours of 24 bits as opaque colours of 32 bits."""
+    """Return colors of 24 bits as opaque colors of 32 bits."""
     rgb: npt.NDArray[np.uint32] = colors.astype(np.uint32)
     return rgb * np.uint32(256) + np.uint32(_OPAQUE)
 
 
 def _rgba(color: str) -> int:
-    """Return a colour such as ``#1f2933`` as an opaque colour of 32 bits."""
+    """Return a color such as ``#1f2933`` as an opaque color of 32 bits."""
     return int(color[1:], 16) << 8 | _OPAQUE
 
 
-# float32 represents a colour of 24 bits exactly.
+# float32 represents a color of 24 bits exactly.
 _COLOR_NUMBERS = np.array([_rgba(color) >> 8 for color in _COLORS])

@@ -24,9 +24,9 @@ from paths import CARLA, DATA
 import pytest
 
 from state_sensor_ros.drawing.animation import write_animation
-from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
+from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.figures import class_colors
-from state_sensor_ros.drawing.palette import EGO, OBJECT, UNKNOWN
+from state_sensor_ros.drawing.marks import EGO, OBJECT, UNKNOWN
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.frame import KIND_VEHICLE
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
@@ -135,7 +135,7 @@ def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
 
 def test_animation_key_names_no_color_of_several_actors():
     many = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(9))))
-    assert '9 vehicles, whose colours repeat' in page_of(many, coloring=BY_ACTOR).key
+    assert '9 vehicles, whose colors repeat' in page_of(many, coloring=BY_ACTOR).key
     assert 'car_' not in page_of(many, coloring=BY_ACTOR).key
     few = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(8))))
     assert page_of(few, coloring=BY_ACTOR).key.count('car_') == 8
@@ -207,7 +207,7 @@ def played(scene, actions, **options):
 
 
 def outline(page, state, color):
-    """Return the corners of the first outline of a colour: (4, 2)."""
+    """Return the corners of the first outline of a color: (4, 2)."""
     place = page.data['colors'].index(color)
     return np.array([state['x'][place][:4], state['y'][place][:4]]).T
 

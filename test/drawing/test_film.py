@@ -17,10 +17,9 @@ import numpy as np
 from PIL import Image
 import pytest
 
+from state_sensor_ros.drawing.colors import EGO, OBJECT
 from state_sensor_ros.drawing.film import film, write_gif, write_mp4
-from state_sensor_ros.drawing.inks import EGO, OBJECT
-from state_sensor_ros.drawing.page_size import FILM_SIZE, PageSize
-from state_sensor_ros.drawing.picture import PictureStyle
+from state_sensor_ros.drawing.page_style import FILM_SIZE, PageSize, PictureStyle
 
 SMALL = PageSize(4.0, 3.0, 100.0)
 STYLE = PictureStyle('test', names=False, size=SMALL)
@@ -114,7 +113,7 @@ def test_film_size_is_that_of_a_screen():
     assert FILM_SIZE.width * FILM_SIZE.dpi == 800
 
 
-def test_film_as_gif_keeps_the_colours_of_small_marks():
+def test_film_as_gif_keeps_the_colors_of_small_marks():
     out = io.BytesIO()
     write_gif(scene_of(*ride(11)), out, PictureStyle('test', names=False))
     with Image.open(out) as read:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.classes import class_of
-from state_sensor_ros.drawing.footprints import box_footprints, default_footprint
+from state_sensor_ros.drawing.shapes import box_footprints, default_footprint
 from state_sensor_ros.frame import Boxes
 
 # Turns from a box's own axes to those of its vehicle: none, permuted ones as simulators send

@@ -25,20 +25,19 @@ from PIL import Image
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.drawing.areas import data_area
-from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
-from state_sensor_ros.drawing.fonts import Fonts
+from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED
+from state_sensor_ros.drawing.fonts import Fonts, style_of
 from state_sensor_ros.drawing.layers import (
     free_lane_changes,
     LANE_CHANGE_PT,
     round_length,
     SCALE_GID,
 )
-from state_sensor_ros.drawing.map_layout import layout_of
+from state_sensor_ros.drawing.map_layout import data_area, layout_of
+from state_sensor_ros.drawing.marks import EGO
 from state_sensor_ros.drawing.names import NAME_GID
-from state_sensor_ros.drawing.page_size import PageSize
-from state_sensor_ros.drawing.palette import EGO
-from state_sensor_ros.drawing.picture import draw_page, PictureStyle, style_of, write_picture
+from state_sensor_ros.drawing.page_style import PageSize, PictureStyle
+from state_sensor_ros.drawing.picture import draw_page, write_picture
 from state_sensor_ros.drawing.speed_strip import LINE_NAME_GID
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import KIND_OBJECT
@@ -53,7 +52,7 @@ def drawn(scene, **options):
 
 
 def spots(picture, color):
-    """Return the pixels of a colour: (n, 2), from the left and from the top."""
+    """Return the pixels of a color: (n, 2), from the left and from the top."""
     target = np.round(255 * np.array(to_rgb(color)))
     rows, columns = np.nonzero((np.abs(picture - target) <= 2).all(axis=2))
     return np.stack([columns, rows], axis=-1)
@@ -261,7 +260,7 @@ def test_picture_has_a_legend_of_what_is_drawn():
 def test_picture_by_actor_has_a_key_of_the_colors():
     texts = legend_texts(page_of(crowd(30), BY_ACTOR))
     assert 'vehicle' not in texts
-    assert '29 vehicles, whose colours repeat' in texts
+    assert '29 vehicles, whose colors repeat' in texts
     assert [text for text in texts if 'vehicle_with' in text] == ['ego vehicle_with_a_name_8']
     assert 'other' in legend_texts(page_of(scene_of(*ride()), BY_ACTOR))
 

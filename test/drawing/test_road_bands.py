@@ -17,14 +17,14 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from state_sensor_ros.drawing import inks
 from state_sensor_ros.drawing.animation import write_animation
-from state_sensor_ros.drawing.areas import Area
+from state_sensor_ros.drawing.colors import ROADS
 from state_sensor_ros.drawing.film import write_gif
-from state_sensor_ros.drawing.page_size import FILM_SIZE, PageSize
-from state_sensor_ros.drawing.picture import PictureStyle, write_picture
-from state_sensor_ros.drawing.road_bands import bands_of
+from state_sensor_ros.drawing.map_layout import Area
+from state_sensor_ros.drawing.page_style import FILM_SIZE, PageSize, PictureStyle
+from state_sensor_ros.drawing.picture import write_picture
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.drawing.shapes import bands_of
 from state_sensor_ros.frame import MapLine
 
 
@@ -98,7 +98,7 @@ def test_lanes_are_in_pictures_films_and_animations():
         file = io.BytesIO()
         write(file)
         drawn[name] = file.getvalue()
-    road = inks.ROADS[1]
+    road = ROADS[1]
     assert road in colors_of(Image.open(io.BytesIO(drawn['png'])))
     assert f'fill: {road}' in drawn['svg'].decode()
     assert re.search(rf'"fillcolor":\s*"{road}"', drawn['html'].decode())

@@ -116,7 +116,7 @@ def test_tracks_of_a_straight_ride_have_two_vertices():
 
 def test_tracks_of_many_vertices_are_coarser_and_say_so(monkeypatch):
     random = np.random.default_rng(1)
-    monkeypatch.setattr('state_sensor_ros.drawing.track_builder._MAX_VERTICES', 100)
+    monkeypatch.setattr('state_sensor_ros.drawing.tracks._MAX_VERTICES', 100)
     noise = random.normal(0.0, 1.0, (2000, 2))
     scene = scene_of(*(frame(0.05 * i, Agent('a', x=x, y=y, speed=30.0))
                        for i, (x, y) in enumerate(noise)))

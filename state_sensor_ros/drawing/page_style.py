@@ -6,11 +6,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The size of a page, its margins and the scale of its texts, inches."""
+"""The style of a page: what it shows, its size and margins; needs no library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from state_sensor_ros.drawing.colors import BY_SPEED
 
 # A page that is narrower has small margins and no second titles of axes.
 _COMPACT_BELOW = 6.5
@@ -58,3 +60,20 @@ class PageSize:
 
 ORDINARY = PageSize()
 FILM_SIZE = PageSize(8.0, 6.0, 100.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureStyle:
+    """
+    The content and the style of a picture.
+
+    ``title`` heading, such as the name of the recording; ``coloring`` ``speed`` or ``actor``;
+    ``names`` whether actors have names; ``size`` of the page; ``facts`` texts below the title,
+    after those of the recording.
+    """
+
+    title: str
+    coloring: str = BY_SPEED
+    names: bool = True
+    size: PageSize = ORDINARY
+    facts: tuple[str, ...] = ()

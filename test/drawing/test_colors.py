@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Colours of actors, as people with and without a deficiency of colour vision see them."""
+"""Colors of actors, as people with and without a deficiency of color vision see them."""
 
 from itertools import combinations
 
@@ -15,9 +15,16 @@ from matplotlib.colors import to_rgb
 import numpy as np
 import pytest
 
-from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
-from state_sensor_ros.drawing.inks import ACTORS, EGO, OBJECT, PEDESTRIAN, UNKNOWN
-from state_sensor_ros.drawing.palette import colors_of, speed_range, SPEEDS
+from state_sensor_ros.drawing.colors import (
+    ACTORS,
+    BY_ACTOR,
+    BY_SPEED,
+    EGO,
+    OBJECT,
+    PEDESTRIAN,
+    UNKNOWN,
+)
+from state_sensor_ros.drawing.marks import colors_of, speed_range, SPEEDS
 from state_sensor_ros.frame import KIND_OBJECT
 
 XYZ_FROM_RGB = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
@@ -35,7 +42,7 @@ VISIONS = {
 
 
 def lab_of(color, vision):
-    """Return CIE L*a*b* of a colour, D65, as seen by a vision."""
+    """Return CIE L*a*b* of a color, D65, as seen by a vision."""
     rgb = np.array(to_rgb(color))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     seen = XYZ_FROM_RGB @ np.clip(vision @ linear, 0.0, 1.0) / WHITE
@@ -44,7 +51,7 @@ def lab_of(color, vision):
 
 
 def ciede2000(first, second):
-    """Return the difference of two colours (Sharma, Wu, Dalal 2005)."""
+    """Return the difference of two colors (Sharma, Wu, Dalal 2005)."""
     mean_c = (np.hypot(*first[1:]) + np.hypot(*second[1:])) / 2
     stretch = 1.5 - 0.5 * np.sqrt(mean_c ** 7 / (mean_c ** 7 + 25.0 ** 7))
     (l1, a1, b1), (l2, a2, b2) = (lab * (1.0, stretch, 1.0) for lab in (first, second))

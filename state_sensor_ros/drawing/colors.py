@@ -6,7 +6,9 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The colours of pictures and of the viewer; needs no library."""
+"""The colors of pictures and of the viewer; needs no library."""
+
+from __future__ import annotations
 
 INK = '#1f2933'
 QUIET = '#7b8794'
@@ -23,11 +25,15 @@ UNKNOWN = '#9aa5b1'
 RED, YELLOW, GREEN = '#e03131', '#ffd43b', '#2f9e44'
 # A sign and its ring.
 SIGN, SIGN_EDGE = '#ffffff', '#c92a2a'
-# Colours of marks that may be as small as a few pixels.
+# Colors of marks that may be as small as a few pixels.
 MARKS = (EGO, OBJECT, PEDESTRIAN, UNKNOWN, RED, YELLOW, GREEN, SIGN_EDGE)
-# Vehicles in the viewer, on a dark ground; pictures colour them by speed.
+# Vehicles in the viewer, on a dark ground; pictures color them by speed.
 VEHICLE = '#4dabf7'
-# Eight colours of vehicles. These, EGO, OBJECT, PEDESTRIAN and UNKNOWN differ by a CIEDE2000 of
+# Eight colors of vehicles. These, EGO, OBJECT, PEDESTRIAN and UNKNOWN differ by a CIEDE2000 of
 # at least 12 from each other, also as people with deuteranopia or protanopia see them
-# (test/drawing/test_palette.py).
+# (test/drawing/test_colors.py).
 ACTORS = ('#8e6d0b', '#208b7e', '#3f00ff', '#86c093', '#732845', '#177a9f', '#224f00', '#2b4175')
+
+
+BY_SPEED, BY_ACTOR = 'speed', 'actor'
+COLORINGS = (BY_SPEED, BY_ACTOR)
