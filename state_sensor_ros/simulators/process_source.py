@@ -229,10 +229,13 @@ class ProcessSource(LiveSource):
     def interrupt(self) -> None:
         """End the requests, after which the process ends, and with it :meth:`receive`."""
         with self._lock:
-            requests, self._requests = self._requests, None
+            process, requests, self._requests = self._process, self._requests, None
         if requests is not None:
             # Requests that were sent, such as a last command, are taken before the end.
             requests.close()
+        if process is not None:
+            # A library that waits with the interpreter lock held would keep the process alive.
+            threading.Thread(target=self._await_end, args=(process,), daemon=True).start()
 
     @property
     def process_id(self) -> int:
