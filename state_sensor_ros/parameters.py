@@ -31,6 +31,9 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...
 STREAM, MESSAGES, NODE = 'stream', 'messages', 'node'
 # Sources that use a parameter.
 LIVE, RECORDED = 'live', 'recorded'
+# Runs of commands in which a parameter is an option of its own: those that read a recording or a
+# live stream, write frames, or evaluate a stack. The other parameters are given by `-p`.
+READING, RECEIVING, WRITING, EVALUATING = 'reading', 'receiving', 'writing', 'evaluating'
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,14 @@ class Rule:
     string or of each item, to which other packages may add if ``is_open``; ``length`` of an array;
     ``pattern`` of a string; ``dynamic`` whether it may change while running; ``may_be_nan``
     whether NaN is allowed, for a number that is then computed; ``affects`` STREAM, MESSAGES or
-    NODE; ``used_by`` sources, LIVE or RECORDED, empty for all; ``needs`` other parameters of which
-    one is to be in use, for an effect on messages: such as ``outputs`` or, for one value or item
-    of a list, ``outputs autoware``.
+    NODE; ``used_by`` sources, LIVE or RECORDED, empty for all; ``selected`` whether a simulator
+    uses it only if its ``uses`` names it; ``needs`` other parameters of which one is to be in use,
+    for an effect on messages: such as ``outputs`` or, for one value or item of a list, ``outputs
+    autoware``; ``runs`` in which it is an option, of READING, RECEIVING, WRITING and EVALUATING;
+    ``readers``, ``writers`` names of the formats that use it when they are read or written, beside
+    bags, which are written with all that affect MESSAGES; ``wrong`` values that are refused, as
+    examples beside those that follow from the other rules; ``subject`` heading over it and the
+    parameters after it.
     """
 
     help: str
@@ -58,7 +66,13 @@ class Rule:
     may_be_nan: bool = False
     affects: str = STREAM
     used_by: str = ''
+    selected: bool = False
     needs: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
+    wrong: tuple[object, ...] = ()
+    subject: str = ''
 
 
 def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN401
@@ -68,8 +82,11 @@ def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN
     :param default: value of the type of the field: bool, int, float, str, or a tuple of float or
         str.
     :param help: one line with the unit, ending with a full stop.
-    :param rule: other members of :class:`Rule`.
+    :param rule: other members of :class:`Rule`; what affects MESSAGES is by default an option of
+        runs that write.
     """
+    if rule.get('affects') == MESSAGES:
+        rule.setdefault('runs', (WRITING,))
     return field(default=default, metadata={'rule': Rule(help, **rule)})
 
 

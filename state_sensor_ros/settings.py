@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 import math
 import re
 from types import MappingProxyType
@@ -26,15 +27,20 @@ from typing import Any, cast, TypeVar
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.parameters import (
+    EVALUATING,
     LIVE,
+    MESSAGES,
     nearest,
     NODE,
     Parameter,
     parameter,
     parameters_in,
+    READING,
+    RECEIVING,
     RECORDED,
     Rule,
     Value,
+    WRITING,
 )
 
 Own = TypeVar('Own')
@@ -57,6 +63,14 @@ CONTROL_INPUTS = ('vehicle_control', 'ackermann', 'twist', 'autoware')
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
 # What some parameters need, as Rule.needs.
 _OF_OBJECTS, _OF_POSES = ('outputs',), ('odometry', 'outputs')
+_EVALUATED, _EVERYWHERE = (WRITING, EVALUATING), (READING, WRITING, EVALUATING)
+# Names of formats.
+_TRAJECTORY = ('json',)
+_WITH_SIZES = ('parquet', 'csv', 'osi')
+_WITH_EGO = (*_WITH_SIZES, 'picture', 'vectors', 'animation', 'film', 'scene')
+# Parameters of what messages are made of, and of noise, which are given by `-p` only.
+_outgoing = partial(parameter, affects=MESSAGES)
+_perceived = partial(parameter, affects=MESSAGES, dynamic=True, runs=())
 # In the order of CLASS_NAMES, without the last.
 _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
                   8.0, 2.5, 3.2, 8.0, 2.5, 3.2, 4.6, 1.85, 1.5)
@@ -66,34 +80,33 @@ _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
 class Perception:
     """The parameters ``perception.*``: how the objects of outputs differ from the truth."""
 
-    range: float = parameter(
+    range: float = _perceived(
         0.0, "Largest distance of the centre of a seen object from the ego's origin, m; 0 = all.",
-        low=0.0, high=1e9, dynamic=True)
-    field_of_view: float = parameter(
+        low=0.0, high=1e9)
+    field_of_view: float = _perceived(
         0.0, "Angle about the ego's x axis within which the centre of an object is seen, deg; "
-        '0 = all around.', low=0.0, high=360.0, dynamic=True)
-    occlusion: float = parameter(
+        '0 = all around.', low=0.0, high=360.0)
+    occlusion: float = _perceived(
         0.0, "Least share of a seen object's width that other boxes do not hide from the ego's "
-        'origin; 0 = off.', low=0.0, high=1.0, dynamic=True)
-    position_std: float = parameter(
-        0.0, 'Standard deviation of x and of y, m.', low=0.0, high=100.0, dynamic=True)
-    yaw_std: float = parameter(
-        0.0, 'Standard deviation of the yaw of the box, rad.', low=0.0, high=math.pi,
-        dynamic=True)
-    size_std: float = parameter(
-        0.0, 'Standard deviation of each edge of the box, m.', low=0.0, high=100.0, dynamic=True)
-    velocity_std: float = parameter(
+        'origin; 0 = off.', low=0.0, high=1.0)
+    position_std: float = _perceived(
+        0.0, 'Standard deviation of x and of y, m.', low=0.0, high=100.0)
+    yaw_std: float = _perceived(
+        0.0, 'Standard deviation of the yaw of the box, rad.', low=0.0, high=math.pi)
+    size_std: float = _perceived(
+        0.0, 'Standard deviation of each edge of the box, m.', low=0.0, high=100.0)
+    velocity_std: float = _perceived(
         0.0, 'Standard deviation of the velocity along the global x and y axes, m/s.',
-        low=0.0, high=100.0, dynamic=True)
-    missing: float = parameter(
-        0.0, 'Probability that an object is missed in a frame.', low=0.0, high=1.0, dynamic=True)
-    ghosts: float = parameter(
-        0.0, 'Mean number of false objects in a frame.', low=0.0, high=100.0, dynamic=True)
-    delay: float = parameter(
+        low=0.0, high=100.0)
+    missing: float = _perceived(
+        0.0, 'Probability that an object is missed in a frame.', low=0.0, high=1.0)
+    ghosts: float = _perceived(
+        0.0, 'Mean number of false objects in a frame.', low=0.0, high=100.0)
+    delay: float = _perceived(
         0.0, 'Time from the stamp of a scene to the publication of its objects, s.',
-        low=0.0, high=10.0, dynamic=True)
-    seed: int = parameter(
-        0, 'Seed of all that is random here.', low=0, high=2 ** 31 - 1, dynamic=True,
+        low=0.0, high=10.0)
+    seed: int = _perceived(
+        0, 'Seed of all that is random here.', low=0, high=2 ** 31 - 1,
         needs=tuple(f'perception.{name}' for name in (
             'position_std', 'yaw_std', 'size_std', 'velocity_std', 'missing', 'ghosts')))
 
@@ -105,106 +118,116 @@ _AS_IT_IS = Perception()
 class Settings:
     """All parameters, checked by :func:`parse_settings` (doc/reference/parameters.md)."""
 
-    autostart: bool = parameter(True, 'Configure and activate the node at its start.')
+    autostart: bool = parameter(True, 'Configure and activate the node at its start.',
+                                subject='source')
     source: str = parameter(SIMULATORS[0], 'Source of frames: a simulator, or a recording.',
                             choices=(*SIMULATORS, FILE), is_open=True,
                             pattern=re.compile(r'\S+'))
     host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=re.compile(r'\S+'),
-                          used_by=LIVE)
+                          used_by=LIVE, wrong=('', 'a b'))
     port: int = parameter(
         8700, "Port of the simulator's frames on that host; its default is that of the source.",
         low=1, high=65535, used_by=LIVE)
     control_port: int = parameter(
         0, 'Port on which the simulator takes requests; 0 does not configure it.',
-        low=0, high=65535, used_by=LIVE)
+        low=0, high=65535, used_by=LIVE, selected=True, runs=(RECEIVING,))
     sample_rate: float = parameter(
         0.0, 'Sample commands per second, Hz; 0 sends none. Needs control_port.',
-        low=0.0, high=1000.0, used_by=LIVE)
-    config_file: str = parameter('', "The simulator's own configuration of what it sends.")
+        low=0.0, high=1000.0, used_by=LIVE, selected=True)
+    config_file: str = parameter('', "The simulator's own configuration of what it sends.",
+                                 selected=True, runs=(RECEIVING,))
     trajectory_file: str = parameter('', 'Recording to play if source is file.',
-                                     used_by=RECORDED)
+                                     used_by=RECORDED, subject='recordings')
     rate: float = parameter(
         1.0, 'Pace of a recording, or of a simulator with a pace, against real time; 0 = unpaced.',
-        low=0.0, high=1000.0, dynamic=True, used_by=RECORDED)
+        low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
     loop: bool = parameter(False, 'Play a recording again from its start, without end.',
                            used_by=RECORDED)
-    global_frame: str = parameter('map', 'TF frame of the world.', pattern=_FRAME_ID)
-    frame_prefix: str = parameter('', "Prefix of each actor's TF frame.",
-                                  pattern=_FRAME_PREFIX)
-    parent_frame: str = parameter('', 'Parent of global_frame on /tf_static; empty: none.',
-                                  pattern=_FRAME_PREFIX)
-    global_frame_pose: tuple[float, ...] = parameter(
+    global_frame: str = _outgoing('map', 'TF frame of the world.', pattern=_FRAME_ID,
+                                  runs=_EVALUATED, wrong=('', '/map'), subject='frames')
+    frame_prefix: str = _outgoing('', "Prefix of each actor's TF frame.",
+                                  pattern=_FRAME_PREFIX, wrong=('/a',))
+    parent_frame: str = _outgoing('', 'Parent of global_frame on /tf_static; empty: none.',
+                                  pattern=_FRAME_PREFIX, wrong=('a b',))
+    global_frame_pose: tuple[float, ...] = _outgoing(
         (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
         length=6, needs=('parent_frame',))
-    ego_tag: str = parameter('ego', 'Tag that marks the ego actor.', pattern=re.compile(r'\S+'))
-    ego_frame: str = parameter('', "The ego's TF frame, such as base_link; empty: as others.",
-                               pattern=_FRAME_PREFIX)
+    ego_tag: str = _outgoing('ego', 'Tag that marks the ego actor.', pattern=re.compile(r'\S+'),
+                             runs=_EVERYWHERE, writers=_WITH_EGO, wrong=('',))
+    ego_frame: str = _outgoing('', "The ego's TF frame, such as base_link; empty: as others.",
+                               pattern=_FRAME_PREFIX, wrong=('/base_link',))
     desired_tags: tuple[str, ...] = parameter(
-        (), 'An actor needs one of these tags; empty passes all.', dynamic=True)
+        (), 'An actor needs one of these tags; empty passes all.', dynamic=True,
+        runs=(EVALUATING,), subject='actors')
     undesired_tags: tuple[str, ...] = parameter(
-        (), 'An actor with one of these tags is left out.', dynamic=True)
-    include_obb: bool = parameter(True, 'Use the oriented bounding boxes.', dynamic=True,
+        (), 'An actor with one of these tags is left out.', dynamic=True, runs=(EVALUATING,))
+    include_obb: bool = _outgoing(True, 'Use the oriented bounding boxes.', dynamic=True,
         needs=('frame', 'debug_drawing', 'outputs'))
-    debug_drawing: bool = parameter(False, 'Publish the boxes as markers.', dynamic=True,
-        needs=('include_obb',))
-    labels: bool = parameter(True, 'A text marker with its name above each actor.', dynamic=True,
+    debug_drawing: bool = _outgoing(False, 'Publish the boxes as markers.', dynamic=True,
+        needs=('include_obb',), subject='topics')
+    labels: bool = _outgoing(True, 'A text marker with its name above each actor.', dynamic=True,
         needs=('debug_drawing',))
-    tf: str = parameter('all', 'Actors with a transform on /tf.', choices=('all', 'ego', 'none'),
+    tf: str = _outgoing('all', 'Actors with a transform on /tf.', choices=('all', 'ego', 'none'),
                         dynamic=True)
-    wheel_tf: bool = parameter(False, 'Wheel frames under each actor.', dynamic=True,
+    wheel_tf: bool = _outgoing(False, 'Wheel frames under each actor.', dynamic=True,
         needs=('tf all', 'tf ego'))
-    joint_states: bool = parameter(False, 'Wheel angles as joint states.', dynamic=True)
-    odometry: bool = parameter(True, 'The topics of each actor.', dynamic=True)
-    frame: bool = parameter(True, 'The topic ~/frame with everything.', dynamic=True)
-    map_file: str = parameter('', 'Map for ~/map, NAME.xodr or NAME.net.xml; empty: that of the '
+    joint_states: bool = _outgoing(False, 'Wheel angles as joint states.', dynamic=True)
+    odometry: bool = _outgoing(True, 'The topics of each actor.', dynamic=True)
+    frame: bool = _outgoing(True, 'The topic ~/frame with everything.', dynamic=True)
+    map_file: str = _outgoing('', 'Map for ~/map, NAME.xodr or NAME.net.xml; empty: that of the '
                               'source.')
-    max_actor_topics: int = parameter(1024, 'Actors with topics of their own.', low=0, high=65536,
+    max_actor_topics: int = _outgoing(1024, 'Actors with topics of their own.', low=0, high=65536,
         needs=('odometry', 'joint_states'))
     actor_timeout: float = parameter(
         5.0, 'Stream time without an actor before its topics are removed, s.',
         low=0.0, high=_LONG_S)
-    stamp_source: str = parameter('game_time', 'Clock of the stamps.',
-                                  choices=('game_time', 'utc', 'ros'))
+    stamp_source: str = _outgoing('game_time', 'Clock of the stamps.', runs=_EVALUATED,
+                                  choices=('game_time', 'utc', 'ros'), subject='stamps')
     publish_clock: bool = parameter(False, 'Publish /clock from the stamps.')
-    twist_frame: str = parameter('child', "Axes of Odometry's twist.",
+    twist_frame: str = _outgoing('child', "Axes of Odometry's twist.", subject='units',
                                  choices=('child', 'global'), needs=('odometry',))
     obb_extents: str = parameter('full', 'Box extents in the stream: full or half edge lengths.',
-                                 choices=('full', 'half'))
+                                 choices=('full', 'half'), selected=True, runs=_EVERYWHERE,
+                                 readers=_TRAJECTORY, writers=_TRAJECTORY)
     road_s_unit: str = parameter('cm', 'Unit of control_state.s on the wire.',
-                                 choices=('cm', 'm'))
-    pose_covariance_diagonal: tuple[float, ...] = parameter(
+                                 choices=('cm', 'm'), selected=True, runs=(WRITING,),
+                                 readers=_TRAJECTORY, writers=_TRAJECTORY)
+    pose_covariance_diagonal: tuple[float, ...] = _outgoing(
         _NO_COVARIANCE, 'Variances of x y z (m2) and rotation about X Y Z (rad2).',
         length=6, low=0.0, needs=_OF_POSES)
-    twist_covariance_diagonal: tuple[float, ...] = parameter(
+    twist_covariance_diagonal: tuple[float, ...] = _outgoing(
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
         length=6, low=0.0, needs=_OF_POSES)
-    outputs: tuple[str, ...] = parameter(
-        (), 'Topics of autonomy stacks.', choices=OUTPUTS)
-    autoware_objects: tuple[str, ...] = parameter(
+    outputs: tuple[str, ...] = _outgoing(
+        (), 'Topics of autonomy stacks.', choices=OUTPUTS, subject='stacks')
+    autoware_objects: tuple[str, ...] = _outgoing(
         ('ground_truth', 'predicted'), 'Topics of objects of the output autoware.',
         choices=AUTOWARE_OBJECTS, needs=('outputs autoware',))
-    object_classes: tuple[str, ...] = parameter(
+    object_classes: tuple[str, ...] = _outgoing(
         (), 'Classes of the objects of outputs; empty passes all.', choices=CLASS_NAMES,
         dynamic=True, needs=_OF_OBJECTS)
-    object_range: float = parameter(
+    object_range: float = _outgoing(
         0.0, "Largest distance of an object's centre from the ego's origin, m; 0 passes all.",
         low=0.0, high=1e9, dynamic=True, needs=_OF_OBJECTS)
-    base_link_xyz: tuple[float, ...] = parameter(
+    base_link_xyz: tuple[float, ...] = _outgoing(
         (math.nan,) * 3, "Origin of the stack's base_link in the ego's axes, m; NaN takes the "
         "middle of the rear wheels if the frame has them, else the ego's origin.",
-        length=3, may_be_nan=True, needs=('outputs autoware', 'ego_frame'))
-    default_sizes: tuple[float, ...] = parameter(
+        length=3, may_be_nan=True, needs=('outputs autoware', 'ego_frame'), runs=_EVALUATED,
+        wrong=((0.0, math.nan, 0.0),))
+    default_sizes: tuple[float, ...] = _outgoing(
         _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
-        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, needs=_OF_OBJECTS)
+        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, needs=_OF_OBJECTS,
+        runs=_EVALUATED, writers=_WITH_SIZES, wrong=((1.0,) * 20,))
     control_input: str = parameter(
         '', 'Topic of the commands that drive the ego; empty: none. The ego stands until the gear '
         'of autoware is known; if it has no publisher 1 s after the first command: drive.',
-        choices=('', *CONTROL_INPUTS), affects=NODE)
-    queue_size: int = parameter(8, 'Frames that may wait to be published.', low=1, high=10000)
+        choices=('', *CONTROL_INPUTS), affects=NODE, subject='commands')
+    queue_size: int = parameter(8, 'Frames that may wait to be published.', low=1, high=10000,
+                                subject='stream')
     overflow: str = parameter('drop_oldest', 'Behaviour of a full queue.',
-                              choices=('drop_oldest', 'block'), used_by=LIVE)
+                              choices=('drop_oldest', 'block'), used_by=LIVE, affects=NODE)
     max_frame_bytes: int = parameter(67108864, 'A longer packet is a protocol error, bytes.',
-                                     low=1024, high=2147483647)
+                                     low=1024, high=2147483647, selected=True)
     reconnect_min: float = parameter(0.1, 'First wait before connecting again, s.',
                                      low=0.001, high=_LONG_S, used_by=LIVE)
     reconnect_max: float = parameter(2.0, 'Longest wait before connecting again, s.',

@@ -26,6 +26,7 @@ from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
     option_of,
+    options_in,
     parameter_names,
     settings_of,
 )
@@ -42,6 +43,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.parameters import EVALUATING
 from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
 
@@ -52,8 +54,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.bags.open_bag import OpenBag
 
 # The parameters of the node that change the truth.
-_PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_extents',
-               'default_sizes', 'desired_tags', 'undesired_tags')
+_PARAMETERS = options_in(EVALUATING)
 # Options that only topics of objects use.
 _OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
                          'default_sizes', 'obb_extents', 'parquet', 'curves', 'definition'))

@@ -25,6 +25,7 @@ from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
     option_of,
+    options_in,
     parameter_names,
     parameters_that_affect,
     settings_of,
@@ -32,7 +33,6 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import (
-    BAG_PARAMETERS,
     Format,
     FORMATS,
     ReadOptions,
@@ -42,15 +42,14 @@ from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
-from state_sensor_ros.parameters import MESSAGES, nearest
+from state_sensor_ros.parameters import MESSAGES, nearest, WRITING
 from state_sensor_ros.settings import FILE, NAMES, PERCEPTION, Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of, unused_parameters
 
 SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end', 'rate'))
-UNITS = ('obb_extents', 'road_s_unit')
 # Parameters of the node that are options of what writes recordings.
-WRITING_PARAMETERS = (*BAG_PARAMETERS, *parameters_that_affect(MESSAGES), *UNITS)
+WRITING_PARAMETERS = options_in(WRITING)
 # A period below the resolution of stamps, 1 ns, would make frames without end; this is the rate of
 # the fastest synthetic traffic.
 _MAX_RESAMPLING_HZ = 1000.0

@@ -43,6 +43,7 @@ from state_sensor_ros.commands.live import (
 from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import (
     add_parameters,
+    options_in,
     settings_of,
     STREAM_PARAMETERS,
 )
@@ -56,13 +57,14 @@ from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
+from state_sensor_ros.parameters import READING
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
 
 # The parameters of the node that a reader of any recording uses.
-_PARAMETERS = ('ego_tag', 'obb_extents')
+_PARAMETERS = options_in(READING)
 _EPILOG = """examples:
   state_sensor inspect drive.json
   state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0

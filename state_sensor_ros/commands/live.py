@@ -26,16 +26,17 @@ from state_sensor_ros.commands.parameter_options import (
     add_parameters,
     given_parameters,
     option_of,
+    options_in,
     parameter_names,
-    STREAM_PARAMETERS,
 )
 from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame
+from state_sensor_ros.parameters import LIVE as LIVE_SOURCE
+from state_sensor_ros.parameters import RECEIVING, STREAM
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
-from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
-from state_sensor_ros.simulators.simulator import SOURCE_PARAMETERS
+from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     find_simulator,
@@ -45,12 +46,14 @@ from state_sensor_ros.simulators.simulator_list import (
 )
 
 # Parameters that are options and select how frames are received.
-_PARAMETERS = ('control_port', 'config_file', *STREAM_PARAMETERS)
+_PARAMETERS = options_in(RECEIVING)
 # Options of every run that reads a live stream.
 LIVE_OPTIONS = frozenset((
     *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
 # Parameters that a live stream may use; its simulator selects from them.
-_LIVE_PARAMETERS = SOURCE_PARAMETERS | {'reconnect_min', 'reconnect_max'}
+_LIVE_PARAMETERS = frozenset(
+    name for name in NAMES if (rule := rule_of(name)).selected
+    or (rule.used_by, rule.affects) == (LIVE_SOURCE, STREAM))
 # Failures of one reason, without a new frame between them, that end a command.
 _MAX_FAILURES = 3
 

@@ -16,7 +16,7 @@ from typing import cast
 
 from state_sensor_ros.commands.help_page import metavar_of, NODE
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.parameters import Parameter, STREAM
+from state_sensor_ros.parameters import Parameter, RECEIVING, STREAM
 from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
 
@@ -34,6 +34,18 @@ def parameters_that_affect(what: str) -> tuple[str, ...]:
 
 # Parameters of simulators that are options of commands which read a stream or a recording.
 STREAM_PARAMETERS = parameters_that_affect(STREAM)
+
+
+def options_in(run: str) -> tuple[str, ...]:
+    """
+    Return the names of the parameters that are options in some runs of commands.
+
+    :param run: READING, RECEIVING, WRITING or EVALUATING.
+    """
+    schema = schema_of()
+    more = STREAM_PARAMETERS if run == RECEIVING else ()
+    return tuple(name for name in schema.names
+                 if run in schema.find(name).rule.runs or name in more)
 
 
 def option_of(name: str) -> str:

@@ -28,6 +28,7 @@ from state_sensor_ros.commands.options import add_bag_options, add_quiet, number
 from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
+    options_in,
     settings_of,
 )
 from state_sensor_ros.commands.reading import clock_shown, read_frames
@@ -53,6 +54,7 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.parameters import READING
 from state_sensor_ros.simulators.map_files import map_suffixes, read_map
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
@@ -68,7 +70,7 @@ _EPILOG = """examples:
   state_sensor render drive.json figure.pdf --size 3.5x3 --no-names
   state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
 # The parameters of the node that change the scene.
-_PARAMETERS = ('ego_tag', 'obb_extents')
+_PARAMETERS = options_in(READING)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

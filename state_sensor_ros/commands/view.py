@@ -45,12 +45,14 @@ from state_sensor_ros.commands.live import (
 from state_sensor_ros.commands.options import add_bag_options, add_quiet, port
 from state_sensor_ros.commands.parameter_options import (
     add_parameters,
+    options_in,
     settings_of,
     STREAM_PARAMETERS,
 )
 from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.parameters import READING
 from state_sensor_ros.simulators.map_files import map_suffixes
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
@@ -62,7 +64,7 @@ examples:
   state_sensor view drive.json
   state_sensor view --web
   state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
-_PARAMETERS = ('ego_tag', 'obb_extents')
+_PARAMETERS = options_in(READING)
 _DEFAULT_PORT = 9876
 _LEAST_PYTHON = (3, 11)
 

@@ -24,8 +24,9 @@ from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.storage.bag_limits import BagLimits, limits_of
+from state_sensor_ros.parameters import MESSAGES
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import DEFAULTS, PERCEPTION, Settings
+from state_sensor_ros.settings import CORE, DEFAULTS, Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,13 +36,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.recording import RecordingReader
 
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
-# The parameters of the node that its topics depend on. A recording has no clock of ROS.
-BAG_PARAMETERS = (
-    'global_frame', 'frame_prefix', 'parent_frame', 'global_frame_pose', 'ego_tag', 'ego_frame',
-    'include_obb', 'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry',
-    'frame', 'map_file', 'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal',
-    'twist_covariance_diagonal', 'stamp_source', 'outputs', 'autoware_objects',
-    'object_classes', 'object_range', 'base_link_xyz', 'default_sizes')
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,8 @@ class Format:
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
-    use.
+    use; those of the parameters that name the format (``Rule.readers``, ``Rule.writers``) and, for
+    a bag, that affect messages are added.
 
     ``recognised_by`` names, in the same way, a function that returns whether an existing Path is
     of this format: needed for a folder, and for a suffix that other formats share. With
@@ -137,6 +132,14 @@ class Format:
     command: str = CONVERT
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        rules = {name: CORE.find(name).rule for name in CORE.names}
+        object.__setattr__(self, 'reads', self.reads.union(
+            name for name, rule in rules.items() if self.name in rule.readers))
+        object.__setattr__(self, 'writes', self.writes.union(
+            name for name, rule in rules.items()
+            if self.name in rule.writers or (self.storage and rule.affects == MESSAGES)))
 
     def __str__(self) -> str:
         return texts_of((self,))[0]
@@ -227,11 +230,11 @@ def imported(text: str) -> Any:  # noqa: ANN401
 _FILES = 'state_sensor_ros.files'
 _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
-_BAG_WRITES = frozenset((*BAG_PARAMETERS, *PERCEPTION, 'clock', 'name', 'namespace'))
+_BAG_WRITES = frozenset(('clock', 'name', 'namespace'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
 _TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
-_TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
-_DRAWN = frozenset(('color', 'title', 'ego_tag', 'names', 'map'))
+_TABLE_WRITES = frozenset(('columns',))
+_DRAWN = frozenset(('color', 'title', 'names', 'map'))
 
 BAG = Format(
     name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_form:is_bag',
@@ -263,6 +266,6 @@ FILM = Format(
     writes=_DRAWN | {'size', 'dpi'})
 SCENE = Format(
     name='scene', noun='a scene of Rerun', suffixes=('.rrd',), command=VIEW,
-    writes=frozenset(('ego_tag', 'names', 'map')))
+    writes=frozenset(('names', 'map')))
 
 FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, PICTURE, VECTORS, ANIMATION, FILM, SCENE)

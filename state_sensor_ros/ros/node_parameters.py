@@ -212,8 +212,8 @@ def _without_effect(settings: Settings, schema: ParameterTable,
     :param changed: names of the parameters that do not have their defaults.
     """
     unused = unused_parameters(
-        [name for name in changed if schema.find(name).rule.affects != NODE],
-        settings.source, with_added=True)
+        [name for name in changed if (rule := schema.find(name).rule).affects != NODE
+         or rule.used_by], settings.source, with_added=True)
     if unused:
         yield f'source {settings.source} does not use the parameters {", ".join(unused)}'
     used = perception_used(settings)

@@ -29,7 +29,7 @@ from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet, FrameDecoder, PayloadDecoder, Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import NAMES, rule_of, Settings
 
 if TYPE_CHECKING:
     import argparse
@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 
 
 # Parameters of the driver that a live source may use; those of connecting again are used by all.
-SOURCE_PARAMETERS = frozenset({
-    'control_port', 'sample_rate', 'config_file', 'rate', 'obb_extents', 'road_s_unit',
-    'max_frame_bytes'})
+SOURCE_PARAMETERS = frozenset(name for name in NAMES if rule_of(name).selected)
 
 
 Pixels: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.float32]

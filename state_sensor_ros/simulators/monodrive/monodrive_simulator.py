@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from state_sensor_ros.simulators import EgoCommands, Source
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
-_UNITS = frozenset(('obb_extents', 'road_s_unit'))
 TRAJECTORY = Format(
     name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
-    generations=GENERATIONS, reads=_UNITS, writes=_UNITS | {'generation'},
+    generations=GENERATIONS, writes=frozenset(('generation',)),
     reader='state_sensor_ros.simulators.monodrive.trajectory_recording:open_trajectory',
     writer='state_sensor_ros.simulators.monodrive.trajectory_output:new_trajectory',
     payloads='state_sensor_ros.simulators.monodrive.trajectory_payloads:TrajectoryPayloads',

@@ -34,7 +34,7 @@ _READS = frozenset(('max_bag_bytes', 'osi.ego'))
 _TRACE = Format(
     name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
     reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:new_trace',
-    writes=frozenset(('resample', 'gaps', 'default_class', 'default_sizes', 'ego_tag')))
+    writes=frozenset(('resample', 'gaps', 'default_class')))
 # Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
