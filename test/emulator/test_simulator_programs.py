@@ -131,9 +131,9 @@ def test_simulate_loops_and_executes_commands():
     assert first['frame'] == sample[-1]['frame']
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
-                         ids=lambda each: each.name)
-@pytest.mark.parametrize('client', ['idle', 'half', 'unread', 'sampling'])
+@pytest.mark.parametrize(('number', 'client'), [
+    (signal.SIGINT, 'half'), (signal.SIGTERM, 'sampling'), (signal.SIGHUP, 'unread'),
+    (signal.SIGINT, 'sampling')])
 def test_a_signal_ends_simulate_whatever_a_control_client_does(number, client):
     with simulating('--on-sample', '--vehicles', '50', '--cycle', '3', '--control-port',
                     str(free_port())) as (process, port, control):
@@ -164,8 +164,8 @@ def flood(connection, command):
             connection.sendall(request)
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize('is_reading', [False, True])
+@pytest.mark.parametrize(('number', 'is_reading'), [
+    (signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGHUP, True)])
 def test_a_signal_ends_simulate_within_two_seconds(number, is_reading):
     with simulating('--rate', 'max', '--vehicles', '50', '--cycle', '3') as (process, port, _):
         with contextlib.ExitStack() as stack:

@@ -222,23 +222,26 @@ BROKEN = {
 def test_simulator_that_cannot_be_loaded_is_left_out(tmp_path, name):
     value, content, why = BROKEN[name]
     site = installed_toy(tmp_path / 'site', value, f'print("noise")\n{content}\n')
-    # Nothing of it is needed: it is not even loaded.
-    ended = state_sensor(site, 'inspect', '--json', SAMPLE)
-    assert (ended.returncode, ended.stderr) == (0, '')
-    json.loads(ended.stdout)
-    converting = 'convert', SAMPLE, tmp_path / 'bag', '-p', 'tf:=ego'
-    for words in (('simulate', '--help'), converting):
-        ended = state_sensor(site, *words)
-        assert ended.returncode == 0
-        assert 'noise' not in ended.stdout
-        [line] = [line for line in ended.stderr.splitlines() if line != 'noise']
-        assert line.startswith(f'warning: the simulator toy ({value}) is left out: ')
-        assert why in line
+    ended = state_sensor(site, 'convert', SAMPLE, tmp_path / 'bag', '-p', 'tf:=ego')
+    assert ended.returncode == 0
+    assert 'noise' not in ended.stdout
+    [line] = [line for line in ended.stderr.splitlines() if line != 'noise']
+    assert line.startswith(f'warning: the simulator toy ({value}) is left out: ')
+    assert why in line
     ended = state_sensor(site, 'record', tmp_path / 'x.json', '--source', 'toy')
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1].startswith(
         'error: source: found toy, an added simulator that cannot be used: ')
     assert not (tmp_path / 'x.json').exists()
+
+
+def test_simulator_that_cannot_be_loaded_is_loaded_where_it_may_serve_only(tmp_path):
+    site = installed_toy(tmp_path / 'site', 'toy_simulator:Toy', 'print("noise")\nclass')
+    ended = state_sensor(site, 'inspect', '--json', SAMPLE)
+    assert (ended.returncode, ended.stderr) == (0, '')
+    json.loads(ended.stdout)
+    ended = state_sensor(site, 'simulate', '--help')
+    assert (ended.returncode, ended.stderr.count('warning: the simulator toy (')) == (0, 1)
 
 
 def test_simulator_that_prints_leaves_standard_output_clean(tmp_path, recording):

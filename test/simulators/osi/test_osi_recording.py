@@ -110,6 +110,7 @@ def test_osi_accelerations_of_objects_are_those_of_the_trace(trace):
     (['convert', '{}', 'o.json'], ''), (['convert', '{}', 'o.parquet'], 'pyarrow'),
     (['convert', '{}', 'o.osi.mcap'], ''), (['convert', '{}', 'o.osi'], ''),
     (['render', '{}', 'o.svg'], 'matplotlib'), (['render', '{}', 'o.html'], 'plotly')])
+@pytest.mark.parametrize('trace', ['drive_gt_.osi', 'view.osi.mcap'], indirect=True)
 def test_osi_trace_works_in_every_command(trace, words, library, monkeypatch, tmp_path, capsys):
     if library:
         pytest.importorskip(library)

@@ -38,7 +38,9 @@ def ended(folder, end):
     return (*UNPACED, '-p', f'sumo.config:={config}')
 
 
-@pytest.mark.parametrize('name', ['sumo.json', 'sumo.parquet', 'sumo_bag'])
+@pytest.mark.parametrize('name', [
+    'sumo.json', *(pytest.param(name, marks=pytest.mark.thorough)
+                   for name in ('sumo.parquet', 'sumo_bag'))])
 def test_sumo_is_recorded_for_simulated_seconds(tmp_path, name):
     out = tmp_path / name
     assert main(['record', str(out), *UNPACED, '--seconds', '4', '-p', 'sumo.ego:=ego',
@@ -140,6 +142,7 @@ def test_sumo_scenario_that_is_over_ends_the_recording(tmp_path):
         assert len(recording) == 100
 
 
+@pytest.mark.thorough
 def test_sumo_that_is_killed_does_not_end_a_recording(tmp_path, capsys):
     def kill():
         deadline = time.monotonic() + AWAIT_S
@@ -224,6 +227,7 @@ def test_sumo_that_fails_for_good_ends_a_command_with_its_reason(tmp_path, capsy
     assert 'none.net.xml' in line
 
 
+@pytest.mark.thorough
 def test_sumo_ego_of_the_shipped_scenario_never_leaves():
     own = SumoParameters(str(GRID), ego='ego', step=1.0)
     source = SumoSource(own, Settings(rate=0.0), lambda kind, text: None, reconnect=False)

@@ -63,7 +63,7 @@ class Run:
                 yield {(actor.tag, actor.get('id')): actor.attrib for actor in element}
 
 
-@pytest.fixture(scope='module', params=['left', 'right'])
+@pytest.fixture(scope='module', params=['left', pytest.param('right', marks=pytest.mark.thorough)])
 def run(request, tmp_path_factory):
     """Run SUMO with left-hand traffic, and with sublanes and right-hand traffic."""
     folder = tmp_path_factory.mktemp(request.param)
@@ -91,7 +91,7 @@ def errors(run, frames):
 
 
 def test_sumo_vehicles_that_change_lanes_have_the_velocity_of_their_movement(run):
-    for what, frames in (('live', run.frames), ('FCD', run.recorded()),
+    for what, frames in (('live', run.frames),
                          ('no lateral speed', run.recorded(has_lateral_speed=False)),
                          ('no network', run.recorded(has_network=False))):
         found = errors(run, frames)

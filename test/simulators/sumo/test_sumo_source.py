@@ -189,6 +189,7 @@ def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
     assert len(set(changes)) == len(changes)
 
 
+@pytest.mark.thorough
 def test_sumo_gives_the_same_frames_for_the_same_seed():
     def positions(seed):
         with source_of(SumoParameters(str(GRID), seed=seed)) as source:

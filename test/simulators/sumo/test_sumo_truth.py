@@ -58,7 +58,7 @@ def test_sumo_crowd_equals_its_own_account_row_by_row(crowd):
     frames, account, _ = crowd
     network = read_network(GRID.with_name('grid.net.xml.gz'))
     n_rows = 0
-    for frame in frames:
+    for frame in frames[::5]:
         told = account[round(frame.game_time, 3)]
         assert set(frame.names) == set(told)
         actors = [told[name] for name in frame.names]
@@ -76,7 +76,7 @@ def test_sumo_crowd_equals_its_own_account_row_by_row(crowd):
                 assert ids == [road, 0, lane_id]
                 assert abs(s - float(actors[row].get('pos'))) < 1e-6
         n_rows += len(actors)
-    assert n_rows > 600 * 200
+    assert n_rows > 120 * 200
 
 
 def test_sumo_classes_and_sizes_of_the_crowd(crowd):
