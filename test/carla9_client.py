@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """CARLA's own client as a program: `PORT WORD…` calls a function, whose result is JSON."""
 
+import faulthandler
 import json
 import os
 import sys
@@ -227,6 +228,8 @@ def wait(client):
 
 
 def main():
+    # A crash in the library names the thread.
+    faulthandler.enable()
     import carla
     client = carla.Client('127.0.0.1', int(sys.argv[1]))
     client.set_timeout(TIMEOUT_S)

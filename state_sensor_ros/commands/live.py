@@ -225,7 +225,7 @@ class LiveRecording:
             timer.start()
         health = self._stream.source.health
         try:
-            with waiting_named(self.name, lambda: self._n_frames > 0, lambda: health.last_error,
+            with waiting_named(self.name, lambda: self._n_frames > 0, lambda: health.reason,
                                is_quiet=self._is_quiet):
                 for packet in self._stream.packets():
                     for payload in self.decoder.split(packet.payload):
@@ -239,7 +239,7 @@ class LiveRecording:
             timer.cancel()
             self.close()
         if not self._n_frames:
-            raise failed_stream(self.name, health.last_error, 'no frame received')
+            raise failed_stream(self.name, health.reason, 'no frame received')
 
     def close(self) -> None:
         """End the stream, from any thread."""

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     # A daemon thread: the look-up of a host name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
     with waiting_named(recorder.where, lambda: recorder.n_frames > 0,
-                       lambda: recorder.health.last_error, is_quiet=args.quiet):
+                       lambda: recorder.health.reason, is_quiet=args.quiet):
         _watch(recorder, args)
     _warn(recorder, args.out)
     recorder.save(interruption)
@@ -187,7 +187,7 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     :raises TransportError: if there is no frame, and no signal has ended the recording.
     :raises KeyboardInterrupt: if a signal came before the end set by the options.
     """
-    last_error = recorder.health.last_error
+    reason = recorder.health.reason
     has_end = args.once or (args.frames, args.seconds) != (None, None)
     if interruption.number and has_end and not recorder.is_complete:
         raise KeyboardInterrupt
@@ -196,4 +196,4 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     elif interruption.number:
         print_line(f'{args.out}: no frame was received, nothing was written')
     else:
-        raise failed_stream(recorder.where, last_error, 'no frame received')
+        raise failed_stream(recorder.where, reason, 'no frame received')

@@ -39,6 +39,7 @@ def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[]
     def name() -> None:
         if not has_begun():
             why = reason().removeprefix('cannot connect to ').removeprefix(f'{where}: ')
+            why = why.removeprefix(f'{where} ')
             print_line(f'waiting for a {what} from {where} since {since}'
                        f'{f": {why}" if why else ""}')
 

@@ -122,6 +122,11 @@ class Health:
         self.error.note(text)
         self.on_error()
 
+    @property
+    def reason(self) -> str:
+        """Why nothing arrives: the last error, else the cause of the silence; one line."""
+        return self.last_error or self.silence
+
     def fail(self, why: str) -> None:
         """
         Count the end of a connection, or a failed attempt to make one.

@@ -21,6 +21,8 @@ import pytest
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
+from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
+from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
@@ -147,6 +149,18 @@ class RecordingTown(CarlaServer):
         self.pedals.append(pedals)
 
 
+class RecordingWorld(WorldServer):
+    """A server of CARLA 0.9 that keeps the pedals it gets."""
+
+    def __init__(self, n_vehicles):
+        self.pedals, self.todo = [], []
+        super().__init__(TrafficScene(n_vehicles, 0, seed=1), WorldOptions(rate=20.0))
+        drive, step = self.world.scene.drive, self.world.step
+        self.world.scene.drive = lambda pedals: (self.pedals.append(pedals), drive(pedals))
+        # What a test wants done, in the thread of the server.
+        self.world.step = lambda: ([action() for action in self.todo], self.todo.clear(), step())
+
+
 class Obeying:
     """
     A simulator that obeys, and a node that drives its ego by pedals.
@@ -167,6 +181,11 @@ class Obeying:
             self.server = stack.enter_context(RecordingTown(n_vehicles))
             own = {'port': self.server.port, 'control_port': self.server.world_port}
             self.pedals = self.server.pedals
+        elif kind == 'carla9':
+            pytest.importorskip('carla')
+            self.server = stack.enter_context(RecordingWorld(n_vehicles))
+            own = {'carla9.port': self.server.port}
+            self.pedals = self.server.pedals
         else:
             own = {'sumo.ego': 'first'}
             if n_vehicles > 1:
@@ -184,6 +203,11 @@ class Obeying:
             listener.until(client.service_is_ready, what='the service')
             answer = client.call_async(service.Request())
             listener.until(answer.done, what='the reset')
+        elif self._kind == 'carla9':
+            world = self.server.world
+            episode = world.episode
+            self.server.todo.append(lambda: world.begin_episode(settings=world.settings))
+            listener.until(lambda: world.episode > episode, what='an episode')
         else:
             getattr(self.server, '_suite', self.server).disconnect()
 

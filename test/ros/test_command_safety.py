@@ -30,7 +30,7 @@ from test_sumo_faults import sumo_of
 
 TIMEOUT_S = 0.5
 DRIVE = pedals(throttle=0.5)
-each_simulator = pytest.mark.parametrize('kind', ['monodrive', 'carla', 'sumo'])
+each_simulator = pytest.mark.parametrize('kind', ['monodrive', 'carla', 'carla9', 'sumo'])
 
 
 @each_simulator

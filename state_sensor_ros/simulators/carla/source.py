@@ -57,7 +57,7 @@ SendNonPlayerAgentsInfo=true
 # The measurements port follows the world port, the control port follows both.
 WORLD, MEASUREMENTS_AFTER_WORLD, CONTROL_AFTER_WORLD = 0, 1, 2
 N_PORTS = 3
-EXPECTED_SERVER = 'a CARLA 0.8 server'
+EXPECTED_SERVER = 'a CARLA 0.8 server (source carla9 is for CARLA 0.9)'
 
 # The server loads a level before it is ready.
 _READY_TIMEOUT_S = 60.0
@@ -326,7 +326,8 @@ class EpisodeClient:
             part = wait.receive(self._world.open_socket, n_bytes - len(data))
             if not part:
                 raise TransportError(self._world.where, 'the server closed the connection '
-                                     'instead of a reply to the request of an episode')
+                                     'instead of a reply to the request of an episode; a CARLA '
+                                     '0.9 is source carla9')
             data += part
         return bytes(data)
 
@@ -346,8 +347,8 @@ def silence_of_a_port(host: str, port: int) -> str:
     :param port: its measurements port.
     """
     return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '
-            'of CARLA serves one client, so end the other one, or let it connect through '
-            'relay_port')
+            'of CARLA 0.8 serves one client, so end the other one, or let it connect through '
+            'relay_port; a CARLA 0.9 is source carla9')
 
 
 def _connect(connection: Connection, patience_s: float = 0.0) -> None:

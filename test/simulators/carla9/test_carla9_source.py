@@ -378,6 +378,22 @@ def test_server_that_stalls_dies_and_returns(tick):
             server.communicate()
 
 
+def test_source_of_carla_0_8_names_the_one_of_carla_0_9():
+    """On both ports of a server of 0.9, in one line; the server goes on."""
+    with Rig() as server:
+        ended = [programs.start(*words, '--source', 'carla', '--port', port, '--seconds', 1)
+                 for port in (server.port, server.stream_port)
+                 for words in (('inspect', '--live'), ('record', '-'))]
+        for process in ended:
+            output, errors = process.communicate(timeout=AWAIT_S)
+            assert (process.returncode, output) == (1, '')
+            [line] = [line for line in errors.splitlines() if line.startswith('error: ')]
+            assert line.endswith('a CARLA 0.9 is source carla9)')
+            assert line.count('127.0.0.1') == 1
+        with opened(server) as (_, packets, _):
+            assert frame_of(packets)
+
+
 def test_end_does_not_wait_for_a_library_that_holds_the_interpreter_lock():
     """``get_world`` waits with it for a first step: no thread of the process can end it."""
     with Rig(rate=1e-6) as server, socket.create_connection(
