@@ -288,6 +288,15 @@ class ParameterTable:
         """Names of all parameters, without other names of the same."""
         return tuple(self._parameters)
 
+    def by_subject(self) -> dict[str, list[str]]:
+        """Return the names of the parameters by subject, a heading or a prefix."""
+        found: dict[str, list[str]] = {}
+        subject = ''
+        for name, declared in self._parameters.items():
+            subject = name.rpartition('.')[0] or declared.rule.subject or subject
+            found.setdefault(subject, []).append(name)
+        return found
+
     def has(self, name: str) -> bool:
         """Return whether a name is that of a parameter, or an alias."""
         return self.aliases.get(name, name) in self._parameters

@@ -15,20 +15,21 @@ entry point, a parameter a declaration.
 """
 
 import ast
-from dataclasses import fields
 import difflib
+import json
 import os
 import re
 import subprocess
+import sys
 
 from budgets import AWAIT_S
-from paths import ROOT
+from paths import ROOT, SAMPLE
 from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
 from rosbags.rosbag2 import Reader
 from test_toy_simulator import HERE, installed_toy, state_sensor
 
-from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
+from state_sensor_ros.settings import SIMULATORS
 from state_sensor_ros.simulators.opening import formats
 from state_sensor_ros.topics import topic_list
 
@@ -73,6 +74,55 @@ from toy_simulator import ToyParameters, ToyRecording
 
 def open_rolled(path, options):
     return ToyRecording(Path(path), options.settings.of(ToyParameters))
+"""
+
+
+# What a person sees of a parameter, printed as JSON.
+SEEN = """
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+import io, json, runpy, sys
+from unittest.mock import MagicMock
+
+root, sample, folder = sys.argv[1:]
+from state_sensor_ros.commands.command_line import main
+
+def command(*words):
+    both = io.StringIO()
+    with redirect_stdout(both), redirect_stderr(both):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+    return code, ' '.join(both.getvalue().split())
+
+seen = {'help': command('convert', '--help-all'),
+        'bag': command('convert', sample, folder + '/bag', '--grip', '0.5'),
+        'wrong': command('convert', sample, folder + '/wrong', '-p', 'grip:=3.0'),
+        'table': command('convert', sample, folder + '/ego.csv', '--grip', '0.5'),
+        'near': command('convert', sample, folder + '/near', '-p', 'gripp:=0.5'),
+        'yaml': (0, runpy.run_path(root + '/scripts/parameter_file.py')['text']())}
+for name in ('docutils', 'docutils.nodes', 'sphinx', 'sphinx.application', 'sphinx.ext',
+             'sphinx.ext.autodoc', 'sphinx.ext.autodoc.mock', 'sphinx.util'):
+    sys.modules[name] = MagicMock()
+sys.modules['sphinx.util.docutils'] = MagicMock(SphinxDirective=object)
+seen['document'] = (0, runpy.run_path(root + '/doc/generated.py')['parameters']())
+if find_spec('rclpy'):
+    import rclpy
+    from rclpy.node import Node
+    from rclpy.parameter import Parameter
+    from state_sensor_ros.ros.node_parameters import NodeParameters
+    rclpy.init()
+    node = Node('parameters')
+    changes = []
+    own = NodeParameters(node, lambda settings: changes.append(settings.grip))
+    own.freeze()
+    for value in (0.5, 3.0):
+        [result] = node.set_parameters([Parameter('grip', value=value)])
+        seen[f'node {value}'] = (int(result.successful), result.reason)
+    seen['changes'] = (0, str(changes))
+    rclpy.shutdown()
+print(json.dumps(seen))
 """
 
 
@@ -128,20 +178,41 @@ def test_simulator_is_a_folder_and_a_value(name):
     assert {place for place in importing if not place.startswith('emulator/')} == set()
 
 
-def test_parameter_is_a_declaration():
-    declared = [each.name for each in fields(Settings) if each.name != 'own']
-    for name in declared:
-        assert sum(len(re.findall(rf'^    {name}: ', text, re.MULTILINE))
-                   for place, text in SOURCES.items() if place == 'settings.py') == 1
-    assert DEFAULTS.source in SIMULATORS
-
-
 def test_simulator_is_added_by_a_module_and_an_entry_point(tmp_path):
     site, n_files, n_lines = added(tmp_path / 'site', {})
     assert (n_files, n_lines) == (0, 0)
     found = {path.relative_to(site).name for path in site.rglob('*') if path.is_file()}
     assert found == {'toy_simulator.py', 'entry_points.txt', 'METADATA'}
     assert 'toy' in state_sensor(site, 'record', '--help').stdout
+
+
+def test_parameter_of_the_driver_is_added_by_a_declaration(tmp_path):
+    copy = tmp_path / 'copy'
+    (copy / 'state_sensor_ros').mkdir(parents=True)
+    for entry in (*ROOT.iterdir(), *PACKAGE.iterdir()):
+        if entry.name not in (PACKAGE.name, 'settings.py'):
+            (copy / entry.relative_to(ROOT)).symlink_to(entry)
+    before = '    queue_size: int = parameter('
+    assert SOURCES['settings.py'].count(before) == 1
+    (copy / 'state_sensor_ros' / 'settings.py').write_text(SOURCES['settings.py'].replace(
+        before, "    grip: float = _outgoing(1.0, 'Grip of the road.', low=0.0, high=2.0, "
+        f"dynamic=True)\n{before}"))
+    ended = subprocess.run(
+        [sys.executable, '-c', SEEN, copy, SAMPLE, tmp_path], check=False, cwd=tmp_path,
+        capture_output=True, text=True, timeout=AWAIT_S, env={
+            **ENVIRONMENT, 'PYTHONPATH': f'{copy}{os.pathsep}{os.environ.get("PYTHONPATH", "")}'})
+    assert ended.returncode == 0, ended.stderr
+    seen = json.loads(ended.stdout)
+    assert '--grip GRIP Grip of the road. (default: 1.0)' in seen['help'][1]
+    assert (seen['bag'][0], seen['wrong'], seen['table'][0], seen['near'][0]) == (
+        0, [1, 'error: grip: found 3.0; expected 0 to 2: Grip of the road.'], 2, 1)
+    assert '--grip is for writing a bag' in seen['table'][1]
+    assert 'expected grip' in seen['near'][1]
+    assert '\n    # Grip of the road. (D)\n    grip: 1.0\n' in seen['yaml'][1]
+    assert '| `grip` **D** | float | `1.0` | 0 … 2 | Grip of the road. |' in seen['document'][1]
+    if 'changes' in seen:
+        assert (seen['node 0.5'], seen['node 3.0'][0], seen['changes'][1]) == ([1, ''], 0, '[0.5]')
+        assert 'grip' in seen['node 3.0'][1]
 
 
 def test_parameter_is_added_by_a_declaration(tmp_path):

@@ -6,54 +6,58 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Values that a parameter must refuse, at least one for each."""
+"""Values that a parameter must refuse, and others that it takes, by its declaration."""
 
-_FLAGS = ('autostart', 'loop', 'include_obb', 'debug_drawing', 'labels', 'wheel_tf',
-          'joint_states', 'odometry', 'frame', 'publish_clock', 'carla.camera_tf',
-          'carla9.tick', 'carla9.static', 'sumo.step_it')
-_CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_s_unit',
-            'overflow', 'sumo.release')
-_INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'max_actor_topics',
-             'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed',
-             'perception.seed', 'osi.port', 'carla9.port')
-_FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
-           'stale_after', 'sumo.step', 'control.kp', 'control.ki', 'control.full_throttle',
-           'control.full_brake', 'control.wheelbase', 'control.max_steering_angle',
-           'control.max_speed', 'control.max_acceleration', 'control.max_deceleration',
-           'control.timeout', 'carla9.timeout', 'carla9.step')
-_TEXTS = ('host', 'carla.relay_bind', 'config_file', 'map_file', 'trajectory_file', 'global_frame',
-          'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame', 'sumo.config', 'sumo.host',
-          'sumo.ego', 'sumo.net', 'osi.bind', 'osi.ego',
-          'carla9.host', 'carla9.ego')
-_TAGS = ('desired_tags', 'undesired_tags', 'sumo.args')
-_SIXES = ('global_frame_pose', 'pose_covariance_diagonal', 'twist_covariance_diagonal')
+from state_sensor_ros.simulators.simulator_list import schema_of
 
-WRONG = [
-    *((name, value) for name in _FLAGS for value in (1, 'true')),
-    *((name, value) for name in _CHOICES for value in ('', 'sometimes', 3)),
-    *((name, value) for name in _INTEGERS for value in (-1, 2 ** 40, 'many', 1.5)),
-    *((name, value) for name in _FLOATS for value in (-0.5, float('nan'), float('inf'), 'fast')),
-    *((name, 7) for name in _TEXTS), ('control_input', 'sometimes'), ('control_input', 3),
-    ('carla.relay_port', 65534), ('carla.relay_bind', ''), ('relay_port', 65534),
-    ('host', ''), ('host', 'a b'), ('global_frame', ''), ('global_frame', '/map'),
-    ('frame_prefix', '/a'), ('parent_frame', 'a b'), ('ego_tag', ''), ('ego_frame', '/base_link'),
-    ('port', 0), ('port', 65536), ('queue_size', 0), ('max_frame_bytes', 0), ('rate', 1e9),
-    *((name, value) for name in _TAGS for value in ('car', [1], 3)),
-    *((name, value) for name in _SIXES for value in ([0.0] * 5, [0.0] * 7, ['a'] * 6,
-                                                     [float('nan')] * 6)),
-    ('carla.camera_fov', 180.0),
-    *(('carla.camera_poses', value) for value in ([0.0] * 17, [0.0] * 6, ['a'] * 18,
-                                                  [float('inf')] * 18)),
-    *((name, value) for name in ('outputs', 'autoware_objects', 'object_classes')
-      for value in ('vision', [1], 3, ['all of them'])),
-    *(('object_range', value) for value in (-1.0, float('nan'), float('inf'), 'far')),
-    *(('base_link_xyz', value) for value in ([0.0] * 2, ['a'] * 3, [float('inf')] * 3,
-                                             [0.0, float('nan'), 0.0])),
-    *(('default_sizes', value) for value in ([1.0] * 20, [0.0] * 21, [float('nan')] * 21)),
-    *((f'perception.{name}', value) for value in (-0.5, float('nan'), float('inf'), 'far')
-      for name in ('range', 'field_of_view', 'occlusion', 'position_std', 'yaw_std', 'size_std',
-                   'velocity_std', 'missing', 'ghosts', 'delay')),
-    ('perception.field_of_view', 361.0), ('perception.occlusion', 1.1),
-    ('perception.missing', 1.1), ('perception.delay', 200.0),
-    ('pose_covariance_diagonal', [-1.0] * 6), ('twist_covariance_diagonal', [-1.0] * 6),
-]
+SCHEMA = schema_of()
+_OF_OTHER_TYPES = {bool: (1, 'true'), int: ('many', 1.5, True), float: ('fast', True),
+                   str: (7, True)}
+# Texts of which each pattern refuses some.
+_TEXTS = ('', 'a b', '/a')
+_NOT_FINITE = (float('nan'), float('inf'), -float('inf'))
+
+
+def _outside(rule, kind):
+    """Return values of the type that are out of range, or not among the choices."""
+    if kind is str:
+        texts = [text for text in _TEXTS if rule.pattern and not rule.pattern.fullmatch(text)]
+        return [*texts, *(['', 'sometimes'] if rule.choices else [])]
+    step = 1 if kind is int else 0.5
+    bounds = [(rule.low, -step), (rule.high, step)] if kind in (int, float) else []
+    return [kind(bound + beyond) for bound, beyond in bounds if bound is not None] + (
+        [value for value in _NOT_FINITE if not (rule.may_be_nan and value != value)]
+        if kind is float else [])
+
+
+def wrong_values(parameter):
+    """Return values that a parameter refuses, the examples of its declaration among them."""
+    rule, item = parameter.rule, parameter.item
+    if item is None:
+        wrong = [*_OF_OTHER_TYPES[parameter.type], *_outside(rule, parameter.type), [1]]
+        wrong = [value for value in wrong if not (value == '' and '' in rule.choices)]
+    else:
+        # ROS has no lists of several types, nor a difference of [''] and an empty list.
+        items = [*_OF_OTHER_TYPES[item], *(value for value in _outside(rule, item) if value != '')]
+        wrong = ['car', 3, True, *([value] * max(len(parameter.default), 1) for value in items)]
+        if rule.length is not None:
+            wrong += [[0.0] * (rule.length + beyond) for beyond in (-1, 1)]
+    return [*wrong, *(list(value) if isinstance(value, tuple) else value for value in rule.wrong)]
+
+
+def other_value(parameter):
+    """Return a value of a parameter that it takes and that differs from its default."""
+    rule, default = parameter.rule, parameter.default
+    if parameter.item is not None:
+        if parameter.item is str:
+            return [rule.choices[-1] if rule.choices else 'other']
+        return [number + 1.0 if number == number else 1.0 for number in default]
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, str):
+        return next((choice for choice in rule.choices if choice != default), 'other')
+    return default + type(default)(1) if rule.high is None or default + 1 <= rule.high \
+        else (default + rule.low) / 2
+
+
+WRONG = [(name, value) for name in SCHEMA.names for value in wrong_values(SCHEMA.find(name))]
