@@ -36,10 +36,9 @@ if TYPE_CHECKING:
         UnreachableError,
     )
     from state_sensor_ros.frame import Boxes, Frame, Lanes, Wheels
-    from state_sensor_ros.library.frame_index import RecordedActor
+    from state_sensor_ros.library.frame_index import LaneChange, RecordedActor
     from state_sensor_ros.library.frame_recording import open_recording, Recording
     from state_sensor_ros.library.frame_stream import open_stream, Stream
-    from state_sensor_ros.library.lane_changes import LaneChange
     from state_sensor_ros.library.safety import Safety, SafetyEvent
     from state_sensor_ros.library.table_reading import read_table
     from state_sensor_ros.library.track import Track

@@ -34,8 +34,8 @@ from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Needs
+from state_sensor_ros.library.frame_index import LaneChangeFinder
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.library.lane_changes import LaneChangeFinder
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.map_files import read_map
 from state_sensor_ros.simulators.simulator_list import find_simulator

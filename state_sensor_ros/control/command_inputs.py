@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The inputs for commands: their topics, and the commands in their messages.
-
-A message is any object with the fields of its type: no package of messages is imported here.
-"""
+"""The inputs for commands: their topics, the commands in their messages, and the age of these."""
 
 from __future__ import annotations
 
@@ -19,14 +15,16 @@ from dataclasses import dataclass
 import math
 from typing import Any, ClassVar
 
-from state_sensor_ros.control.control_parameters import ControlParameters
-from state_sensor_ros.control.ego_commands import EgoCommand
-from state_sensor_ros.control.setpoint import finite, limited, pedals, Setpoint
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
+from state_sensor_ros.control.speed_controller import finite, limited, pedals, Setpoint
 
 # Constants of autoware_vehicle_msgs/GearCommand: all gears forward, and those backward.
 _FORWARD = frozenset((*range(2, 20), 23, 24))
 _BACKWARD = frozenset((20, 21))
 _DRIVE, _PARK = 2, 22
+_DRIFT = 1e-3
+_NEW_CLOCK_S = 5.0
+_SPREAD_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +157,65 @@ class AutowareInput(CommandInput):
 INPUTS: dict[str, type[CommandInput]] = {
     'vehicle_control': VehicleControlInput, 'ackermann': AckermannInput, 'twist': TwistInput,
     'autoware': AutowareInput}
+
+
+class CommandAge:
+    """
+    Ages of the messages of one topic.
+
+    :param too_old_s: age from which a message counts as old, s.
+    """
+
+    def __init__(self, too_old_s: float) -> None:
+        # A clock that is set on this machine changes only one of the two ways.
+        self._ways = (_ShortestWay(too_old_s), _ShortestWay(too_old_s))
+
+    def age_s(self, published_s: float, received_s: float, now_s: float,
+              steady_s: float) -> float:
+        """
+        Return the age of a message, s.
+
+        :param published_s: stamp of the publisher's middleware, s; 0 if it has none.
+        :param received_s: stamp of the own middleware, s of the system's clock; 0 if none.
+        :param now_s: system's clock, s.
+        :param steady_s: steady clock, s.
+        """
+        queue_s = max(now_s - received_s, 0.0) if received_s else 0.0
+        if not published_s:
+            return queue_s
+        received_steady_s = steady_s - queue_s
+        way_s = (received_s or now_s) - published_s, received_steady_s - published_s
+        return queue_s + min(shortest.excess_s(way, received_steady_s)
+                             for shortest, way in zip(self._ways, way_s, strict=True))
+
+
+class _ShortestWay:
+    """
+    Minimum of a way in time, which follows a clock that was set.
+
+    :param too_old_s: see :class:`CommandAge`.
+    """
+
+    def __init__(self, too_old_s: float) -> None:
+        self._too_old_s = too_old_s
+        self._shortest_s, self._at_s = math.inf, 0.0
+        # The first of the long ways that are equal, and when it was measured, s.
+        self._long_s, self._long_since_s = math.inf, 0.0
+
+    def excess_s(self, way_s: float, at_s: float) -> float:
+        """
+        Return by how much a way is longer than the shortest.
+
+        :param way_s: difference of two clocks, s.
+        :param at_s: steady time, s.
+        """
+        shortest_s = self._shortest_s + _DRIFT * max(at_s - self._at_s, 0.0)
+        self._shortest_s, self._at_s = min(shortest_s, way_s), at_s
+        excess_s = way_s - self._shortest_s
+        if excess_s < self._too_old_s:
+            self._long_s = math.inf
+        elif not abs(way_s - self._long_s) < _SPREAD_S:
+            self._long_s, self._long_since_s = way_s, at_s
+        elif at_s - self._long_since_s > _NEW_CLOCK_S:
+            self._shortest_s, self._long_s, excess_s = way_s, math.inf, 0.0
+        return excess_s

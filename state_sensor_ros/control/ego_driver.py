@@ -6,30 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The thread that sends commands to the ego: the newest one, or full brake.
-
-States::
-
-    state     event                                        next state
-    --------  -------------------------------------------  ----------
-    IDLE      accept()                                     DRIVING
-    DRIVING   no frame of the ego for ``stale_after``      STALE
-    STALE     a frame of the ego                           DRIVING
-    DRIVING, STALE   no accept() for ``control.timeout``   TIMED_OUT
-    any       block(), such as for a second publisher      BLOCKED
-    TIMED_OUT, BLOCKED   accept()                          DRIVING
-    any       close()                                      CLOSED
-
-The simulator's own driver drives in IDLE. In DRIVING the newest command counts; one with a speed
-is evaluated again at each frame. In STALE, TIMED_OUT and BLOCKED the ego brakes. CLOSED begins
-with full brake, unless nothing was accepted before. A command that could not be sent is sent again
-until it times out.
-
-A command is as old as the time since the middleware received it. Its age is checked again when it
-is sent: after a stop of the process (SIGSTOP) an old one is not. What has happened is reported by
-another thread after the command or the brake was sent.
-"""
+"""The thread that sends commands to the ego: the newest one, or full brake."""
 
 from __future__ import annotations
 
@@ -39,17 +16,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 import math
+from queue import Empty, Full, Queue
 import threading
 import time
 
-from state_sensor_ros.control.control_parameters import ControlParameters
-from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
-from state_sensor_ros.control.late_calls import LateCalls
-from state_sensor_ros.control.setpoint import Setpoint
-from state_sensor_ros.control.speed_controller import SpeedController
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
+from state_sensor_ros.control.speed_controller import Setpoint, SpeedController
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.payloads import Report
 
+_MOST_WAITING = 1000
 # Period of a repeated brake: the simulator may have been restarted since.
 _BRAKE_PERIOD_S = 0.5
 # Time from a command that could not be sent to the next attempt.
@@ -60,6 +36,63 @@ _FRESH_S = 0.001
 # commands as a whole, and for the last reports. A program has to end within 2 s of a signal.
 _PROMPT_S, _END_S, _REPORTS_S = 0.1, 0.65, 0.2
 _N_LATENCIES = 4096
+
+
+class LateCalls:
+    """
+    Make calls in their order in a thread; drop new ones while too many wait.
+
+    :param on_defect: called with the unexpected exception of a call.
+    :ivar n_dropped: number of calls that were dropped.
+    """
+
+    def __init__(self, on_defect: Callable[[Exception], None]) -> None:
+        self.n_dropped = 0
+        self._on_defect = on_defect
+        self._waiting: Queue[Callable[[], None] | None] = Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._work, daemon=True, name='reports')
+        self._thread.start()
+
+    def put(self, call: Callable[[], None]) -> None:
+        """
+        Have a call made soon; return at once.
+
+        :param call: function without parameters.
+        """
+        try:
+            self._waiting.put_nowait(call)
+        except Full:
+            self.n_dropped += 1
+
+    def close(self, seconds: float) -> None:
+        """
+        Wait until the calls are made; what takes longer is dropped.
+
+        :param seconds: longest wait.
+        """
+        with_end = False
+        while not with_end:
+            try:
+                self._waiting.put_nowait(None)
+                with_end = True
+            except Full:
+                self._drop_oldest()
+        self._thread.join(seconds)
+
+    def _drop_oldest(self) -> None:
+        try:
+            self._waiting.get_nowait()
+            self.n_dropped += 1
+        except Empty:
+            pass
+
+    def _work(self) -> None:
+        while (call := self._waiting.get()) is not None:
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001
+                # A defect in the code of a report must not end the other reports.
+                self._on_defect(error)
 
 
 class DriverState(Enum):

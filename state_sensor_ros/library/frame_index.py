@@ -18,11 +18,52 @@ import numpy as np
 
 from state_sensor_ros.classes import class_of, CLASSES, Kind
 from state_sensor_ros.files.recording import RecordedFrame
-from state_sensor_ros.frame import Floats, Frame, Needs
-from state_sensor_ros.library.lane_changes import LaneChange, LaneChangeFinder
+from state_sensor_ros.frame import direction_of_change, Floats, Frame, Needs
 
 # The parts of a frame that the index needs.
 INDEX_NEEDS = Needs(boxes=False, wheels=False, inputs=False, appearance=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneChange:
+    """
+    A change of an actor to another lane of the same road section since its frame before.
+
+    ``name`` raw; ``game_time`` of the first frame in the new lane, s; ``from_lane`` and
+    ``to_lane`` OpenDRIVE ids; ``direction`` ``left`` or ``right``, in the direction of driving.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     changes: list[sensor.LaneChange] = recording.lane_changes()
+    >>> changes
+    []
+    """
+
+    name: str
+    game_time: float
+    from_lane: int
+    to_lane: int
+    direction: str
+
+
+class LaneChangeFinder:
+    """Finds the lane changes in frames in their order."""
+
+    def __init__(self) -> None:
+        self.changes: list[LaneChange] = []
+        self._lanes: dict[str, tuple[int, int, int]] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Add a frame."""
+        lanes = frame.lanes
+        for row, (road, section, lane) in zip(lanes.actor.tolist(), lanes.ids.tolist(),
+                                              strict=True):
+            name, ids = frame.names[row], (road, section, lane)
+            last = self._lanes.get(name, ids)
+            direction = direction_of_change(last, ids)
+            if direction is not None:
+                self.changes.append(LaneChange(name, frame.game_time, last[2], lane, direction))
+            self._lanes[name] = ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,7 @@ from state_sensor_ros.files.recording import (
 )
 from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.library.faults import CUT, FaultList, FrameFault
-from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, RecordedActor
-from state_sensor_ros.library.lane_changes import LaneChange
+from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, LaneChange, RecordedActor
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings

@@ -29,8 +29,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 from rclpy.time import Time
 
-from state_sensor_ros.control.command_age import CommandAge
-from state_sensor_ros.control.command_inputs import CommandInput, InputTopic
+from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, InputTopic
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.control.ego_driver import EgoDriver
 from state_sensor_ros.errors import StateError

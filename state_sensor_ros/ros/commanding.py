@@ -21,8 +21,7 @@ from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 
 from state_sensor_ros.control.command_inputs import CommandInput, INPUTS
-from state_sensor_ros.control.control_parameters import ControlParameters
-from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
 from state_sensor_ros.control.ego_driver import CommandCounters, DriverState, EgoDriver, EgoMotion
 from state_sensor_ros.frame import speed_along
 from state_sensor_ros.pipeline.pipeline import Snapshot

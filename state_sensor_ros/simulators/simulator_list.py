@@ -26,7 +26,7 @@ import sys
 from typing import cast, TYPE_CHECKING
 import warnings
 
-from state_sensor_ros.control.control_parameters import ControlParameters
+from state_sensor_ros.control.ego_commands import ControlParameters
 from state_sensor_ros.errors import ConfigError, one_line
 from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
 from state_sensor_ros.settings import (

@@ -10,7 +10,7 @@
 
 import pytest
 
-from state_sensor_ros.control.command_age import CommandAge
+from state_sensor_ros.control.command_inputs import CommandAge
 
 TOO_OLD_S = 0.5
 AHEAD_S = 1e6  # clock of the publisher against ours

@@ -14,10 +14,9 @@ import time
 from budgets import AWAIT_S
 import pytest
 
-from state_sensor_ros.control.control_parameters import ControlParameters
-from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.ego_driver import DriverState, EgoDriver, EgoMotion
-from state_sensor_ros.control.setpoint import Setpoint
+from state_sensor_ros.control.speed_controller import Setpoint
 from state_sensor_ros.errors import TransportError
 
 

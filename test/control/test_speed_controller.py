@@ -15,9 +15,8 @@ from budgets import tries
 from hypothesis import given, settings, strategies
 import pytest
 
-from state_sensor_ros.control.control_parameters import ControlParameters
-from state_sensor_ros.control.setpoint import limited, pedals, Setpoint
-from state_sensor_ros.control.speed_controller import SpeedController
+from state_sensor_ros.control.ego_commands import ControlParameters
+from state_sensor_ros.control.speed_controller import limited, pedals, Setpoint, SpeedController
 from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals
 from state_sensor_ros.errors import StateError
 

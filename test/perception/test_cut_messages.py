@@ -14,8 +14,7 @@ from encode_world import definitions
 import pytest
 from sensed_scenes import scene
 
-from state_sensor_ros.cdr.array_cut import ArrayCut
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.patch_buffer import ArrayCut, PatchBuffer
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, parse_settings
 from state_sensor_ros.topics.encoder import Encoder

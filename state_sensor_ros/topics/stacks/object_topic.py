@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr.array_cut import ArrayCut
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.patch_buffer import ArrayCut, PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template, Values
 from state_sensor_ros.classes import CAR
 from state_sensor_ros.frame import Needs, Rows
