@@ -36,8 +36,8 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[1]))
 with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.errors import DecodeError, StateSensorError
-    from state_sensor_ros.files.storage.bag_limits import DEFAULT_LIMITS
     from state_sensor_ros.files.storage.mcap_salvage import McapSalvage
+    from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
     from state_sensor_ros.payloads import decode_packet
     from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
     from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer

@@ -65,7 +65,7 @@ _MODULES = {
     **dict.fromkeys(('Recording', 'open_recording'), 'library.frame_recording'),
     **dict.fromkeys(('Stream', 'open_stream'), 'library.frame_stream'),
     **dict.fromkeys(('Safety', 'SafetyEvent'), 'library.safety'),
-    'LaneChange': 'library.lane_changes', 'RecordedActor': 'library.frame_index',
+    'LaneChange': 'library.frame_index', 'RecordedActor': 'library.frame_index',
     'Track': 'library.track', 'read_table': 'library.table_reading', '__version__': 'version'}
 
 

@@ -33,7 +33,7 @@ from state_sensor_ros.commands.interruption import Interruption
 # Functions that change a folder or sync, by the module in which they are found.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
-         ('state_sensor_ros.files.whole.renaming', '_renameat2'))
+         ('state_sensor_ros.files.whole.part', '_renameat2'))
 
 
 def watch_decisions():

@@ -24,8 +24,8 @@ from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.bags.bag_types import MAX_DEFINITION_BYTES
 from state_sensor_ros.files.storage import mcap_reader
-from state_sensor_ros.files.storage.bag_limits import DEFAULT_LIMITS
 from state_sensor_ros.files.storage.sqlite_reader import MAX_TOPICS
+from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
 from state_sensor_ros.pipeline import actor_topics
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters

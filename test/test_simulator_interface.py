@@ -106,7 +106,7 @@ def test_simulators_use_the_public_interface_alone():
 
 @pytest.mark.parametrize('text', [
     'import state_sensor_ros.errors', 'def f():\n    from state_sensor_ros.errors import counted',
-    'if TYPE_CHECKING:\n    from state_sensor_ros.files.bags.bag_reader import Bag',
+    'if TYPE_CHECKING:\n    from state_sensor_ros.files.bags.bag_recording import Bag',
     'from state_sensor_ros.simulators import simulator_list',
     'from state_sensor_ros.simulators.opening import open_any',
     'from state_sensor_ros import simulators', 'from state_sensor_ros.simulators import *',

@@ -32,8 +32,8 @@ from typing import Any
 from state_sensor_ros.commands.batch_outputs import is_newer
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError
+from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.files.whole.part import remove_part
-from state_sensor_ros.files.whole.regular_files import check_regular
 
 _WORKER = 'state_sensor_ros.commands.batch_worker'
 _PACKAGES = str(Path(__file__).resolve().parents[2])

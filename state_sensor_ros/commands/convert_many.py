@@ -37,7 +37,7 @@ from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError, UsageError
-from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.simulators.opening import format_of, formats
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording

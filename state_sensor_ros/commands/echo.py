@@ -16,7 +16,7 @@ from typing import Any
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import ConfigError, UsageError
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.output import print_output
 
 _FIND_S = 5.0
 _FOREVER_S = 1e9

@@ -41,8 +41,8 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     UsageError,
 )
-from state_sensor_ros.files.bags.bag_form import is_bag
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.bags.bag_metadata import is_bag
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.parameters import EVALUATING
 from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
@@ -261,7 +261,7 @@ def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[T
 
 def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:
     from state_sensor_ros.files.bags.open_bag import OpenBag
-    from state_sensor_ros.files.storage.bag_limits import limits_of
+    from state_sensor_ros.files.storage.storage_file import limits_of
     path = Path(stack)
     if not is_bag(path):
         found = 'no file of that name' if not path.exists() else 'another form'

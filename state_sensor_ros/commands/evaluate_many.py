@@ -20,8 +20,8 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_form import is_bag
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.bags.bag_metadata import is_bag
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording, is_glob
 

@@ -52,7 +52,7 @@ from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.safety_summary import safety_record, safety_rows
 from state_sensor_ros.drawing.wording import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line, UsageError
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording

@@ -27,7 +27,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     UsageError,
 )
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, is_glob
 

@@ -16,7 +16,7 @@ import sys
 from typing import TextIO
 
 from state_sensor_ros.errors import one_line
-from state_sensor_ros.files.whole.standard_output import standard_output
+from state_sensor_ros.files.whole.output import standard_output
 
 _MAX_LISTED = 8
 

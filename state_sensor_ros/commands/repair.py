@@ -34,15 +34,13 @@ from state_sensor_ros.errors import (
     UsageError,
 )
 from state_sensor_ros.files.bags.bag_qos import parse_profiles
-from state_sensor_ros.files.bags.bag_repair import BagRepair
-from state_sensor_ros.files.bags.bag_search import find_bag, FoundBag
+from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_writer import BagSink
-from state_sensor_ros.files.storage.bag_limits import BagLimits, limits_of
-from state_sensor_ros.files.storage.decompressed_file import (
+from state_sensor_ros.files.storage.decompression import (
     decompressed,
     is_compressed_trajectory,
 )
-from state_sensor_ros.files.storage.storage_file import StoredTopic
+from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of, StoredTopic
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format

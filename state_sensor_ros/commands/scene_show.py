@@ -31,7 +31,7 @@ from state_sensor_ros.errors import (
     TransportError,
 )
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.library.frame_index import LaneChangeFinder

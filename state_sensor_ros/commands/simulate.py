@@ -21,7 +21,7 @@ from state_sensor_ros.commands.options import add_quiet, count
 from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
 from state_sensor_ros.simulators.stand_in_options import (
     Objection,

@@ -19,7 +19,7 @@ import stat
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.drawing.wording import seconds, size
 from state_sensor_ros.errors import counted, one_line
-from state_sensor_ros.files.whole.standard_output import print_output, standard_output
+from state_sensor_ros.files.whole.output import print_output, standard_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import seconds
-from state_sensor_ros.files.whole.standard_output import print_output
+from state_sensor_ros.files.whole.output import print_output
 
 _FIND_S, _MEASURE_S = 5.0, 2.0
 # Topics of one actor, ~/actors/<actor>/…

@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.storage.bag_limits import BagLimits, limits_of
+from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
 from state_sensor_ros.parameters import MESSAGES
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import CORE, DEFAULTS, Settings
@@ -237,7 +237,7 @@ _TABLE_WRITES = frozenset(('columns',))
 _DRAWN = frozenset(('color', 'title', 'names', 'map'))
 
 BAG = Format(
-    name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_form:is_bag',
+    name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_metadata:is_bag',
     reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES)
 MCAP = Format(
     name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,

@@ -8,8 +8,7 @@
 # language governing permissions and limitations under the License.
 """Bags with topics of a simulator: their messages, and the frames in them."""
 
-from state_sensor_ros.files.bags.bag_reader import Bag
-from state_sensor_ros.files.bags.bag_recording import BagRecording
+from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
 from state_sensor_ros.files.bags.bag_types import typestore
 from state_sensor_ros.files.bags.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_form import is_compressed_storage
+from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
 from state_sensor_ros.files.formats import Format, FORMATS, ReadOptions, RENDER, texts_of
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
-from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import FILE, Settings, SIMULATORS
 from state_sensor_ros.simulators.map_files import with_map

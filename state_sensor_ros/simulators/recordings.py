@@ -11,14 +11,15 @@
 from state_sensor_ros.files.frame_selection import FrameSelector
 from state_sensor_ros.files.frame_writer import LANES, parts_of
 from state_sensor_ros.files.recording import PERIOD_S, STANDARD_INPUT
-from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits, DEFAULT_LIMITS
-from state_sensor_ros.files.storage.compressed_form import compression_of
-from state_sensor_ros.files.storage.decompressed_file import decompressed, DecompressedFile
-from state_sensor_ros.files.storage.decompression import decompress
+from state_sensor_ros.files.storage.decompression import decompress, decompressed, DecompressedFile
+from state_sensor_ros.files.storage.input_file import (
+    check_regular,
+    compression_of,
+    open_positioned,
+)
 from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of
-from state_sensor_ros.files.storage.positioned_file import open_positioned
+from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, DEFAULT_LIMITS
 from state_sensor_ros.files.whole.output import sink_error
-from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.pipeline.schedule import MAX_GAP_S

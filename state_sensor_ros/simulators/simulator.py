@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.control.ego_commands import EgoCommands
-    from state_sensor_ros.files.bags.bag_reader import Bag
-    from state_sensor_ros.files.bags.bag_recording import BagRecording
+    from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
     from state_sensor_ros.topics.static_frame import StaticTransform

@@ -28,7 +28,7 @@ from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files.bags import bag_types
 from state_sensor_ros.files.bags.bag_types import definition, type_hash
 from state_sensor_ros.files.bags.bag_writer import BagSink, full_name
-from state_sensor_ros.files.storage import mcap_output, mcap_writer
+from state_sensor_ros.files.storage import mcap_writer
 from state_sensor_ros.files.storage.decompression import decompress
 from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
 from state_sensor_ros.topics.actor_array import ActorArrayEncoder
@@ -200,7 +200,7 @@ def test_failing_chunks_are_reported_at_the_next_one_and_at_the_end(path, monkey
     for n_frames in (1, 40):
         sink = BagSink(path)
         monkeypatch.setattr(sink._files.storage._output, '_file', io.BytesIO())
-        monkeypatch.setattr(mcap_output, 'crc32', failing)
+        monkeypatch.setattr(mcap_writer, 'crc32', failing)
         with pytest.raises(SinkError, match='no space left on device'):
             filled(sink, n_frames)
         sink.abort()

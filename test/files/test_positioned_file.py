@@ -16,7 +16,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.storage.positioned_file import open_positioned
+from state_sensor_ros.files.storage.input_file import open_positioned
 
 N_CHILDREN, N_FRAMES = 3, 60
 

@@ -17,7 +17,7 @@ import pytest
 from scripted_simulator import frame, serving
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.whole import renaming
+from state_sensor_ros.files.whole import part
 
 RENAMED = 'renamed'
 
@@ -29,7 +29,7 @@ class Journal:
         self.events = []
         self._fsync = os.fsync
         monkeypatch.setattr(os, 'fsync', self._sync)
-        for owner, name in ((os, 'rename'), (os, 'replace'), (renaming, '_renameat2')):
+        for owner, name in ((os, 'rename'), (os, 'replace'), (part, '_renameat2')):
             monkeypatch.setattr(owner, name, self._renaming(getattr(owner, name)))
 
     def _sync(self, descriptor):

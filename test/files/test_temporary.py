@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from state_sensor_ros.files.whole.temporary import remove_folders, temporary_folder
+from state_sensor_ros.files.whole.output import remove_folders, temporary_folder
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.whole import renaming
+from state_sensor_ros.files.whole import part
 from state_sensor_ros.files.whole.whole_folder import WholeFolder
 
 
@@ -72,7 +72,7 @@ def no_exchange(monkeypatch):
     def unknown(*_):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
-    monkeypatch.setattr(renaming, '_renameat2', unknown)
+    monkeypatch.setattr(part, '_renameat2', unknown)
 
 
 @pytest.mark.parametrize('has_exchange', [True, False])
@@ -226,13 +226,13 @@ def test_whole_folder_deletes_no_entry_added_after_the_check(path, monkeypatch):
     made(path)
     folder = folder_of(path)
     whole = write(folder, 'new')
-    exchange = renaming._renameat2
+    exchange = part._renameat2
 
     def add_and_exchange(*args):
         add_file(path)
         exchange(*args)
 
-    monkeypatch.setattr(renaming, '_renameat2', add_and_exchange)
+    monkeypatch.setattr(part, '_renameat2', add_and_exchange)
     folder.commit(whole)
     folder.abort()
     assert contents(path) == NEW

@@ -21,21 +21,28 @@ from pathlib import Path
 from rosbags.typesys import get_types_from_msg, TypesysError
 
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_form import METADATA, STORAGE_OF_SUFFIX
-from state_sensor_ros.files.bags.bag_metadata import BagMetadata, read_metadata
-from state_sensor_ros.files.bags.bag_types import definition, MAX_DEFINITION_BYTES, type_hash
-from state_sensor_ros.files.storage.bag_limits import (
-    BagError,
-    BagLimits,
-    damaged,
-    DEFAULT_LIMITS,
+from state_sensor_ros.files.bags.bag_metadata import (
+    BagMetadata,
+    METADATA,
+    read_metadata,
+    STORAGE_OF_SUFFIX,
 )
+from state_sensor_ros.files.bags.bag_types import definition, MAX_DEFINITION_BYTES, type_hash
 from state_sensor_ros.files.storage.decompression import decompress_file, decompress_message
+from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.files.storage.mcap_reader import McapReader
 from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
-from state_sensor_ros.files.storage.storage_file import CDR, ROS2MSG, Storage, StoredTopic
-from state_sensor_ros.files.whole.regular_files import check_regular
-from state_sensor_ros.files.whole.temporary import temporary_folder
+from state_sensor_ros.files.storage.storage_file import (
+    BagError,
+    BagLimits,
+    CDR,
+    damaged,
+    DEFAULT_LIMITS,
+    ROS2MSG,
+    Storage,
+    StoredTopic,
+)
+from state_sensor_ros.files.whole.output import temporary_folder
 
 # Name and type of a topic.
 TopicKey = tuple[str, str]

@@ -31,9 +31,7 @@ from pathlib import Path
 import struct
 from typing import TypeVar
 
-from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits, damaged, too_large
-from state_sensor_ros.files.storage.mcap_chunk import LoadedChunk
-from state_sensor_ros.files.storage.mcap_file import McapFile, RunningCrc
+from state_sensor_ros.files.storage.mcap_file import LoadedChunk, McapFile, RunningCrc
 from state_sensor_ros.files.storage.mcap_records import (
     Channel,
     FOOTER_CRC_AT,
@@ -52,7 +50,14 @@ from state_sensor_ros.files.storage.mcap_records import (
     Schema,
     Statistics,
 )
-from state_sensor_ros.files.storage.storage_file import StoredMessage, StoredTopic
+from state_sensor_ros.files.storage.storage_file import (
+    BagError,
+    BagLimits,
+    damaged,
+    StoredMessage,
+    StoredTopic,
+    too_large,
+)
 
 PROFILE = 'ros2'
 # Limit on chunks in memory together because they overlap in time, as a multiple of that of one.

@@ -35,7 +35,6 @@ import re
 import struct
 
 from state_sensor_ros.errors import counted
-from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.files.storage.decompression import decompress
 from state_sensor_ros.files.storage.mcap_file import McapFile, RunningCrc
 from state_sensor_ros.files.storage.mcap_reader import topic_of
@@ -58,7 +57,7 @@ from state_sensor_ros.files.storage.mcap_records import (
     parse_statistics,
     Schema,
 )
-from state_sensor_ros.files.storage.storage_file import Recovered, StoredTopic
+from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, Recovered, StoredTopic
 
 _BLOCK_BYTES = 1024 * 1024
 # The head of a message or a chunk of less than a terabyte.

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Interfaces of a storage file of a bag, MCAP or SQLite: to read it, and to salvage it."""
+"""Interfaces of a storage file of a bag, MCAP or SQLite; size limits, and errors if damaged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from state_sensor_ros.errors import TrajectoryFormatError
+
 # Topic number, log time in ns, serialised message.
 StoredMessage = tuple[int, int, bytes]
 # The language of definitions and the serialization that this package writes.
 ROS2MSG, CDR = 'ros2msg', 'cdr'
+_REPAIRABLE = 'a whole bag; `state_sensor repair` recovers its readable messages'
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +101,75 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Close the file; a second call has no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class BagLimits:
+    """
+    Sizes above which a bag is refused, bytes.
+
+    ``n_bytes`` limit for a message, for a chunk, also decompressed, and for all definitions.
+    """
+
+    # The default of max_frame_bytes: the node cannot have received a larger packet.
+    n_bytes: int = 64 * 1024 * 1024
+
+    @property
+    def n_file_bytes(self) -> int:
+        """Decompressed size of a storage file that is compressed as a whole."""
+        return 16 * self.n_bytes
+
+    @property
+    def n_metadata_bytes(self) -> int:
+        """Size of metadata.yaml, whose parsed values take several times as much memory."""
+        return self.n_bytes // 8
+
+
+DEFAULT_LIMITS = BagLimits()
+
+
+def limits_of(n_bytes: int | None) -> BagLimits:
+    """
+    Return the limits with a given size.
+
+    :param n_bytes: size of a message and of a chunk, bytes; None for the default.
+    """
+    return DEFAULT_LIMITS if n_bytes is None else BagLimits(n_bytes)
+
+
+class BagError(TrajectoryFormatError):
+    """
+    A bag is damaged or too large.
+
+    :param where: place in one of its files.
+    :param found: see :class:`StateSensorError`.
+    :param expected: see :class:`StateSensorError`.
+    :param fault: short description of the fault; ``''`` for the text of ``found``.
+    """
+
+    def __init__(self, where: str, found: str, expected: str, fault: str = '') -> None:
+        super().__init__(where, found, expected)
+        self.fault = fault or found
+
+
+def damaged(where: str, fault: str) -> BagError:
+    """
+    Return the error for a violation of a bag's format.
+
+    :param where: place in a file.
+    :param fault: short description of the fault.
+    """
+    return BagError(where, f'a damaged bag ({fault})', _REPAIRABLE, fault)
+
+
+def too_large(where: str, what: str, limit: int) -> BagError:
+    """
+    Return the error for data above a limit.
+
+    :param where: place in a file.
+    :param what: noun with its article, such as ``a chunk``.
+    :param limit: limit that it exceeds, bytes.
+    """
+    found = f'{what} of more than {limit} bytes'
+    return BagError(where, found, 'no more than that (--max-bag-bytes; in the node '
+                    'max_frame_bytes)', f'{found}, see --max-bag-bytes')

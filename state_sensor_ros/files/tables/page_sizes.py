@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.files.storage.bag_limits import BagLimits, too_large
+from state_sensor_ros.files.storage.storage_file import BagLimits, too_large
 
 Fields = dict[int, Any]
 

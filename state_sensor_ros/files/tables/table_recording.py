@@ -35,12 +35,12 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
-from state_sensor_ros.files.storage.bag_limits import (
+from state_sensor_ros.files.storage.input_file import open_positioned
+from state_sensor_ros.files.storage.storage_file import (
     BagLimits,
     DEFAULT_LIMITS,
     too_large,
 )
-from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.files.tables.page_sizes import check_pages
 from state_sensor_ros.files.tables.table_columns import (
     CHANGES,

@@ -6,28 +6,25 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Interface of an output with a name: it appears whole under its name, or not at all.
-
-::
-
-    constructor --> writing --> complete() --> commit()       the output has its name
-                       |             |
-                       +-------------+-------> abort()        nothing is left of it
-
-:meth:`Output.commit` completes an output that is not complete. :meth:`Output.finish` and the end
-of a ``with`` commit it, and abort it if it cannot be completed.
-"""
+"""Outputs of a program: what appears whole or not at all, standard output, temporary folders."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+import atexit
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+import shutil
+import sys
 from types import TracebackType
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 from state_sensor_ros.errors import reason_of, SinkError
 
 Self = TypeVar('Self', bound='Output')
+_reserved: TextIO | None = None
+_folders: set[Path] = set()
 
 
 def sink_error(name: str, error: OSError) -> SinkError:
@@ -107,3 +104,52 @@ class Output(ABC):
             self.finish()
         else:
             self.abort()
+
+
+def reserve() -> None:
+    """Keep standard output for :func:`standard_output`, until the process ends."""
+    global _reserved
+    if _reserved is None:
+        _reserved, sys.stdout = sys.stdout, sys.stderr
+
+
+def standard_output() -> TextIO:
+    """Return the stream of the program's own output."""
+    return sys.stdout if _reserved is None else _reserved
+
+
+def print_output(text: str, *, end: str = '\n') -> None:
+    """Write ``text`` and ``end`` to standard output, at once."""
+    print(text, end=end, file=standard_output(), flush=True)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """
+    Make a folder, and remove it with its content when the block ends.
+
+    It is noted before it is made, so that the exception of a signal cannot come between the two;
+    with :class:`tempfile.TemporaryDirectory` it could.
+
+    :raises OSError: if no folder can be made.
+    """
+    # Imported here: it would take 10 ms of each start of a command.
+    import secrets
+    import tempfile
+    path = Path(tempfile.gettempdir(), f'state_sensor_{secrets.token_hex(8)}')
+    _folders.add(path)
+    try:
+        path.mkdir(0o700)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        _folders.discard(path)
+
+
+def remove_folders() -> None:
+    """Remove the folders before the process ends, also those whose blocks have not ended."""
+    for path in tuple(_folders):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+atexit.register(remove_folders)

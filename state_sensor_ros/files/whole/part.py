@@ -6,23 +6,14 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The file or folder beside an output in which it is written until it is complete.
-
-The part of ``out.json`` is ``.out.json.part``, locked as long as a program writes it. If there is
-one already, it is one of these::
-
-    locked                     another program writes the output: SinkError
-    not locked, empty          taken over
-    not locked, not empty      left by a killed program: kept; the new part is .out.json.2.part
-
-The operating system removes the lock when the program ends, however it ends.
-"""
+"""The part beside an output in which it is written until complete, and its atomic renaming."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+import ctypes
+import errno
 from itertools import count
 import os
 from pathlib import Path
@@ -30,6 +21,119 @@ import re
 import shutil
 
 from state_sensor_ros.errors import SinkError
+
+# <linux/fs.h> and <fcntl.h>; the os module has no renameat2().
+_NOREPLACE, _EXCHANGE = 1, 2
+_AT_FDCWD = -100
+
+
+def rename_new(old: Path, new: Path) -> None:
+    """
+    Rename a file or a folder without replacing another one.
+
+    :param old: present path.
+    :param new: new path, on the same file system.
+    :raises FileExistsError: if the new name is taken.
+    :raises OSError: if it cannot be renamed; both names are unchanged.
+    """
+    try:
+        _renameat2(old, new, _NOREPLACE)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without it: here, another program may take the name between the two steps.
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        old.rename(new)
+
+
+def exchange(new: Path, path: Path) -> Path:
+    """
+    Give a folder the name of another one.
+
+    One step on file systems that support it (ext4, XFS, Btrfs and tmpfs), so that ``path`` exists
+    at any time. Elsewhere two steps::
+
+                    before    one step     two steps
+        path        old       new          (none), then new
+        new         new       old          new, then (none)
+        new + .old                         old
+
+    :param new: the folder, on the file system of ``path``.
+    :param path: path of the folder to replace.
+    :returns: the new path of the old folder.
+    :raises OSError: if that fails; the old folder keeps its name.
+    """
+    try:
+        _renameat2(new, path, _EXCHANGE)
+    except OSError:
+        old = new.with_name(f'{new.name}.old')
+        path.rename(old)
+        try:
+            new.rename(path)
+        except OSError:
+            old.rename(path)
+            raise
+        return old
+    return new
+
+
+def sync(path: Path) -> None:
+    """
+    Write the content of a file to the disk.
+
+    :param path: path of a file, or of a folder for the names in it.
+    :raises OSError: if that fails, for example on a full disk.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """
+    Write the names in a folder to the disk, if the file system supports it.
+
+    :param path: path of the folder; without permission to read it, nothing is done.
+    :raises OSError: if that fails.
+    """
+    try:
+        sync(path)
+    except PermissionError:
+        # A folder with permission to write but not to read cannot be opened.
+        return
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+
+
+def sync_tree(folder: Path) -> None:
+    """
+    Write all files and names in a folder to the disk.
+
+    :param folder: path of the folder, which is synced after its content.
+    :raises OSError: if that fails.
+    """
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            sync(Path(place, name))
+        sync_folder(Path(place))
+
+
+def _renameat2(old: Path, new: Path, flags: int) -> None:
+    """Call renameat2() of the C library; raise OSError also if the library lacks it."""
+    with suppress(AttributeError):
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+        function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,
+                             ctypes.c_uint)
+        if function(_AT_FDCWD, os.fsencode(old), _AT_FDCWD, os.fsencode(new), flags) == 0:
+            return
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
 
 try:
     import fcntl

@@ -33,10 +33,8 @@ from types import TracebackType
 from typing import BinaryIO, cast
 
 from state_sensor_ros.errors import reason_of, SinkError, StateSensorError
-from state_sensor_ros.files.whole.output import Output, sink_error
-from state_sensor_ros.files.whole.part import Part
-from state_sensor_ros.files.whole.renaming import rename_new, sync_folder
-from state_sensor_ros.files.whole.standard_output import standard_output
+from state_sensor_ros.files.whole.output import Output, sink_error, standard_output
+from state_sensor_ros.files.whole.part import Part, rename_new, sync_folder
 
 STANDARD_OUTPUT = '-'
 # At 9, the library's default, writing takes three times as long and saves 3 %.

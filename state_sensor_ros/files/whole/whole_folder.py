@@ -33,8 +33,7 @@ from pathlib import Path
 
 from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.files.whole.output import sink_error
-from state_sensor_ros.files.whole.part import Part
-from state_sensor_ros.files.whole.renaming import exchange, rename_new, sync_folder, sync_tree
+from state_sensor_ros.files.whole.part import exchange, Part, rename_new, sync_folder, sync_tree
 
 # Returns whether an entry, 'name' of a file or 'name/' of a folder, belongs to such an output.
 Own = Callable[[str], bool]

@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-A file whose position is kept by the object, not by the operating system.
-
-Processes share the position of a file that was opened before a fork: each would get only a part of
-the data.
-"""
+"""An input before it is read: whether it is a regular file, its compression, its position."""
 
 from __future__ import annotations
 
@@ -21,10 +16,18 @@ from pathlib import Path
 import stat
 from typing import BinaryIO, cast, TYPE_CHECKING
 
+from state_sensor_ros.errors import TrajectoryFormatError
+
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BUFFER_BYTES = 64 * 1024
+_KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a device',
+          stat.S_IFBLK: 'a device'}
+ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
+# Magic numbers of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
+_SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
+GZIP_MAGIC = b'\x1f\x8b'
 
 
 class _PositionedFile(io.RawIOBase):
@@ -93,3 +96,30 @@ def open_positioned(path: str | Path) -> BinaryIO:
     with file:
         descriptor = os.dup(file.fileno())
     return cast(BinaryIO, io.BufferedReader(_PositionedFile(descriptor), _BUFFER_BYTES))
+
+
+def check_regular(path: str | Path) -> None:
+    """
+    Check that ``path``, if it exists, is a file or a folder.
+
+    :raises TrajectoryFormatError: if it is something else.
+    """
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return  # the attempt to open it raises a more specific error
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        raise TrajectoryFormatError(str(path), _KINDS.get(kind, 'a special file'), 'a file')
+
+
+def compression_of(begin: bytes) -> str:
+    """
+    Return the compression of a file.
+
+    :param begin: its first four bytes.
+    :returns: ``gzip``, ``zstd``, or ``''`` for none of them.
+    """
+    if begin.startswith(ZSTD_MAGIC) or (
+            begin[1:4] == _SKIPPABLE_END and begin[0] & 0xf0 == _SKIPPABLE_BEGIN):
+        return 'zstd'
+    return 'gzip' if begin.startswith(GZIP_MAGIC) else ''
