@@ -105,9 +105,9 @@ def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
     released.set()
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize('words', [('record', 'out.json'), ('replay', str(SAMPLE), '--loop')],
-                         ids=['record', 'replay'])
+@pytest.mark.parametrize(('number', 'words'), [
+    (signal.SIGINT, ('record', 'out.json')), (signal.SIGTERM, ('replay', str(SAMPLE), '--loop')),
+    (signal.SIGHUP, ('record', 'out.json'))])
 def test_lookup_that_does_not_return_does_not_hold_up_the_end(tmp_path, words, number):
     names = SlowNames(tmp_path)
     with subprocess.Popen(

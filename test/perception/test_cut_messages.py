@@ -58,11 +58,10 @@ def encoded(global_frame, perception):
 
 
 # The elements begin at another phase with a longer name.
-@pytest.mark.parametrize('global_frame', ['map', 'odom', 'world_of_x'])
-@pytest.mark.parametrize('perception', [
-    {'missing': 0.5}, {'missing': 1.0}, {'ghosts': 2.0}, {'missing': 0.7, 'ghosts': 1.0},
-    {'missing': 1.0, 'ghosts': 2.0}, {'position_std': 0.4, 'missing': 0.3, 'ghosts': 0.7}],
-    ids=str)
+@pytest.mark.parametrize(('global_frame', 'perception'), [
+    ('map', {'missing': 0.5}), ('odom', {'missing': 1.0}), ('world_of_x', {'ghosts': 2.0}),
+    ('map', {'missing': 0.7, 'ghosts': 1.0}), ('odom', {'missing': 1.0, 'ghosts': 2.0}),
+    ('world_of_x', {'position_std': 0.4, 'missing': 0.3, 'ghosts': 0.7})], ids=str)
 def test_messages_are_those_that_are_laid_out_anew(monkeypatch, global_frame, perception):
     found = encoded(global_frame, perception)
     with monkeypatch.context() as patched:
