@@ -34,9 +34,7 @@ _RATE_S = 1.0
 # A silence after the connect that is logged.
 _SILENCE_S = 3.0
 # Advice for a source without more specific advice.
-_SILENCE = ('the port is open and sends nothing; check that the port is that of the sensor, that '
-            'the sensor is configured (parameters control_port, config_file), and that the '
-            'simulation is running')
+_SILENCE = 'is the simulation running?'
 # States in which the stream can be described.
 _VERBS = {SourceState.CONNECTED: 'connected to', SourceState.PLAYING: 'playing',
           SourceState.PAUSED: 'playing', SourceState.ENDED: 'played'}

@@ -17,6 +17,10 @@ from state_sensor_ros.simulators.connections import TcpSource
 from state_sensor_ros.simulators.monodrive.control_client import ControlClient
 from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
 
+# What to check if the port is open and sends nothing.
+_SILENCE = ('check that the port is that of the sensor, that the sensor is configured (parameters '
+            'control_port, config_file), and that the simulation is running')
+
 
 def open_sensor_port(settings: Settings, *, reconnect: bool = True,
                      before_connect: Callable[[], None] | None = None,
@@ -28,10 +32,12 @@ def open_sensor_port(settings: Settings, *, reconnect: bool = True,
     :param before_connect: called before each connect, as by :class:`TcpSource`.
     :param after_connect: called after each connect.
     """
-    return TcpSource(
+    source = TcpSource(
         settings.host, settings.port,
         lambda where: PacketFramer(settings.max_frame_bytes, where), settings, reconnect=reconnect,
         before_connect=before_connect, after_connect=after_connect)
+    source.health.silence = _SILENCE
+    return source
 
 
 class ConfiguredSource:

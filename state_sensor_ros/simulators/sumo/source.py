@@ -144,6 +144,7 @@ class SumoSource(LiveSource):
                 # A scenario that begins again has the same network.
                 if network is None:
                     self.connected()
+                    self.health.silence = 'SUMO has not made its first step yet'
                 network, begin_s = message.network, math.nan
                 signals = Signals(network)
                 self._show_pause()
