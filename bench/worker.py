@@ -42,7 +42,7 @@ from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.generations.wire import (
+from state_sensor_ros.simulators.monodrive.wire import (
     ControlState,
     Odometry,
     Quaternion,

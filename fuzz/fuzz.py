@@ -40,7 +40,7 @@ with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
     from state_sensor_ros.payloads import decode_packet
     from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
-    from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+    from state_sensor_ros.simulators.monodrive.source import PacketFramer
     from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
     from state_sensor_ros.simulators.opening import open_any
 

@@ -153,7 +153,7 @@ def _load_node():
     import state_sensor_ros.ros.node
     import state_sensor_ros.ros.program
     import state_sensor_ros.simulators.carla.simulator
-    import state_sensor_ros.simulators.monodrive.monodrive_simulator
+    import state_sensor_ros.simulators.monodrive.simulator
     # Most tests wait for reports: each waits 0.1 s on average in place of 0.5.
     state_sensor_ros.ros.node._DIAGNOSTICS_PERIOD_S = REPORT_S
     for name in MESSAGES:

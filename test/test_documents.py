@@ -39,7 +39,7 @@ from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor
 from state_sensor_ros.simulators.carla.topic_names import ENCODINGS, sensor_topics
 from state_sensor_ros.simulators.carla.topics import CARLA_TOPICS
 from state_sensor_ros.simulators.monodrive import sensor_config
-from state_sensor_ros.simulators.monodrive.control_messages import MAX_REPLY_BYTES
+from state_sensor_ros.simulators.monodrive.control_session import MAX_REPLY_BYTES
 from state_sensor_ros.simulators.monodrive.trajectory import MAX_ELEMENT_BYTES
 from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.topic_list import fixed_topics, output_encoders, TOPICS

@@ -45,8 +45,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
-from state_sensor_ros.simulators.monodrive.replay_client import ReplayClient
-from state_sensor_ros.simulators.monodrive.replay_trajectory import Cursor, Trajectory
+from state_sensor_ros.simulators.monodrive.replay_client import Cursor, ReplayClient, Trajectory
 
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
 SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'

@@ -29,7 +29,7 @@ from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.source import CarlaSource
 from state_sensor_ros.simulators.monodrive.control_session import ControlSession
-from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 END_S = 2.0
 NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']

@@ -15,7 +15,7 @@ import threading
 from budgets import AWAIT_S
 
 from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
 

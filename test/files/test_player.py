@@ -21,7 +21,7 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.pipeline import schedule
-from state_sensor_ros.simulators.monodrive.trajectory_recording import game_time_of
+from state_sensor_ros.simulators.monodrive.recording import game_time_of
 from state_sensor_ros.simulators.opening import open_any
 
 

@@ -9,7 +9,8 @@
 """
 One payload of any generation to Frames: usual forms typed, other forms member by member.
 
-The forms are described in doc/protocol/frames.md; ``generations/`` has one module for each step.
+The forms are described in doc/protocol/frames.md; wire.py has the types, lenient.py reads other
+forms, assemble.py makes the Frame, formatting.py is the inverse.
 """
 
 from __future__ import annotations
@@ -33,30 +34,28 @@ from state_sensor_ros.simulators import (
 )
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
 from state_sensor_ros.simulators.json_text import check_utf8, Json, NOT_TYPED
-from state_sensor_ros.simulators.monodrive.bracket_scanner import split_array
-from state_sensor_ros.simulators.monodrive.generations.actor_table import ActorTable
-from state_sensor_ros.simulators.monodrive.generations.assemble import (
+from state_sensor_ros.simulators.monodrive.assemble import (
+    ActorTable,
     frame_of_flat,
     frame_of_v2,
     head_of,
     head_of_v1t,
 )
-from state_sensor_ros.simulators.monodrive.generations.conversion_losses import conversion_losses
-from state_sensor_ros.simulators.monodrive.generations.formatting import (
+from state_sensor_ros.simulators.monodrive.formatting import (
+    conversion_losses,
     format_frame,
     format_payload,
 )
-from state_sensor_ros.simulators.monodrive.generations.lenient_payload import (
+from state_sensor_ros.simulators.monodrive.lenient import (
     lenient_frames,
     LenientFrame,
     MAX_FRAMES,
-    parse_to_actors,
-)
-from state_sensor_ros.simulators.monodrive.generations.unknown_members import (
     MAX_UNKNOWN_MEMBERS,
+    parse_to_actors,
     unknown_members,
 )
-from state_sensor_ros.simulators.monodrive.generations.wire import (
+from state_sensor_ros.simulators.monodrive.scanner import split_array
+from state_sensor_ros.simulators.monodrive.wire import (
     FlatActor,
     FrameV0,
     FrameV1,

@@ -10,8 +10,8 @@
 Trajectory files, a JSON array of frames: read and written frame by frame in constant memory.
 
 The format is in doc/protocol/trajectories.md. Frames are not decoded. The reader looks for their
-ends line by line first (line_scanner.py), from the first frame that does not occupy one line on by
-its brackets (bracket_scanner.py).
+ends line by line first, from the first frame that does not occupy one line on by its brackets
+(scanner.py).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from state_sensor_ros.simulators.json_text import (
     parse_payload,
     repaired,
 )
-from state_sensor_ros.simulators.monodrive.bracket_scanner import BracketScanner
-from state_sensor_ros.simulators.monodrive.generations.lenient_payload import STRING_KEY
-from state_sensor_ros.simulators.monodrive.line_scanner import (
+from state_sensor_ros.simulators.monodrive.lenient import STRING_KEY
+from state_sensor_ros.simulators.monodrive.scanner import (
+    BracketScanner,
     frame_end_on_line,
     INCOMPLETE,
     NO_LINE,

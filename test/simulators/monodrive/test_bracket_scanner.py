@@ -14,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 import pytest
 
-from state_sensor_ros.simulators.monodrive import bracket_scanner
-from state_sensor_ros.simulators.monodrive.bracket_scanner import split_array
+from state_sensor_ros.simulators.monodrive import scanner
+from state_sensor_ros.simulators.monodrive.scanner import split_array
 
 MOST = 1000
 
@@ -56,7 +56,7 @@ values = st.recursive(
 def test_elements_of_arrays_are_found_in_pieces_of_any_size(array, indent, piece_bytes):
     text = json.dumps(array, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bracket_scanner, '_PIECE_BYTES', piece_bytes)
+        patch.setattr(scanner, '_PIECE_BYTES', piece_bytes)
         elements = split_array(text.encode(), MOST)
     assert [element.decode() for element in elements] == split_slowly(text)
     assert len(elements) == len(array)
@@ -70,7 +70,7 @@ def test_elements_of_arrays_are_found_in_pieces_of_any_size(array, indent, piece
 def test_text_that_only_resembles_an_array_is_split_in_the_same_way(rest, piece_bytes):
     text = '[' + rest
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bracket_scanner, '_PIECE_BYTES', piece_bytes)
+        patch.setattr(scanner, '_PIECE_BYTES', piece_bytes)
         found = split_array(text.encode(), MOST)
     assert [element.decode() for element in found] == split_slowly(text)
 

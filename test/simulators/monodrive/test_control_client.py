@@ -32,8 +32,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulators.monodrive.control_client import ClientState, ControlClient
-from state_sensor_ros.simulators.monodrive.sensor_port import ConfiguredSource
+from state_sensor_ros.simulators.monodrive.commands import ClientState, ControlClient
+from state_sensor_ros.simulators.monodrive.source import ConfiguredSource
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
@@ -79,7 +79,7 @@ class Reports(Collected):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.simulators.monodrive.control_client._RETRY_S', 0.02)
+    monkeypatch.setattr('state_sensor_ros.simulators.monodrive.commands._RETRY_S', 0.02)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
-from state_sensor_ros.simulators.monodrive.control_messages import (
+from state_sensor_ros.simulators.monodrive.control_session import (
     encode_request,
     MAX_REFERENCE,
     MAX_REPLY_BYTES,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import pytest
 
 from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 LIMIT = 1 << 16
 # Bytes of a packet of ten thousand actors.
@@ -33,7 +33,7 @@ import resource
 import struct
 import threading
 
-from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 
 def resident():

@@ -21,7 +21,7 @@ import pytest
 
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
-from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+from state_sensor_ros.simulators.monodrive.source import PacketFramer
 from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
 
 FOLDER = DATA / 'fuzz'

@@ -14,7 +14,7 @@ import random
 import pytest
 
 from state_sensor_ros.simulators.monodrive import trajectory
-from state_sensor_ros.simulators.monodrive.line_scanner import (
+from state_sensor_ros.simulators.monodrive.scanner import (
     frame_end_on_line,
     INCOMPLETE,
     NO_LINE,

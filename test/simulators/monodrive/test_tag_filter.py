@@ -15,7 +15,7 @@ import pytest
 from real_recordings import path_of
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.simulators.monodrive.tag_filter import TagFilter
+from state_sensor_ros.simulators.monodrive.trajectory_writer import TagFilter
 
 EGO = '{"name": "ego",  "x": 1.50, "tags": ["Vehicle", "EGO"], "position": [-0.0, 1e0, 2]}'
 CAR = '{"name": "car", "tags": ["vehicle", "static"], "position": [1, 2, 3]}'

@@ -20,7 +20,7 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Needs
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
+from state_sensor_ros.simulators.monodrive.recording import TrajectoryRecording
 
 POSES_ALONE = Needs(boxes=False, wheels=False, inputs=False, appearance=False, lanes=False)
 

@@ -45,7 +45,7 @@ from state_sensor_ros.simulators.frame_arrays import (
     to_rep103_wheels,
 )
 from state_sensor_ros.simulators.json_values import as_rows, NAN, Number, packed_with_nulls
-from state_sensor_ros.simulators.monodrive.generations.wire import (
+from state_sensor_ros.simulators.monodrive.wire import (
     FlatActor,
     Vehicle,
     Wheel,

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The stand-in for monoDrive: its traffic is synthetic, or a trajectory that is read here."""
+"""The mock server of monoDrive: its traffic is synthetic, or a trajectory that is read here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.monodrive.json_recording import (
+from state_sensor_ros.simulators.monodrive.recording import (
     check_no_table,
     is_trajectory,
     JsonRecording,

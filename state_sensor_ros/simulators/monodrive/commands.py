@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Client of a simulator's control port: it creates the State sensor, changes it and samples it.
+Client of the control port: it configures and samples the State sensor, and drives the ego.
 
 The sequence follows doc/protocol/control.md#session. Two threads send requests: the one that
 connects to the sensor port creates the sensor (:meth:`ControlClient.configure`); the control
@@ -41,14 +41,23 @@ import threading
 import time
 from typing import TypeAlias
 
-from state_sensor_ros.simulators import ignore, RefusalError, Report, Settings, TransportError
+from state_sensor_ros.simulators import (
+    EgoCommand,
+    ignore,
+    RefusalError,
+    Report,
+    Settings,
+    TransportError,
+)
 from state_sensor_ros.simulators.connections import OnSilence
-from state_sensor_ros.simulators.monodrive.control_messages import (
+from state_sensor_ros.simulators.monodrive.control_session import (
     CONFIGURE_SENSORS,
+    CONTROL_EGO,
+    ControlSession,
     RECONFIGURE_SENSOR,
     SAMPLE,
+    UnansweredError,
 )
-from state_sensor_ros.simulators.monodrive.control_session import ControlSession, UnansweredError
 from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
 
 # The sensor port may open a little after the reply; another configuration in that time might
@@ -315,3 +324,43 @@ class ControlClient:
     def _pause(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._state not in _SENSOR_CONNECTED, _RETRY_S)
+
+
+_PATIENCE_S = 0.5
+
+
+class MonodriveCommands:
+    """
+    Send each command as a request, between those of the sensor; full brake at once.
+
+    :param client: client of the control port; it connects again after a loss.
+    """
+
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+        self._newest: EgoCommand | None = None
+
+    def send(self, command: EgoCommand) -> None:
+        """
+        Send a command and wait for the reply, for half a second at most.
+
+        :param command: the hand brake, which the simulator does not have, is full brake. One
+            without an end of its time does not wait for replies to earlier requests.
+        :raises TransportError: when there is no connection, no reply or no ego.
+        """
+        self._newest = command
+        is_urgent = math.isinf(command.until_s)
+        left_s = command.until_s - time.monotonic()
+        direction = -1 if command.reverse else 1
+        self._client.order(CONTROL_EGO, {
+            'forward_amount': direction * command.throttle, 'right_amount': -command.steer,
+            'brake_amount': 1.0 if command.hand_brake else command.brake,
+            'drive_mode': direction}, lambda: self._is_current(command),
+            patience_s=min(max(left_s, 0.0), _PATIENCE_S), is_urgent=is_urgent)
+
+    def _is_current(self, command: EgoCommand) -> bool:
+        """Return whether a command is the newest, and not too old."""
+        return command is self._newest and time.monotonic() < command.until_s
+
+    def close(self) -> None:
+        """Do nothing: the last command is sent; the source closes the connection."""

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
 """
-The usual form of each generation as msgspec types: key names, types, optional members.
+The usual JSON of the generations v0, v1, v1t and v2 as msgspec types: keys and types.
 
 Described in doc/protocol/frames.md. A member that is not declared is skipped, so that fewer needs
 decode faster.

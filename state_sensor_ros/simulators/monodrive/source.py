@@ -7,8 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Bytes of a sensor connection to whole packets, without sockets and with bounded memory.
+The sensor port of a simulator: its bytes cut into packets, with the sensor configured first.
 
+The framer has no sockets and uses bounded memory.
 Two headers, big-endian (doc/protocol/sensor.md#header). The length includes the header::
 
      0              4              8              12             16
@@ -34,9 +35,19 @@ without a copy, and passes their number to :meth:`PacketFramer.advance`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 import struct
 
-from state_sensor_ros.simulators import bad_length, FramingError, Packet, TransportError
+from state_sensor_ros.simulators import (
+    bad_length,
+    FramingError,
+    Packet,
+    Report,
+    Settings,
+    TransportError,
+)
+from state_sensor_ros.simulators.connections import TcpSource
+from state_sensor_ros.simulators.monodrive.commands import ControlClient
 
 _OLD_HEADER = struct.Struct('>IIf')
 _SAMPLE_COUNT = struct.Struct('>I')
@@ -164,3 +175,66 @@ def _new_payload(n_bytes: int) -> bytearray:
     # A bytearray that loses less than half of its bytes keeps their memory.
     del payload[n_bytes:]
     return payload
+
+# What to check if the port is open and sends nothing.
+_SILENCE = ('check that the port is that of the sensor, that the sensor is configured (parameters '
+            'control_port, config_file), and that the simulation is running')
+
+
+def open_sensor_port(settings: Settings, *, reconnect: bool = True,
+                     before_connect: Callable[[], None] | None = None,
+                     after_connect: Callable[[], None] | None = None) -> TcpSource:
+    """
+    Make the source of ``settings.port``; it connects when its packets are iterated over.
+
+    :param reconnect: whether it connects again, as :class:`TcpSource` does.
+    :param before_connect: called before each connect, as by :class:`TcpSource`.
+    :param after_connect: called after each connect.
+    """
+    source = TcpSource(
+        settings.host, settings.port,
+        lambda where: PacketFramer(settings.max_frame_bytes, where), settings, reconnect=reconnect,
+        before_connect=before_connect, after_connect=after_connect)
+    source.health.silence = _SILENCE
+    return source
+
+
+class ConfiguredSource:
+    """
+    Packets of ``settings.port``, with the sensor configured over ``settings.control_port``.
+
+    :param report: called with a kind, for throttling, and a line about a failure of the control
+        port; a failure that prevents a connection to the sensor port is in ``health`` only.
+    :param reconnect: whether it connects again, as :class:`TcpSource` does.
+    :ivar client: of the control port.
+    """
+
+    def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
+        self._report = report
+        self.client = ControlClient(settings, report, on_silence=self._note_silence)
+        self._tcp = open_sensor_port(settings, reconnect=reconnect,
+                                     before_connect=self.client.configure,
+                                     after_connect=self.client.connected)
+        self.health = self._tcp.health
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield packets; connect, wait and connect again until closed."""
+        for packet in self._tcp.packets():
+            self.client.packet_arrived()
+            yield packet
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Have the simulator use the tags and box options of ``settings``, soon."""
+        self.client.reconfigure(settings)
+
+    def _note_silence(self, text: str) -> None:
+        """Report that the control port has not replied for a while."""
+        if self.health.state == 'connected':
+            self._report('silence', text)
+        else:
+            self.health.last_error = text
+
+    def close(self) -> None:
+        """End :meth:`packets` soon: close the sensor port, then the control port."""
+        self._tcp.close()
+        self.client.close()

@@ -29,7 +29,7 @@ from state_sensor_ros.simulators import (
     Units,
 )
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 
 if TYPE_CHECKING:
     import argparse
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 TRAJECTORY = Format(
     name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
     generations=GENERATIONS, writes=frozenset(('generation',)),
-    reader='state_sensor_ros.simulators.monodrive.trajectory_recording:open_trajectory',
-    writer='state_sensor_ros.simulators.monodrive.trajectory_output:new_trajectory',
-    payloads='state_sensor_ros.simulators.monodrive.trajectory_payloads:TrajectoryPayloads',
-    repair='state_sensor_ros.simulators.monodrive.trajectory_repair:copy_whole_frames')
+    reader='state_sensor_ros.simulators.monodrive.recording:open_trajectory',
+    writer='state_sensor_ros.simulators.monodrive.trajectory_writer:new_trajectory',
+    payloads='state_sensor_ros.simulators.monodrive.trajectory_writer:TrajectoryPayloads',
+    repair='state_sensor_ros.simulators.monodrive.trajectory_writer:copy_whole_frames')
 
 
 class MonodriveSimulator(Simulator):
@@ -83,7 +83,7 @@ class MonodriveSimulator(Simulator):
                     reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
         # Loaded for streams only.
-        from state_sensor_ros.simulators.monodrive.sensor_port import (
+        from state_sensor_ros.simulators.monodrive.source import (
             ConfiguredSource,
             open_sensor_port,
         )
@@ -93,8 +93,8 @@ class MonodriveSimulator(Simulator):
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands on the control port."""
-        from state_sensor_ros.simulators.monodrive.ego_control import MonodriveCommands
-        from state_sensor_ros.simulators.monodrive.sensor_port import ConfiguredSource
+        from state_sensor_ros.simulators.monodrive.commands import MonodriveCommands
+        from state_sensor_ros.simulators.monodrive.source import ConfiguredSource
         assert isinstance(source, ConfiguredSource)
         return MonodriveCommands(source.client)
 
@@ -125,13 +125,13 @@ class MonodriveSimulator(Simulator):
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """Serve a trajectory or synthetic traffic as the simulator does."""
-        from state_sensor_ros.simulators.monodrive.monodrive_stand_in import open_stand_in
+        from state_sensor_ros.simulators.monodrive.mock_server import open_stand_in
         return open_stand_in(options)
 
     def open_replay(self, options: argparse.Namespace, reading: Reading,
                     warn: Callable[[str], None]) -> Replay:
         """Prepare a replay over the control port."""
-        from state_sensor_ros.simulators.monodrive.replay_opening import open_replay
+        from state_sensor_ros.simulators.monodrive.replay_client import open_replay
         return open_replay(options, reading, warn)
 
 
@@ -152,7 +152,7 @@ def _with_commands_alone(args: argparse.Namespace) -> str:
 def _without_trajectory(args: argparse.Namespace) -> str:
     """Return the objection to a generation in ``args``: the frames of a trajectory have one."""
     # Loaded for this option only.
-    from state_sensor_ros.simulators.monodrive.json_recording import is_trajectory
+    from state_sensor_ros.simulators.monodrive.recording import is_trajectory
     if args.file is None or not is_trajectory(args.file):
         return ''
     return f'found FILE {args.file}; expected none or a dataset: a trajectory is sent as it is'
