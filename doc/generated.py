@@ -39,7 +39,8 @@ MISSING = tuple(name for name in (
     'apsw', 'backports', 'compression', 'distributed', 'google', 'kornia_rs', 'lz4', 'mcap',
     'matplotlib', 'msgspec', 'numpy', 'osi3', 'PIL', 'plotly', 'pyarrow', 're2', 'rerun',
     'rosbags', 'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
-SCHEMA = schema_of()
+with mock(MISSING):
+    SCHEMA = schema_of()
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
 
 
@@ -73,9 +74,16 @@ def _message(path: Path) -> str:
 
 
 def parameters() -> str:
-    """Return the table of all parameters."""
-    return table(('parameter', 'type', 'default', 'allowed', 'meaning'),
-                 *map(_parameter, map(SCHEMA.find, SCHEMA.names)))
+    """Return a section for each subject, with the table of its parameters."""
+    groups: dict[str, list[Parameter]] = {}
+    heading = ''
+    for found in map(SCHEMA.find, SCHEMA.names):
+        prefix, dot, _ = found.name.partition('.')
+        heading = f'`{prefix}.*`' if dot else found.rule.subject.capitalize() or heading or 'Node'
+        groups.setdefault(heading, []).append(found)
+    return '\n\n'.join(f'## {title}\n\n' + table(
+        ('parameter', 'default', 'values', 'meaning'), *map(_parameter, group))
+        for title, group in groups.items())
 
 
 def _parameter(found: Parameter) -> tuple[str, ...]:
@@ -83,7 +91,9 @@ def _parameter(found: Parameter) -> tuple[str, ...]:
     mark = ' **D**' if found.rule.dynamic else ''
     others = [f'`{alias}`' for alias, name in SCHEMA.aliases.items() if name == found.name]
     former = f' Also: {", ".join(others)}.' if others else ''
-    return (f'`{found.name}`{mark}', type_name, _default(found.default), _allowed(found.rule),
+    allowed = _allowed(found.rule)
+    values = allowed if found.rule.choices else f'{type_name} {allowed}'.strip()
+    return (f'`{found.name}`{mark}', _default(found.default), values,
             f'{found.rule.help}{former}')
 
 

@@ -81,32 +81,32 @@ class Perception:
     """The parameters ``perception.*``: how the objects of outputs differ from the truth."""
 
     range: float = _perceived(
-        0.0, "Largest distance of the centre of a seen object from the ego's origin, m; 0 = all.",
+        0.0, "Largest distance of an object's centre from the ego's origin, m; 0 = unlimited.",
         low=0.0, high=1e9)
     field_of_view: float = _perceived(
-        0.0, "Angle about the ego's x axis within which the centre of an object is seen, deg; "
-        '0 = all around.', low=0.0, high=360.0)
+        0.0, "Field of view about the ego's x axis, deg; 0 = all around.", low=0.0, high=360.0)
     occlusion: float = _perceived(
-        0.0, "Least share of a seen object's width that other boxes do not hide from the ego's "
-        'origin; 0 = off.', low=0.0, high=1.0)
+        0.0, "Smallest visible share of an object's width, seen from the ego's origin; 0 = "
+        'off.', low=0.0, high=1.0)
     position_std: float = _perceived(
-        0.0, 'Standard deviation of x and of y, m.', low=0.0, high=100.0)
+        0.0, 'Standard deviation of the noise of x and y, m.', low=0.0, high=100.0)
     yaw_std: float = _perceived(
-        0.0, 'Standard deviation of the yaw of the box, rad.', low=0.0, high=math.pi)
+        0.0, 'Standard deviation of the noise of the yaw, rad.', low=0.0, high=math.pi)
     size_std: float = _perceived(
-        0.0, 'Standard deviation of each edge of the box, m.', low=0.0, high=100.0)
+        0.0, 'Standard deviation of the noise of length, width and height, m.',
+        low=0.0, high=100.0)
     velocity_std: float = _perceived(
-        0.0, 'Standard deviation of the velocity along the global x and y axes, m/s.',
+        0.0, 'Standard deviation of the noise of the velocity along global x and y, m/s.',
         low=0.0, high=100.0)
     missing: float = _perceived(
         0.0, 'Probability that an object is missed in a frame.', low=0.0, high=1.0)
     ghosts: float = _perceived(
-        0.0, 'Mean number of false objects in a frame.', low=0.0, high=100.0)
+        0.0, 'Mean number of false positives in a frame.', low=0.0, high=100.0)
     delay: float = _perceived(
-        0.0, 'Time from the stamp of a scene to the publication of its objects, s.',
+        0.0, 'Delay of the publication after the stamp, s.',
         low=0.0, high=10.0)
     seed: int = _perceived(
-        0, 'Seed of all that is random here.', low=0, high=2 ** 31 - 1,
+        0, 'Seed of the random numbers.', low=0, high=2 ** 31 - 1,
         needs=tuple(f'perception.{name}' for name in (
             'position_std', 'yaw_std', 'size_std', 'velocity_std', 'missing', 'ghosts')))
 
@@ -118,78 +118,85 @@ _AS_IT_IS = Perception()
 class Settings:
     """All parameters, checked by :func:`parse_settings` (doc/reference/parameters.md)."""
 
-    autostart: bool = parameter(True, 'Configure and activate the node at its start.',
+    autostart: bool = parameter(True, 'Configure and activate the node at start.',
                                 subject='source')
-    source: str = parameter(SIMULATORS[0], 'Source of frames: a simulator, or a recording.',
+    source: str = parameter(SIMULATORS[0], 'Source of frames: a simulator, or `file` for a '
+        'recording.',
                             choices=(*SIMULATORS, FILE), is_open=True,
                             pattern=re.compile(r'\S+'))
     host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=re.compile(r'\S+'),
                           used_by=LIVE, wrong=('', 'a b'))
     port: int = parameter(
-        8700, "Port of the simulator's frames on that host; its default is that of the source.",
+        8700, "Port of the simulator's frames; the default depends on the source.",
         low=1, high=65535, used_by=LIVE)
     control_port: int = parameter(
-        0, 'Port on which the simulator takes requests; 0 does not configure it.',
+        0, 'Control port of the simulator; with 0 the node does not configure it.',
         low=0, high=65535, used_by=LIVE, selected=True, runs=(RECEIVING,))
     sample_rate: float = parameter(
-        0.0, 'Sample commands per second, Hz; 0 sends none. Needs control_port.',
+        0.0, 'Rate of sample commands, Hz; 0 sends none. Needs control_port.',
         low=0.0, high=1000.0, used_by=LIVE, selected=True)
-    config_file: str = parameter('', "The simulator's own configuration of what it sends.",
+    config_file: str = parameter('', "The simulator's own sensor configuration file.",
                                  selected=True, runs=(RECEIVING,))
-    trajectory_file: str = parameter('', 'Recording to play if source is file.',
+    trajectory_file: str = parameter('', 'Recording to play, with source `file`.',
                                      used_by=RECORDED, subject='recordings')
     rate: float = parameter(
-        1.0, 'Pace of a recording, or of a simulator with a pace, against real time; 0 = unpaced.',
+        1.0, 'Pace against real time, of a recording or a paced simulator; 0 = as fast as '
+        'possible.',
         low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
-    loop: bool = parameter(False, 'Play a recording again from its start, without end.',
+    loop: bool = parameter(False, 'Repeat the recording endlessly.',
                            used_by=RECORDED)
     global_frame: str = _outgoing('map', 'TF frame of the world.', pattern=_FRAME_ID,
                                   runs=_EVALUATED, wrong=('', '/map'), subject='frames')
     frame_prefix: str = _outgoing('', "Prefix of each actor's TF frame.",
                                   pattern=_FRAME_PREFIX, wrong=('/a',))
-    parent_frame: str = _outgoing('', 'Parent of global_frame on /tf_static; empty: none.',
+    parent_frame: str = _outgoing('', 'Parent frame of global_frame on /tf_static; empty: none.',
                                   pattern=_FRAME_PREFIX, wrong=('a b',))
     global_frame_pose: tuple[float, ...] = _outgoing(
         (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
         length=6, needs=('parent_frame',))
     ego_tag: str = _outgoing('ego', 'Tag that marks the ego actor.', pattern=re.compile(r'\S+'),
                              runs=_EVERYWHERE, writers=_WITH_EGO, wrong=('',))
-    ego_frame: str = _outgoing('', "The ego's TF frame, such as base_link; empty: as others.",
+    ego_frame: str = _outgoing('', 'TF frame of the ego, such as base_link; empty: named like '
+                               'other actors.',
                                pattern=_FRAME_PREFIX, wrong=('/base_link',))
     desired_tags: tuple[str, ...] = parameter(
-        (), 'An actor needs one of these tags; empty passes all.', dynamic=True,
+        (), 'Publish actors with one of these tags; empty: all.', dynamic=True,
         runs=(EVALUATING,), subject='actors')
     undesired_tags: tuple[str, ...] = parameter(
-        (), 'An actor with one of these tags is left out.', dynamic=True, runs=(EVALUATING,))
-    include_obb: bool = _outgoing(True, 'Use the oriented bounding boxes.', dynamic=True,
+        (), 'Leave out actors with one of these tags.', dynamic=True, runs=(EVALUATING,))
+    include_obb: bool = _outgoing(True, 'Decode and publish oriented bounding boxes.',
+        dynamic=True,
         needs=('frame', 'debug_drawing', 'outputs'))
-    debug_drawing: bool = _outgoing(False, 'Publish the boxes as markers.', dynamic=True,
+    debug_drawing: bool = _outgoing(False, 'Publish boxes as markers.', dynamic=True,
         needs=('include_obb',), subject='topics')
-    labels: bool = _outgoing(True, 'A text marker with its name above each actor.', dynamic=True,
+    labels: bool = _outgoing(True, 'Publish a text marker with the name of each actor.',
+        dynamic=True,
         needs=('debug_drawing',))
     tf: str = _outgoing('all', 'Actors with a transform on /tf.', choices=('all', 'ego', 'none'),
                         dynamic=True)
-    wheel_tf: bool = _outgoing(False, 'Wheel frames under each actor.', dynamic=True,
+    wheel_tf: bool = _outgoing(False, 'Publish a TF frame for each wheel.', dynamic=True,
         needs=('tf all', 'tf ego'))
-    joint_states: bool = _outgoing(False, 'Wheel angles as joint states.', dynamic=True)
-    odometry: bool = _outgoing(True, 'The topics of each actor.', dynamic=True)
-    frame: bool = _outgoing(True, 'The topic ~/frame with everything.', dynamic=True)
-    map_file: str = _outgoing('', 'Map for ~/map, NAME.xodr or NAME.net.xml; empty: that of the '
-                              'source.')
-    max_actor_topics: int = _outgoing(1024, 'Actors with topics of their own.', low=0, high=65536,
+    joint_states: bool = _outgoing(False, 'Publish wheel angles as joint states.', dynamic=True)
+    odometry: bool = _outgoing(True, 'Publish the topics of single actors.', dynamic=True)
+    frame: bool = _outgoing(True, 'Publish ~/frame, with everything in the frame.', dynamic=True)
+    map_file: str = _outgoing('', 'Map to publish on ~/map, NAME.xodr or NAME.net.xml; empty: '
+        'that of the source.')
+    max_actor_topics: int = _outgoing(1024, 'Largest number of actors with topics of their '
+        'own.', low=0, high=65536,
         needs=('odometry', 'joint_states'))
     actor_timeout: float = parameter(
-        5.0, 'Stream time without an actor before its topics are removed, s.',
+        5.0, 'Time after which the topics of an absent actor are removed, s of stream time.',
         low=0.0, high=_LONG_S)
-    stamp_source: str = _outgoing('game_time', 'Clock of the stamps.', runs=_EVALUATED,
+    stamp_source: str = _outgoing('game_time', 'Clock that the stamps come from.', runs=_EVALUATED,
                                   choices=('game_time', 'utc', 'ros'), subject='stamps')
     publish_clock: bool = parameter(False, 'Publish /clock from the stamps.')
-    twist_frame: str = _outgoing('child', "Axes of Odometry's twist.", subject='units',
+    twist_frame: str = _outgoing('child', 'Axes of the twist in Odometry.', subject='units',
                                  choices=('child', 'global'), needs=('odometry',))
-    obb_extents: str = parameter('full', 'Box extents in the stream: full or half edge lengths.',
+    obb_extents: str = parameter('full', 'Box extents that the simulator sends: full or half '
+        'edge lengths.',
                                  choices=('full', 'half'), selected=True, runs=_EVERYWHERE,
                                  readers=_TRAJECTORY, writers=_TRAJECTORY)
-    road_s_unit: str = parameter('cm', 'Unit of control_state.s on the wire.',
+    road_s_unit: str = parameter('cm', 'Unit of control_state.s that the simulator sends.',
                                  choices=('cm', 'm'), selected=True, runs=(WRITING,),
                                  readers=_TRAJECTORY, writers=_TRAJECTORY)
     pose_covariance_diagonal: tuple[float, ...] = _outgoing(
@@ -199,19 +206,19 @@ class Settings:
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
         length=6, low=0.0, needs=_OF_POSES)
     outputs: tuple[str, ...] = _outgoing(
-        (), 'Topics of autonomy stacks.', choices=OUTPUTS, subject='stacks')
+        (), 'Autonomy stacks whose topics are published.', choices=OUTPUTS, subject='stacks')
     autoware_objects: tuple[str, ...] = _outgoing(
-        ('ground_truth', 'predicted'), 'Topics of objects of the output autoware.',
+        ('ground_truth', 'predicted'), 'Object topics of the output autoware.',
         choices=AUTOWARE_OBJECTS, needs=('outputs autoware',))
     object_classes: tuple[str, ...] = _outgoing(
-        (), 'Classes of the objects of outputs; empty passes all.', choices=CLASS_NAMES,
+        (), 'Classes of objects in outputs; empty: all.', choices=CLASS_NAMES,
         dynamic=True, needs=_OF_OBJECTS)
     object_range: float = _outgoing(
-        0.0, "Largest distance of an object's centre from the ego's origin, m; 0 passes all.",
+        0.0, "Largest distance of objects in outputs from the ego's origin, m; 0 = unlimited.",
         low=0.0, high=1e9, dynamic=True, needs=_OF_OBJECTS)
     base_link_xyz: tuple[float, ...] = _outgoing(
-        (math.nan,) * 3, "Origin of the stack's base_link in the ego's axes, m; NaN takes the "
-        "middle of the rear wheels if the frame has them, else the ego's origin.",
+        (math.nan,) * 3, "Position of base_link in the ego's axes, m; NaN: the middle of the "
+        "rear wheels if known, else the ego's origin.",
         length=3, may_be_nan=True, needs=('outputs autoware', 'ego_frame'), runs=_EVALUATED,
         wrong=((0.0, math.nan, 0.0),))
     default_sizes: tuple[float, ...] = _outgoing(
@@ -219,20 +226,23 @@ class Settings:
         'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, needs=_OF_OBJECTS,
         runs=_EVALUATED, writers=_WITH_SIZES, wrong=((1.0,) * 20,))
     control_input: str = parameter(
-        '', 'Topic of the commands that drive the ego; empty: none. The ego stands until the gear '
-        'of autoware is known; if it has no publisher 1 s after the first command: drive.',
+        '', 'Command topic that drives the ego; empty: none. With autoware the ego stands until '
+        'its gear is known; without a publisher of the gear 1 s after the first command, it is '
+        'drive.',
         choices=('', *CONTROL_INPUTS), affects=NODE, subject='commands')
-    queue_size: int = parameter(8, 'Frames that may wait to be published.', low=1, high=10000,
+    queue_size: int = parameter(8, 'Largest number of packets that wait to be published.',
+        low=1, high=10000,
                                 subject='stream')
-    overflow: str = parameter('drop_oldest', 'Behaviour of a full queue.',
+    overflow: str = parameter('drop_oldest', 'What a full queue does.',
                               choices=('drop_oldest', 'block'), used_by=LIVE, affects=NODE)
-    max_frame_bytes: int = parameter(67108864, 'A longer packet is a protocol error, bytes.',
+    max_frame_bytes: int = parameter(67108864, 'Largest packet, bytes; a longer one is a '
+        'protocol error.',
                                      low=1024, high=2147483647, selected=True)
-    reconnect_min: float = parameter(0.1, 'First wait before connecting again, s.',
+    reconnect_min: float = parameter(0.1, 'First wait before reconnecting, s.',
                                      low=0.001, high=_LONG_S, used_by=LIVE)
-    reconnect_max: float = parameter(2.0, 'Longest wait before connecting again, s.',
+    reconnect_max: float = parameter(2.0, 'Longest wait before reconnecting, s.',
                                      low=0.001, high=_LONG_S, used_by=LIVE)
-    stale_after: float = parameter(2.0, 'Silence after which the stream counts as stale, s.',
+    stale_after: float = parameter(2.0, 'Time without frames after which the stream is stale, s.',
                                    low=0.01, high=_LONG_S)
 
     # Not a parameter: the parameters of Perception and of simulators that are not the defaults.

@@ -38,16 +38,16 @@ from state_sensor_ros.version import __version__
 COMMANDS = {
     'simulate': 'serve a recording or synthetic traffic as the simulator would',
     'inspect': 'list what a recording contains',
-    'convert': 'write a recording as a trajectory, bag, table or trace of ASAM OSI',
-    'synth': 'make synthetic traffic as a trajectory',
+    'convert': 'convert between trajectories, bags, tables and ASAM OSI traces',
+    'synth': 'generate synthetic traffic as a trajectory',
     'record': 'record the live stream in any format',
     'replay': "play a trajectory in a running simulator's Replay Mode",
-    'repair': 'make a complete trajectory or bag out of a truncated one',
+    'repair': 'recover a truncated trajectory, bag or recorder log',
     'render': 'draw a recording as a picture or an animation',
     'view': 'show a recording or the live stream in a 3D viewer',
-    'topics': 'list what the node publishes: name, type, rate, readers',
+    'topics': 'list what the node publishes: name, type, rate, subscribers',
     'echo': 'print the messages of a topic as text',
-    'evaluate': 'compare what an autonomy stack published with the truth',
+    'evaluate': 'evaluate an autonomy stack against ground truth',
 }
 FAILED = 1
 
@@ -162,8 +162,8 @@ def _named(words: list[str]) -> list[str]:
 def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
-        prog='state_sensor', description='Ground truth of driving simulators: live, in recordings '
-        'and as pictures. Only `topics` and `echo` need ROS.')
+        prog='state_sensor', description='Ground truth from driving simulators: live, recorded, '
+            'drawn, evaluated. Only `topics` and `echo` need ROS.')
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []

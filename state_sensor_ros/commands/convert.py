@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 _EPILOG = """examples:
   state_sensor convert drive.json drive_bag            a bag, for ros2 bag play
   state_sensor convert drive_bag ego.parquet --desired-tags ego --rate 10
-  state_sensor convert 'days/**/*.json' bags --to mcap  many, side by side"""
+  state_sensor convert 'days/**/*.json' bags --to mcap  many in parallel"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,15 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', nargs='+', help=FormatsHelp(
-        '%(read)s; - is a trajectory on standard input; with --to also several, folders and '
-        'globs'))
+        '%(read)s; - is a trajectory on standard input; with --to several, folders and globs '
+        'are possible'))
     parser.add_argument('output', metavar='OUT', help=FormatsHelp(
-        'its suffix names the format: %(written)s; - is a trajectory on standard output; a name '
-        'without suffix is the folder of a bag, or of a dataset if IN is a bag of its '
-        'simulator; with --to, a folder for all'))
+        'the suffix selects the format: %(written)s; - is a trajectory on standard output; a '
+        'name without suffix is the folder of a bag, or of a dataset if IN is a bag of its '
+        'simulator; with --to, the folder of all outputs'))
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
-    add_to(parser, 'convert many recordings, to')
+    add_to(parser, 'convert many recordings to this format')
     add_batch_options(parser)
     add_bag_options(parser)
     add_selection(parser)

@@ -75,23 +75,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('truth', metavar='TRUTH', help=FormatsHelp(
-        'recording with the truth: %(read)s; or a bag of TrackedObjects'))
+        'recording with ground truth: %(read)s; or a bag of TrackedObjects'))
     parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the stack's topics; "
-                        'also several, folders and globs')
+                        'several, folders and globs are possible')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
                         help='topic to evaluate; repeatable (default: the first of tracking, '
-                        'detection, predicted, derived, vision, ground_truth, and the odometry '
-                        'of the ego)')
+                             'detection, predicted, derived, vision, ground_truth, and the '
+                             'odometry of the ego)')
     parser.add_argument('--truth-topic', default='', metavar='NAME',
-                        help='topic with the truth, if its bag has several')
+                        help='topic with the ground truth, if its bag has several')
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
-                        help="time of the truth: the message's stamp, or its time of receipt in "
+                        help="time of the ground truth: the message's stamp, or its receipt in "
                         'the bag (default: stamp)')
     parser.add_argument('--definition', choices=('plain', 'nuscenes'), default='plain',
                         help="errors of detections: plain means over the matches, or nuScenes' "
                         'means over recall, with AMOTA and AMOTP (default: plain)')
     parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
-                        help='alignment of the poses of the ego, as of evo (default: none)')
+                        help='alignment of the poses of the ego, as in evo (default: none)')
     _add_selection(parser)
     _add_outputs(parser)
     add_quiet(parser)
@@ -108,13 +108,13 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
                        metavar='CLASS', help=f'only these of {", ".join(CLASS_NAMES)}')
     group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
-                       help='only actors of the truth of these names')
+                       help='keep actors of these names')
     group.add_argument('--start', type=number, metavar='S',
-                       help='from so many seconds after the first frame of the truth')
+                       help='begin S seconds after the first frame of the ground truth')
     group.add_argument('--end', type=number, metavar='S',
-                       help='to so many seconds after the first frame of the truth')
+                       help='end S seconds after the first frame of the ground truth')
     group.add_argument('--rate', type=above_zero, metavar='HZ',
-                       help='at most so many messages a second')
+                       help='at most HZ messages a second')
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +130,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--force', action='store_true', help='overwrite OUT')
     for name, what in (('below', 'less'), ('above', 'greater')):
         group.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
-                           metavar='PATH=VALUE', help=f'exit code 1 if a number of the result is '
+                           metavar='PATH=VALUE', help=f'exit with 1 if a number of the result is '
                            f'{what}, or undefined, such as detection/classes/car/ate=0.5; '
                            'repeatable')
 

@@ -83,18 +83,18 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
     """
     group = parser.add_argument_group('selection')
     group.add_argument('--desired-tags', nargs='+', action='extend', default=[], metavar='TAG',
-                       help='only actors with one of these tags')
+                       help='keep actors with one of these tags')
     group.add_argument('--undesired-tags', nargs='+', action='extend', default=[], metavar='TAG',
-                       help='no actor with one of these tags')
+                       help='drop actors with one of these tags')
     group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
-                       help='only actors of these names')
+                       help='keep actors of these names')
     if has_times:
         group.add_argument('--start', type=number, default=0.0, metavar='S',
-                           help='from S seconds after the first frame on')
+                           help='begin S seconds after the first frame')
         group.add_argument('--end', type=number, default=math.inf, metavar='S',
-                           help='up to S seconds after the first frame')
-    group.add_argument('--rate', type=seconds, metavar='HZ', help='at most so many frames per '
-                       'second; no frames are interpolated (default: all)')
+                           help='end S seconds after the first frame')
+    group.add_argument('--rate', type=seconds, metavar='HZ', help='keep at most HZ frames per '
+        'second; none is interpolated (default: all)')
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
@@ -124,27 +124,27 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of a sub-command that writes all formats.
     """
     parser.add_argument('--generation', choices=sorted(trajectory_format().generations),
-                        help='generation of a trajectory (default: that of each frame)')
+                        help='generation of the trajectory (default: that of each frame)')
     parser.add_argument('--columns', metavar='NAME,...', help='columns of a table (default: all)')
     trace = parser.add_argument_group('trace of ASAM OSI to write')
     trace.add_argument('--resample', type=_resampling_rate, metavar='HZ',
-                       help='frames interpolated at this rate (default: the frames as they are)')
+                       help='interpolate frames at this rate (default: keep the frames)')
     trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
-                       help='an object that is absent for some frames: split gives it a new id '
-                       'when it returns, fill interpolates it for up to 1 s (default: split)')
+                       help='an object that returns after missing frames: `split` gives it a '
+                           'new id, `fill` interpolates it for up to 1 s (default: split)')
     trace.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
-                       metavar='CLASS', help='class of actors whose tags name none: '
+                       metavar='CLASS', help='class of actors without a class tag: '
                        f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '
                        'objects)')
     bag = parser.add_argument_group('bag to write')
     bag.add_argument('--storage', choices=storages(),
                      help='format of the files in a folder (default: mcap)')
     bag.add_argument('--compression', choices=COMPRESSIONS, metavar='NAME',
-                     help='of MCAP: zstd (default), lz4 or none; zstd_fast, zstd_small: presets '
-                     'of rosbag2')
+                     help='compression of MCAP: zstd (default), lz4, none, or a preset of '
+                          'rosbag2: zstd_fast, zstd_small')
     bag.add_argument('--clock', action='store_true', help='also write /clock')
     bag.add_argument('--name', default='state_sensor', metavar='NODE',
-                     help='node whose topics they are (default: state_sensor)')
+                     help='node name in the topics (default: state_sensor)')
     bag.add_argument('--namespace', default='/', help='namespace of that node (default: /)')
     add_parameters(parser, WRITING_PARAMETERS)
     if '-p' not in parser._option_string_actions:

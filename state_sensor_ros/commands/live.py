@@ -93,8 +93,7 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     add_stream_arguments(parser)
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     parser.add_argument('--seconds', type=seconds, metavar='S',
-                        help='end S seconds after the start of the program; of a simulator '
-                        'that runs as fast as it can (-p rate:=0), after S simulated seconds')
+                        help='end after S seconds; simulated seconds with -p rate:=0')
     add_parameters(parser, _PARAMETERS, LIVE)
     add_any_parameter(parser)
 

@@ -35,9 +35,9 @@ def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
 def add_bag_limit(parser: argparse.ArgumentParser) -> None:
     """Add the limit on the parts of a bag to ``parser``, for every reader of bags."""
     parser.add_argument('--max-bag-bytes', type=count, metavar='N',
-                        help='size above which a message or a chunk of a bag is refused, also '
-                        'decompressed (default: 67108864); a file that is compressed as a whole '
-                        'may have 16 times as many bytes')
+                        help='largest message or chunk of a bag, also decompressed (default: '
+                            '67108864); a file that is compressed as a whole may be 16 times as '
+                            'large')
 
 
 def add_bag_options(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def add_bag_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_quiet(parser: argparse.ArgumentParser,
-              what: str = 'print neither the progress nor the line about the result') -> None:
+              what: str = 'no progress, no line about the result') -> None:
     """Add the option for silence on success to ``parser``; ``what`` is its help."""
     parser.add_argument('-q', '--quiet', action='store_true', help=what)
 
@@ -57,10 +57,10 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of many recordings to ``parser``."""
     group = parser.add_argument_group('many recordings')
     group.add_argument('--jobs', type=count, metavar='N',
-                       help='processes at a time (default: the cores)')
+                       help='number of processes (default: the cores)')
     group.add_argument('--dask', default='', metavar='ADDRESS',
-                       help='run them on the Dask cluster of this scheduler, such as '
-                       'tcp://HOST:8786; all workers need the same paths')
+                       help='scheduler of a Dask cluster, such as tcp://HOST:8786, whose '
+                           'workers see the same paths')
 
 
 def check_trajectory_name(path: str) -> None:

@@ -93,7 +93,7 @@ def add_any_parameter(parser: argparse.ArgumentParser) -> None:
     """Add ``-p`` to ``parser``, for commands that use parameters of the node."""
     parser.add_argument('-p', '--parameter', action='append', default=[], type=_assignment,
                         metavar='NAME:=VALUE',
-                        help='parameter of the node or of a simulator; repeatable')
+                        help='set a parameter of the node or of a simulator; repeatable')
 
 
 def _assignment(text: str) -> str:

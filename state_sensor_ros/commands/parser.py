@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         if not options.get('add_help', True) or 'formatter_class' not in options:
             return
         self.add_argument('--help-all', action=CompleteHelp,
-                          help='every option in full, with those of node and simulators')
+                          help='show all options, with those of the node and the simulators')
 
     def format_help(self) -> str:
         """Return the help of one page; of the program itself, its commands."""

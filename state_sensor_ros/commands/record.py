@@ -74,14 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('out', metavar='OUT', help='its suffix names the format, as in `convert`; '
+    parser.add_argument('out', metavar='OUT', help='the suffix selects the format, as in '
+        '`convert`; '
                         '- is a trajectory to standard output; a name without suffix is the '
                         'folder of a bag, or of a dataset if the simulator has one')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_to(parser, 'format, if the name of OUT has no suffix')
+    add_to(parser, 'format of an OUT without suffix')
     add_quiet(parser)
     add_selection(parser, has_times=False)
     add_writing_options(parser)

@@ -90,15 +90,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
                         help=f'what colors mean (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
-                        help='when the boxes are drawn, or the animation begins, s since the '
-                        'first frame (default: at the end, or at the start)')
+                        help='time of the boxes, or start of the animation, s since the first '
+                            'frame (default: the end, or the start)')
     parser.add_argument('--size', type=_page_size, metavar='WxH',
                         help='width and height of a page, inches (default: 11 and what the map '
                         f'needs; of a film {_FILM_SIZE})')
     parser.add_argument('--dpi', type=_resolution, metavar='N',
                         help='pixels per inch (default: 150; of a film 100)')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
-                        help='names of actors (default: yes)')
+                        help='show names of actors (default: yes)')
     parser.add_argument('--map', default='', metavar='FILE',
                         help='map whose lanes are drawn under the tracks (default: that of IN, if '
                         f'it has one): {", ".join(sorted(map_suffixes()))}')

@@ -70,19 +70,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--control-port', type=port, default=CONTROL_PORT,
                         help=f'its control port (default: {CONTROL_PORT})')
     parser.add_argument('--rate', type=number, default=1.0, metavar='R',
-                        help='pace against game_time, 0 = as fast as it can (default: 1)')
+                        help='pace against game_time; 0 = as fast as possible (default: 1)')
     parser.add_argument('--step', type=_step, default=1, metavar='N',
                         help='frames per step, negative for backwards (default: 1)')
     parser.add_argument('--start', type=index, metavar='N',
-                        help='frame to begin with (default: the first, backwards the last)')
+                        help='first frame to play (default: the first, backwards the last)')
     parser.add_argument('--loop', action='store_true',
-                        help='continue at the other end, until Ctrl-C')
-    parser.add_argument('--backwards', action='store_true', help='from the end to the beginning')
+                        help='repeat until Ctrl-C')
+    parser.add_argument('--backwards', action='store_true', help='play backwards')
     parser.add_argument('--no-sensor', action='store_true',
-                        help='step only, without a sensor of its own: for other readers')
+                        help='only step; other clients read the sensor')
     add_any_parameter(parser)
-    parser.add_argument('--simulator', metavar='CONFIG', help='configuration of the simulator to '
-                        'send first, JSON with map and simulation_mode (default: as it is)')
+    parser.add_argument('--simulator', metavar='CONFIG', help='simulator configuration to send '
+        'first, JSON with map and simulation_mode (default: none)')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

@@ -56,13 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                  if simulator.has_stand_in}
     add_source_argument(parser, stand_ins)
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
-                        help='port of its frames, 0 picks a free one (default: that of the '
-                        'simulator)')
+                        help='port of the frames; 0 picks a free one (default: that of the '
+                            'simulator)')
     parser.add_argument('--bind', default='127.0.0.1',
                         help='address to listen on (default: 127.0.0.1)')
     parser.add_argument('--rate', type=_rate, default='real', metavar='real|max|HZ',
-                        help='pace: by game_time, as fast as read, or frames per second '
-                        '(default: real)')
+                        help='pace: real time, as fast as the client reads, or frames per '
+                            'second (default: real)')
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     add_quiet(parser, 'do not print the addresses')
     add_any_parameter(parser)

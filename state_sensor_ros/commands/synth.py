@@ -54,7 +54,7 @@ def add_traffic_arguments(add: Callable[..., object]) -> None:
         help='vehicles, one of them the ego (default: 12)')
     add('--objects', type=index, default=9, metavar='N', help='cones and signs (default: 9)')
     add('--seed', type=index, default=1, metavar='N',
-        help='same seed, same traffic (default: 1)')
+        help='seed; the same seed gives the same traffic (default: 1)')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
     parser.add_argument('--frames', type=count, default=200, metavar='N',
-                        help='length of the trajectory (default: 200)')
+                        help='number of frames (default: 200)')
     parser.add_argument('--rate', type=frame_rate, default=20.0, metavar='HZ',
                         help='frames per second (default: 20)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group('synthetic traffic')
     add_traffic_arguments(group.add_argument)
     group.add_argument('--generation', choices=GENERATIONS, default='v2',
-                       help='schema of the frames (default: v2)')
+                       help='generation of the JSON (default: v2)')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

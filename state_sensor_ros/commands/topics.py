@@ -43,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--node', default='', metavar='NAME',
                         help='node, with its namespace (default: each node of this package)')
     parser.add_argument('--all', action='store_true',
-                        help='a line for each topic of each actor, not one for all actors')
+                        help='list the topics of each actor separately')
     parser.add_argument('--seconds', type=seconds, default=_MEASURE_S, metavar='S',
-                        help=f'time of measuring (default: {_MEASURE_S:g})')
+                        help=f'duration of the measurement (default: {_MEASURE_S:g})')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

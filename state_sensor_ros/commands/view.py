@@ -57,8 +57,8 @@ from state_sensor_ros.simulators.map_files import map_suffixes
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
 
-_EPILOG = """Without IN it shows what a simulator sends, until --frames, --seconds or Ctrl-C.
-The viewer sends no reports of its use, and listens on this machine only.
+_EPILOG = """Without IN, `view` shows a live stream until --frames, --seconds or Ctrl-C.
+The viewer sends no usage reports and listens on this machine only.
 
 examples:
   state_sensor view drive.json
@@ -81,16 +81,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_mutually_exclusive_group()
     target.add_argument('--web', action='store_true', help='serve the viewer to a browser of this '
                         'machine, and print the address')
-    target.add_argument('--save', metavar='OUT', help='write NAME.rrd in place of opening a '
-                        'viewer: `rerun NAME.rrd` opens it')
-    target.add_argument('--no-spawn', action='store_true', help='use a viewer that is open')
+    target.add_argument('--save', metavar='OUT', help='write NAME.rrd instead of opening a '
+        'viewer; `rerun NAME.rrd` opens it')
+    target.add_argument('--no-spawn', action='store_true', help='use a viewer that is already '
+        'open')
     parser.add_argument('--viewer-port', type=port, metavar='N', help='port of the viewer '
                         f'(default: {_DEFAULT_PORT}; with --web a free one)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=False,
-                        help='names of all actors (default: no, that of the actor under the '
-                        'pointer)')
+                        help='show names of all actors (default: no, only under the pointer)')
     parser.add_argument('--map', default='', metavar='FILE', help='map of the ground (default: '
                         f'that of the frames, if any): {", ".join(sorted(map_suffixes()))}')
     add_bag_options(parser)

@@ -21,20 +21,20 @@ class CarlaParameters:
     """Parameters with the prefix ``carla.``."""
 
     relay_port: int = parameter(
-        0, "First of three ports for the user's own client of CARLA, whose traffic with the "
-        'server goes on unchanged and is read; 0 opens none.', low=0, high=65533,
+        0, 'First of three ports that relay your own client of CARLA to the server, unchanged; '
+        '0 opens none.', low=0, high=65533,
         used_by=LIVE)
-    relay_bind: str = parameter('127.0.0.1', 'Address of the ports of the relay.',
+    relay_bind: str = parameter('127.0.0.1', 'Address that the relay listens on.',
                                 pattern=re.compile(r'\S+'), used_by=LIVE)
     start_spot: int = parameter(
-        0, 'Index of the start spot of an episode that the node requests of CARLA.',
+        0, 'Index of the start spot in an episode that the node requests.',
         low=0, high=4294967295, used_by=LIVE)
     camera_tf: bool = parameter(
-        False, "Frames of CARLA's cameras on /tf_static, under the player's.", affects=MESSAGES)
+        False, 'Publish the frames of cameras and lidars on /tf_static.', affects=MESSAGES)
     camera_poses: tuple[float, ...] = parameter(
-        (0.0,) * 18, 'Poses of the central, left and right camera of CARLA on the player, each '
-        'x y z (m) roll pitch yaw (rad); six zeros leave that of metadata.json or config_file.',
+        (0.0,) * 18, 'Poses of the central, left and right camera on the player, each x y z (m) '
+        'roll pitch yaw (rad); six zeros: as in metadata.json or config_file.',
         length=18, affects=MESSAGES)
     camera_fov: float = parameter(
-        0.0, "Horizontal field of view of CARLA's cameras, degrees; 0 leaves that of the server, "
+        0.0, 'Horizontal field of view of the cameras, degrees; 0: as in the server, '
         'metadata.json or config_file.', low=0.0, high=179.0, affects=MESSAGES)

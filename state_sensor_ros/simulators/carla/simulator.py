@@ -170,7 +170,7 @@ class CarlaSimulator(Simulator):
         options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
                     help='a new episode every N frames')
         options.add('--map', default=MAP_NAME, metavar='NAME',
-                    help='name of the map, by which scripts of CARLA find an image (default: '
+                    help='name of the map, for scripts of CARLA that need its image (default: '
                     'Town01); the road is always a ring')
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:

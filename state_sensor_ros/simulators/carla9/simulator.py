@@ -51,12 +51,12 @@ class Carla9Parameters:
                           used_by=LIVE)
     port: int = parameter(2000, 'RPC port of the server; it streams on the next one.',
                           low=1, high=65533, used_by=LIVE)
-    timeout: float = parameter(5.0, 'Longest time of a reply of the server, s.',
+    timeout: float = parameter(5.0, 'Longest wait for a reply of the server, s.',
                                low=0.1, high=600.0, used_by=LIVE)
     ego: str = parameter('', 'Role name or id of the ego; empty: `hero`, else `ego_vehicle`.')
-    tick: bool = parameter(False, 'Set synchronous mode and tick at `rate`; otherwise follow the '
-                           'server or the client that ticks.', used_by=LIVE)
-    step: float = parameter(0.05, 'Simulated time of a step if `carla9.tick` is set, s.',
+    tick: bool = parameter(False, 'Set synchronous mode and tick at `rate`; otherwise follow '
+        'the server or another client.', used_by=LIVE)
+    step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
                             low=0.001, high=0.1, used_by=LIVE)
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
 
@@ -122,7 +122,7 @@ class Carla9Simulator(Simulator):
         """Add the map of a recording."""
         from state_sensor_ros.simulators.stand_in_options import with_file
         options.add('--xodr', with_file, default='', metavar='MAP',
-                    help='OpenDRIVE map of FILE (default: one without roads)')
+                    help='OpenDRIVE map to serve with FILE (default: one without roads)')
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """

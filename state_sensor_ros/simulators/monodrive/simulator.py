@@ -109,19 +109,19 @@ class MonodriveSimulator(Simulator):
         options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
                     help='control port, 8999 on the real one; 0 = none (default: 0)')
         options.add('--on-sample', _with_commands_alone, action='store_true',
-                    help='send a frame per sample or step command, not by itself')
+                    help='send a frame only on a sample or step command')
         options.add('--header', type=int, choices=(16, 12), default=16,
-                    help='bytes of the packet header (default: 16)')
+                    help='size of the packet header, bytes (default: 16)')
         options.add('--reply-magic', _with_control_port, choices=('new', 'old'), default='new',
                     help='magic of control replies (default: new)')
         options.add('--no-success', _with_control_port, action='store_true',
-                    help='leave the member success out of control replies')
-        options.add('--loop', with_file, action='store_true', help='begin FILE again at its end')
+                    help='send control replies without the member success')
+        options.add('--loop', with_file, action='store_true', help='repeat FILE endlessly')
         options.add('--generation', _without_trajectory, choices=GENERATIONS, default='v2',
-                    help='schema of frames that are synthetic or of a dataset (default: v2)')
+                    help='generation of synthetic frames and of those of a dataset (default: v2)')
         options.add('--cycle', without_file, type=lambda text: whole_number(text, 0), default=0,
-                    metavar='K', help='write K synthetic frames once and repeat them (cheap at '
-                    'any size)')
+                    metavar='K', help='generate K frames once and repeat them (cheap with many '
+                        'actors)')
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """Serve a trajectory or synthetic traffic as the simulator does."""

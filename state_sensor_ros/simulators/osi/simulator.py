@@ -46,11 +46,11 @@ _MCAP = Format(
 class OsiParameters:
     """What only OSI needs."""
 
-    bind: str = parameter('127.0.0.1', 'Address at which ground truth is received over UDP.',
+    bind: str = parameter('127.0.0.1', 'Address to receive ground truth at, over UDP.',
                           pattern=re.compile(r'\S+'), used_by=LIVE)
-    port: int = parameter(DEFAULT_PORT, 'UDP port at which ground truth is received.',
+    port: int = parameter(DEFAULT_PORT, 'UDP port to receive ground truth at.',
                           low=1, high=65535, used_by=LIVE)
-    ego: str = parameter('', 'Name or id of the ego if the messages name no host.')
+    ego: str = parameter('', 'Name or id of the ego, if messages name no host.')
 
 
 class OsiSimulator(Simulator):

@@ -42,28 +42,28 @@ _LONGEST_STEP_S = 60.0
 class SumoParameters:
     """What only SUMO needs."""
 
-    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the one that is shipped.',
+    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the included one.',
                             used_by=LIVE)
     host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'),
                           used_by=LIVE)
     port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
                           low=0, high=65535, used_by=LIVE)
-    order: int = parameter(1, 'Number of this client among those of a running SUMO.',
+    order: int = parameter(1, 'Order of this client among those of a running SUMO.',
                            low=0, high=1000000, used_by=LIVE)
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
                               'clients.', used_by=LIVE)
-    release: str = parameter('restore', 'How a running SUMO gets back an ego that was driven: '
-                             'with its modes and its route as they were, at once or after it has '
-                             'braked to a stop.', choices=('restore', 'stop'), used_by=LIVE)
-    ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, then the next one.')
-    step: float = parameter(0.05, 'Simulated time of a step of a started SUMO, s.',
+    release: str = parameter('restore', 'How a running SUMO gets back a driven ego: at once, or '
+        'after braking to a stop; modes and route are restored.',
+        choices=('restore', 'stop'), used_by=LIVE)
+    ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
+        'it has left.')
+    step: float = parameter(0.05, 'Step of a started SUMO, simulated s.',
                             low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
     seed: int = parameter(0, 'Seed of the random numbers of a started SUMO.', low=0,
                           high=2147483647, used_by=LIVE)
-    args: tuple[str, ...] = parameter((), 'More arguments for the command line of a started SUMO.',
+    args: tuple[str, ...] = parameter((), 'Additional command-line arguments of a started SUMO.',
                                       used_by=LIVE)
-    net: str = parameter('', 'Network file; empty: that of the scenario, or the one beside '
-                         'a recording.')
+    net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')
 
 
 _OF_STARTED = ('step', 'seed', 'args')
