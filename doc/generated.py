@@ -113,7 +113,7 @@ def _allowed(rule: Rule) -> str:
         choices = ', '.join(f'`{choice}`' for choice in rule.choices)
         return f'{choices}, or an [added](../design/extending.md#a-simulator) one' \
             if rule.is_open else choices
-    count = f'{rule.length} numbers' if rule.length else ''
+    count = f'({rule.length} numbers)' if rule.length else ''
     if rule.low is None:
         return count
     bounds = f'≥ {rule.low:g}' if rule.high is None else f'{rule.low:.10g} … {rule.high:.10g}'

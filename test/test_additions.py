@@ -209,7 +209,7 @@ def test_parameter_of_the_driver_is_added_by_a_declaration(tmp_path):
     assert '--grip is for writing a bag' in seen['table'][1]
     assert 'expected grip' in seen['near'][1]
     assert '\n    # Grip of the road. (D)\n    grip: 1.0\n' in seen['yaml'][1]
-    assert '| `grip` **D** | float | `1.0` | 0 … 2 | Grip of the road. |' in seen['document'][1]
+    assert '| `grip` **D** | `1.0` | float 0 … 2 | Grip of the road. |' in seen['document'][1]
     if 'changes' in seen:
         assert (seen['node 0.5'], seen['node 3.0'][0], seen['changes'][1]) == ([1, ''], 0, '[0.5]')
         assert 'grip' in seen['node 3.0'][1]
