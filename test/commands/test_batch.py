@@ -289,6 +289,7 @@ def cluster(tmp_path):
             '--death-timeout', int(AWAIT_S)) for i in range(2)]
 
 
+@pytest.mark.thorough
 def test_a_cluster_loses_a_worker_and_no_recording(tmp_path):
     """Also: `inspect` on the worker that is left, and an interruption."""
     distributed = pytest.importorskip('distributed')

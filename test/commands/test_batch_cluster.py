@@ -101,6 +101,7 @@ def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch
     assert main(['inspect', 'drives', '--json', '--dask', scheduler.address]) == 0
 
 
+@pytest.mark.thorough
 def test_bags_are_evaluated_on_the_cluster_as_here(scheduler, tmp_path, monkeypatch, capsys):
     synth(tmp_path / 'drive.json')
     (tmp_path / 'runs').mkdir()
@@ -188,7 +189,8 @@ def test_a_scheduler_without_workers_is_one_line(scheduler, short_waits, tmp_pat
     assert line == f'error: {scheduler.address}: no worker for 2 s'
 
 
-@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize('number', [
+    signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.thorough)])
 def test_a_scheduler_that_is_lost_is_one_line(
         number, scheduler, short_waits, tmp_path, capsys, monkeypatch):
     drives, out = tmp_path / 'drives', tmp_path / 'out'

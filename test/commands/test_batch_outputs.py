@@ -233,7 +233,7 @@ def test_the_result_of_a_job_that_runs_again_is_that_of_before(drives, tmp_path)
     assert out.stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize('form', ['json', 'mcap'])
+@pytest.mark.parametrize('form', ['json', pytest.param('mcap', marks=pytest.mark.thorough)])
 def test_two_batches_at_once_share_a_folder(form, drives, tmp_path):
     """Each output is whole; a batch names those that the other one was writing."""
     for name in 'bcdef':

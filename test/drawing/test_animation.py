@@ -115,7 +115,7 @@ def lines_of(page, trace):
     return points[:-1][is_joined], points[1:][is_joined]
 
 
-@pytest.mark.parametrize('n_vehicles', [30, 500])
+@pytest.mark.parametrize('n_vehicles', [30, pytest.param(500, marks=pytest.mark.thorough)])
 def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
     frames = [Decoder().decode(json.dumps(each).encode())[0].frame for each in itertools.islice(
         generate(n_vehicles, 5, 10.0, 7, 'v2'), 3000 // n_vehicles + 140)]

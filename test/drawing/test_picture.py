@@ -334,8 +334,7 @@ def test_picture_that_is_too_low_is_refused():
         page_of(scene_of(*ride()), size=PageSize(4.0, 1.0))
 
 
-@pytest.mark.parametrize('format_', ['svg', 'pdf'])
-@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+@pytest.mark.parametrize(('format_', 'coloring'), [('svg', BY_SPEED), ('pdf', BY_ACTOR)])
 def test_picture_as_vectors_has_no_image(format_, coloring):
     written = []
     for _ in range(2):

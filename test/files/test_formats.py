@@ -168,21 +168,37 @@ def test_format_that_is_interrupted_leaves_nothing(row, drive, tmp_path):
     assert os.listdir(folder) == []
 
 
+@pytest.fixture(scope='module')
+def recordings(tmp_path_factory):
+    """Return a function that makes a recording of a format, once, and returns its path."""
+    folder = tmp_path_factory.mktemp('recordings')
+
+    def made(row):
+        out = folder / row.name / name_of(row)
+        if out.parent.exists():
+            return out
+        out.parent.mkdir()
+        if row.name == 'dataset':
+            shutil.copytree(CARLA, out)
+        elif row.name == 'fcd':
+            steps = ''.join(FCD_STEP.format(i / 20, i) for i in range(8))
+            out.write_text(f'<fcd-export>{steps}</fcd-export>')
+        elif row.name == 'carla-log':
+            out.write_bytes(carla9_logs.drive())
+        else:
+            assert main(['convert', str(SAMPLE), str(out), '--quiet']) == 0
+        return out
+
+    return made
+
+
 @pytest.fixture
-def recording(row, tmp_path, monkeypatch):
+def recording(row, recordings, tmp_path, monkeypatch):
     """Return the name of a recording of a format, alone in the current folder."""
     monkeypatch.chdir(tmp_path)
-    out = name_of(row)
-    if row.name == 'dataset':
-        shutil.copytree(CARLA, out)
-    elif row.name == 'fcd':
-        Path(out).write_text(f'<fcd-export>{"".join(FCD_STEP.format(i / 20, i) for i in range(8))}'
-                             '</fcd-export>')
-    elif row.name == 'carla-log':
-        Path(out).write_bytes(carla9_logs.drive())
-    else:
-        assert main(['convert', str(SAMPLE), out, '--quiet']) == 0
-    return out
+    made = recordings(row)
+    shutil.copytree(made, made.name) if made.is_dir() else shutil.copy(made, made.name)
+    return made.name
 
 
 @each_read

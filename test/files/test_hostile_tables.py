@@ -186,7 +186,8 @@ LARGE = {
         np.zeros(3_000_000, np.int64))), {})}
 
 
-@pytest.mark.parametrize('large', LARGE)
+@pytest.mark.parametrize('large', [pytest.param(
+    name, marks=[pytest.mark.thorough] * (name in ('tags', 'prefixes'))) for name in LARGE])
 def test_a_small_file_takes_limited_memory(large, table, tmp_path):
     path = tmp_path / 'a.parquet'
     rows, options = LARGE[large](table)

@@ -68,7 +68,8 @@ def boxes_of(scene, number):
     return found
 
 
-@pytest.mark.parametrize('n_together', [1, 4, 64])
+@pytest.mark.parametrize('n_together', [
+    4, *(pytest.param(number, marks=pytest.mark.thorough) for number in (1, 64))])
 def test_view_has_the_boxes_poses_and_times_of_the_recording(shown, n_together):
     with sensor.open_recording(SAMPLE) as recording:
         frames = list(recording)
