@@ -322,8 +322,12 @@ class ParameterTable:
             return self._parameters[self.aliases.get(name, name)]
         except KeyError:
             known = (*self.names, *self.aliases)
-            raise ConfigError(name, 'an unknown parameter', nearest(name, known) or
-                              f'a known one; the nearest is {nearest(name, known, 0.0)}') from None
+            # A prefix may be left out.
+            known_by = {other.rpartition('.')[2]: other for other in reversed(known)}
+            known_by |= {other: other for other in known}
+            likely = known_by.get(nearest(name, known_by))
+            raise ConfigError(name, 'an unknown parameter', likely or 'a known one; the nearest '
+                              f'is {nearest(name, known, 0.0)}') from None
 
     def without_effect(self, names: Iterable[str],
                        settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -183,7 +183,7 @@ def test_simulator_is_added_by_a_module_and_an_entry_point(tmp_path):
     assert (n_files, n_lines) == (0, 0)
     found = {path.relative_to(site).name for path in site.rglob('*') if path.is_file()}
     assert found == {'toy_simulator.py', 'entry_points.txt', 'METADATA'}
-    assert 'toy' in state_sensor(site, 'record', '--help').stdout
+    assert '  --toy.tag TAG ' in state_sensor(site, 'record', '--help', 'toy').stdout
 
 
 def test_parameter_of_the_driver_is_added_by_a_declaration(tmp_path):

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Help of a command: one line an option, or everything.
+Help of a command: one line an option, everything, or all options of one subject.
 
-Options of groups with the title :data:`NODE`, :data:`LIVE` or of a simulator are in the complete
-help only.
+Options of groups with the title :data:`NODE` or :data:`LIVE` are not in the first of them. A
+subject is a group of options, or a subject of parameters, such as a simulator.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import sys
 import textwrap
 from typing import Any
 
+from state_sensor_ros.parameters import nearest
+
 # Titles of the groups that the short help leaves out.
 NODE, LIVE = 'parameters of the node', 'parameters of a live stream'
 _HIDDEN = (NODE, LIVE)
@@ -33,6 +35,33 @@ _CLAUSE = re.compile(r'[;,:.]? \(|[;:,.] | … ')
 _MANY = ('+', '*')
 # Lines about a positional argument.
 _N_LINES = 2
+
+
+class SubjectHelp(argparse.Action):
+    """Print the help of one page, or that of the subject that is given, and end the program."""
+
+    def __init__(self, option_strings: list[str], dest: str = argparse.SUPPRESS,
+                 **options: Any) -> None:  # noqa: ANN401
+        super().__init__(option_strings, dest, nargs='?', default=argparse.SUPPRESS,
+                         metavar='SUBJECT', **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: object, values: object,
+                 option_string: str | None = None) -> None:
+        """Print."""
+        text = short_help(parser)
+        if isinstance(values, str):
+            found = subjects(parser, with_added=True)
+            if values.lower() not in found:
+                near = nearest(values, found)
+                parser.error(f'there is no help about {values!r}; ' + (
+                    f'did you mean {near}?' if near else f'expected one of {", ".join(found)}'))
+            text = _page(parser, values.lower(), found[values.lower()])
+        parser._print_message(text, sys.stdout)
+        parser.exit()
+
+    def completer(self, parser: argparse.ArgumentParser, **_: object) -> list[str]:
+        """Return the subjects, for the completion of a shell."""
+        return list(subjects(parser))
 
 
 class CompleteHelp(argparse.Action):
@@ -80,14 +109,10 @@ def short_help(parser: argparse.ArgumentParser) -> str:
 
     :param parser: parser of the command.
     """
-    columns = shutil.get_terminal_size((_PIPED_WIDTH, 24)).columns
-    width = min(max(columns - 2, _LEAST_WIDTH), _MOST_WIDTH)
+    width = _page_width()
     groups = [group for group in parser._action_groups
               if group.title not in _HIDDEN and group._group_actions]
-    positional = [action for group in groups for action in group._group_actions
-                  if not action.option_strings]
-    lines = [' '.join(['usage:', parser.prog, '[options]', *map(_positional, positional)]),
-             *([parser.description] if parser.description else []), '']
+    lines = [_usage(parser), *([parser.description] if parser.description else []), '']
     for group in groups:
         # Positional ones need no heading.
         if group._group_actions[0].option_strings:
@@ -98,16 +123,59 @@ def short_help(parser: argparse.ArgumentParser) -> str:
     return '\n'.join(lines) + '\n'
 
 
+def subjects(parser: argparse.ArgumentParser, *,
+             with_added: bool = False) -> dict[str, list[argparse.Action]]:
+    """
+    Return the options of a command by subject, with the parameters that it takes.
+
+    :param parser: parser of the command.
+    :param with_added: whether added simulators are searched for.
+    """
+    found: dict[str, dict[str, argparse.Action]] = {}
+    for group in parser._action_groups:
+        options = [action for action in group._group_actions if action.option_strings
+                   and (group.title not in _HIDDEN or '.' not in action.dest)]
+        if options:
+            subject = (group.title or '').removesuffix(' to write').split()[-1].lower()
+            found.setdefault(subject, {}).update((action.dest, action) for action in options)
+    if '-p' in parser._option_string_actions:
+        # Imported here: this module is loaded by commands without parameters, too.
+        from state_sensor_ros.commands.parameter_options import parameters_taken
+        for subject, actions in parameters_taken(parser, with_added=with_added).items():
+            found.setdefault(subject, {}).update((action.dest, action) for action in actions)
+    return {subject: list(actions.values()) for subject, actions in found.items()}
+
+
+def _page(parser: argparse.ArgumentParser, subject: str, actions: list[argparse.Action]) -> str:
+    """Return the help of a subject with complete texts."""
+    return '\n'.join((_usage(parser), '', f'{subject}:',
+                      *_rows(parser, actions, _page_width(), is_brief=False), ''))
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    positional = [action for action in parser._actions if not action.option_strings]
+    return ' '.join(['usage:', parser.prog, '[options]', *map(_positional, positional)])
+
+
+def _page_width() -> int:
+    columns = shutil.get_terminal_size((_PIPED_WIDTH, 24)).columns
+    return min(max(columns - 2, _LEAST_WIDTH), _MOST_WIDTH)
+
+
 def _rows(parser: argparse.ArgumentParser, actions: Iterable[argparse.Action],
-          width: int) -> Iterator[str]:
+          width: int, *, is_brief: bool = True) -> Iterator[str]:
     for action in actions:
         if action.help == argparse.SUPPRESS:
             continue
         name, text = shown(action), described(parser, action)
+        if not is_brief and len(name) >= _OPTION_WIDTH - 3:
+            yield f'  {name}'
+            name = ''
         room = width - max(_OPTION_WIDTH, len(name) + 4)
-        if action.option_strings:
+        if action.option_strings and is_brief:
             text = brief(text, room)
-        first, *more = textwrap.wrap(text, room, max_lines=_N_LINES, placeholder=' …') or ['']
+        first, *more = textwrap.wrap(text, room, max_lines=_N_LINES if is_brief else None,
+                                     placeholder=' …') or ['']
         yield f'  {name:<{_OPTION_WIDTH - 2}}{first}' if len(name) < _OPTION_WIDTH - 3 \
             else f'  {name}  {first}'
         yield from (' ' * _OPTION_WIDTH + line for line in more)
@@ -141,6 +209,8 @@ def _option(action: argparse.Action) -> str:
         return name
     if several := values_of(action):
         return f'{name} {several}'
+    if action.nargs == '?':
+        return f'{name} [{action.metavar}]'
     value = action.metavar or ('|'.join(map(str, action.choices)) if action.choices
                                else action.dest.upper())
     return f'{options[0] if len(options) > 1 else name} {value}'

@@ -25,6 +25,7 @@ from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
     given_parameters,
+    is_received,
     option_of,
     options_in,
     parameter_names,
@@ -32,14 +33,14 @@ from state_sensor_ros.commands.parameter_options import (
 from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame
-from state_sensor_ros.parameters import LIVE as LIVE_SOURCE
-from state_sensor_ros.parameters import RECEIVING, STREAM
+from state_sensor_ros.parameters import NODE, RECEIVING
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     find_simulator,
+    schema_of,
     simulator_names,
     unused_parameters,
     with_config_file,
@@ -51,9 +52,7 @@ _PARAMETERS = options_in(RECEIVING)
 LIVE_OPTIONS = frozenset((
     *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
 # Parameters that a live stream may use; its simulator selects from them.
-_LIVE_PARAMETERS = frozenset(
-    name for name in NAMES if (rule := rule_of(name)).selected
-    or (rule.used_by, rule.affects) == (LIVE_SOURCE, STREAM))
+_LIVE_PARAMETERS = frozenset(name for name in NAMES if is_received(rule_of(name)))
 # Failures of one reason, without a new frame between them, that end a command.
 _MAX_FAILURES = 3
 
@@ -130,6 +129,10 @@ def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
     given = {name: option_of(name) for name in _PARAMETERS
              if getattr(args, name) is not None}
     given |= {name: f'-p {name}' for name in parameter_names(args)}
+    schema = schema_of(args.source)
+    for name in given:
+        if schema.find(name).rule.affects == NODE:
+            raise UsageError(f'{given[name]} is for the node only')
     for name in unused_parameters(given, args.source):
         raise UsageError(f'{given[name]} is for another --source than {args.source}')
     refuse_unused(args, (used | LIVE_OPTIONS) - {'start', 'end'}, what, uses,

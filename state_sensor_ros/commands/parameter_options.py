@@ -14,9 +14,18 @@ import argparse
 from collections.abc import Container, Iterable, Sequence
 from typing import cast
 
-from state_sensor_ros.commands.help_page import metavar_of, NODE
+from state_sensor_ros.commands.help_page import metavar_of
+from state_sensor_ros.commands.help_page import NODE as NODE_TITLE
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.parameters import Parameter, RECEIVING, STREAM
+from state_sensor_ros.parameters import (
+    LIVE,
+    MESSAGES,
+    NODE,
+    Parameter,
+    RECEIVING,
+    Rule,
+    STREAM,
+)
 from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
 
@@ -58,7 +67,7 @@ def option_of(name: str) -> str:
 
 
 def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str],
-                   title: str = NODE) -> None:
+                   title: str = NODE_TITLE) -> None:
     """
     Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
 
@@ -73,7 +82,7 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str],
         rule, item = parameter.rule, parameter.item
         aliases = [alias for alias, target in schema.aliases.items() if target == name]
         options = [option_of(option) for option in (name, *aliases)]
-        help_ = f'{rule.help} (default: {_shown(parameter.default)})'.replace('%', '%%')
+        help_ = _help_of(parameter)
         if item and rule.length:
             group.add_argument(*options, dest=name, nargs=rule.length, type=item, metavar='X',
                                help=help_)
@@ -87,6 +96,43 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str],
             group.add_argument(*options, dest=name, type=parameter.type, help=help_,
                                choices=rule.choices or None,
                                metavar=None if rule.choices else metavar_of(name))
+
+
+def parameters_taken(parser: argparse.ArgumentParser, *,
+                     with_added: bool = False) -> dict[str, list[argparse.Action]]:
+    """
+    Return the parameters that a command takes, by subject, as options.
+
+    :param parser: parser of a sub-command that has ``-p``.
+    :param with_added: see :func:`schema_of`.
+    """
+    schema, own = schema_of(with_added=with_added), {
+        action.dest: action for action in parser._actions}
+    return {subject: actions for subject, names in schema.by_subject().items() if (actions := [
+        own[name] if name in own and name != 'rate' else _as_option(schema.find(name))
+        for name in names if _is_taken(schema.find(name), own)])}
+
+
+def _is_taken(parameter: Parameter, own: Container[str]) -> bool:
+    """Return whether a command with the options ``own`` takes a parameter, in some runs."""
+    rule, name, is_live = parameter.rule, parameter.name, 'config_file' in own
+    if name in NAMES:
+        return (name in own and name != 'rate') or (is_live and is_received(rule)) or (
+            rule.affects == MESSAGES and 'outputs' in own)
+    return rule.affects != NODE and (rule.used_by != LIVE or is_live) and (
+        rule.affects != MESSAGES or 'outputs' in own)
+
+
+def is_received(rule: Rule) -> bool:
+    """Return whether a parameter has an effect on how frames of a live stream are received."""
+    return rule.selected or (rule.used_by, rule.affects) == (LIVE, STREAM)
+
+
+def _as_option(parameter: Parameter) -> argparse.Action:
+    """Return a parameter without an option of its own in the spelling of one."""
+    name, value = parameter.name, metavar_of(parameter.name)
+    option, value = (option_of(name), value) if '.' in name else ('-p', f'{name}:={value}')
+    return argparse.Action([option], name, metavar=value, help=_help_of(parameter))
 
 
 def add_any_parameter(parser: argparse.ArgumentParser) -> None:
@@ -229,6 +275,10 @@ def _items(parameter: Parameter, value: object) -> object:
     if not (isinstance(value, list) and parameter.rule.choices):
         return value
     return [item for text in value for item in text.split(',') if item]
+
+
+def _help_of(parameter: Parameter) -> str:
+    return f'{parameter.rule.help} (default: {_shown(parameter.default)})'.replace('%', '%%')
 
 
 def _shown(default: object) -> str:

@@ -23,7 +23,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from state_sensor_ros.commands.help_page import CompleteHelp, short_help
+from state_sensor_ros.commands.help_page import CompleteHelp, short_help, SubjectHelp
 from state_sensor_ros.commands.printing import print_error
 from state_sensor_ros.errors import one_line, shortened
 from state_sensor_ros.parameters import nearest
@@ -45,11 +45,13 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
-        super().__init__(*args, **options)
-        if not options.get('add_help', True) or 'formatter_class' not in options:
-            return
-        self.add_argument('--help-all', action=CompleteHelp,
-                          help='show all options, with those of the node and the simulators')
+        is_command = options.get('add_help', True) and 'formatter_class' in options
+        super().__init__(*args, **{**options, 'add_help': False} if is_command else options)
+        if is_command:
+            self.add_argument('-h', '--help', action=SubjectHelp,
+                              help='show this page, or all options of a subject, such as node')
+            self.add_argument('--help-all', action=CompleteHelp,
+                              help='show all options, with those of the node and the simulators')
 
     def format_help(self) -> str:
         """Return the help of one page; of the program itself, its commands."""

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(not find_spec('argcomplete'),
 @pytest.mark.parametrize(('line', 'expected'), [
     ('state_sensor in', {'inspect'}),
     ('state_sensor convert --stor', {'--storage'}),
+    ('state_sensor record --help su', {'sumo'}),
     ('state_sensor convert --storage ', {'mcap', 'sqlite3'})])
 def test_completion_of_a_line(tmp_path, line, expected):
     out = tmp_path / 'out'

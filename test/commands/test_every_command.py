@@ -10,6 +10,7 @@
 
 import os
 import pty
+import re
 import signal
 
 from budgets import AWAIT_S
@@ -79,6 +80,42 @@ def test_command_helps_on_a_page_and_in_full(run, name):
     own = {word for word in output.split() if word.startswith('--') and word[2:3].isalpha()}
     assert all(word.rstrip(',.;)') in everything for word in own)
     assert (' --sumo.port ' in everything) == (name in ('record', 'inspect', 'view'))
+
+
+@pytest.mark.parametrize('columns', [60, 100, 200])
+def test_command_helps_about_a_subject(capsys, monkeypatch, columns):
+    monkeypatch.setenv('COLUMNS', str(columns))
+
+    def help_of(name, subject):
+        with pytest.raises(SystemExit) as end:
+            main([name, '--help', subject])
+        output, errors = capsys.readouterr()
+        assert max(map(len, output.splitlines()), default=0) <= max(columns, 62)
+        options = re.findall(r'^  (?:-p |--(?:\[no-\])?)([\w.-]+)', output, re.MULTILINE)
+        return end.value.code, options, errors
+
+    assert help_of('convert', 'sumo') == (0, ['sumo.ego', 'sumo.net'], '')
+    code, options, _ = help_of('record', 'SUMO')
+    assert code == 0
+    assert {'sumo.port', 'sumo.seed', 'sumo.ego'} <= set(options)
+    assert all(option.startswith('sumo.') for option in options)
+    # Parameters that are options, and those that `-p` gives.
+    assert help_of('record', 'stream')[1] == [
+        'control-port', 'config-file', 'max_frame_bytes', 'reconnect_min', 'reconnect_max']
+    assert help_of('convert', 'stacks')[1] == [
+        'outputs', 'autoware-objects', 'object-classes', 'object-range', 'base-link-xyz',
+        'default-sizes']
+    assert help_of('evaluate', 'stacks')[1] == ['base-link-xyz', 'default-sizes']
+    assert 'perception.ghosts' in help_of('convert', 'perception')[1]
+    assert help_of('synth', 'options')[:1] == (0,)
+    for name, subject, words in (
+            ('record', 'sumoo', "no help about 'sumoo'; did you mean sumo?"),
+            ('inspect', 'perception', "no help about 'perception'"),
+            ('topics', 'qqq', "no help about 'qqq'; expected one of options"),
+            ('record', 'control', "no help about 'control'")):
+        code, _, errors = help_of(name, subject)
+        assert (code, errors.count('\n')) == (2, 1)
+        assert words in errors
 
 
 @pytest.mark.parametrize('name', COMMANDS)

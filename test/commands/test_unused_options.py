@@ -111,6 +111,7 @@ def test_inspect_of_a_stream_refuses_what_it_does_not_use(folder, capsys):
     (('render', SAMPLE, 'out.png', '-p', 'odometry:=false'), '-p odometry is for'),
     (('record', 'out.json', '-p', 'rate:=2.0'), '-p rate is for another --source'),
     (('record', 'out.json', '-p', 'carla.start_spot:=2'), 'is for another --source'),
+    (('record', 'out.json', '-p', 'control.kp:=2'), '-p control.kp is for the node only'),
     (('record', 'out.json', '--relay-port', '3000'), '--carla.relay-port is for another'),
     (('inspect', '--live', '--source', 'carla', '-p', 'obb_extents:=half'), '-p obb_extents'),
     (('convert', SAMPLE, 'bag2', '-p', 'carla.camera_tf:=true'), '-p carla.camera_tf is for'),
