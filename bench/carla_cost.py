@@ -40,7 +40,7 @@ from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+from state_sensor_ros.simulators.carla.frame_payload import join_messages
 from state_sensor_ros.simulators.carla.recording import DatasetRecording
 from state_sensor_ros.simulators.carla.sensors import camera_and_kind, Sensor
 from state_sensor_ros.simulators.carla.topic_names import sensor_topics

@@ -20,7 +20,7 @@ from carla_client import frame_number
 from ports import free_ports
 
 from state_sensor_ros.pipeline.source import SourceState
-from state_sensor_ros.simulators.carla.measurement_framing import split_messages
+from state_sensor_ros.simulators.carla.frame_payload import split_messages
 from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
 

@@ -38,7 +38,7 @@ from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, Car
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.measurement_framing import split_messages
+from state_sensor_ros.simulators.carla.frame_payload import split_messages
 from state_sensor_ros.simulators.carla.source import CarlaSource
 
 FAST = CarlaOptions(rate='max')

@@ -21,7 +21,7 @@ from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import decode_packet, FrameDecoder, Packet, packet_of
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+from state_sensor_ros.simulators.carla.frame_payload import join_messages
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 PERIOD_S = 0.5

@@ -35,7 +35,7 @@ from state_sensor_ros.simulators import (
     SensorReader,
 )
 from state_sensor_ros.simulators.carla.carla_data import data_of, EncodedImage, Form
-from state_sensor_ros.simulators.carla.sensor_payloads import decode_points
+from state_sensor_ros.simulators.carla.frame_payload import decode_points
 from state_sensor_ros.simulators.carla.sensors import (
     DEPTH,
     lidar_frame,

@@ -16,6 +16,7 @@ import struct
 
 from state_sensor_ros.simulators import DecodeError, Report, Settings
 from state_sensor_ros.simulators.carla.carla_data import data_of, EncodedImage
+from state_sensor_ros.simulators.carla.frame_payload import decode_points, POINT_BYTES
 from state_sensor_ros.simulators.carla.images import (
     CLASS_COLORS,
     CLASS_NAMES,
@@ -27,7 +28,6 @@ from state_sensor_ros.simulators.carla.images import (
     image_size,
 )
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.carla.sensor_payloads import decode_points, POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import (
     lidar_frame,
     optical_frame,

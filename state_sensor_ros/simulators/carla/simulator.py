@@ -151,8 +151,10 @@ class CarlaSimulator(Simulator):
 
         :raises TrajectoryFormatError: if a message cannot be decoded.
         """
-        from state_sensor_ros.simulators.carla.bag_messages import frames_of_messages
-        from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
+        from state_sensor_ros.simulators.carla.recording import (
+            CarlaBagRecording,
+            frames_of_messages,
+        )
         assert isinstance(recording, CarlaBagRecording)
         try:
             yield from frames_of_messages(recording.messages())
@@ -202,7 +204,7 @@ def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sen
         CarlaBagRecording,
         DatasetRecording,
     )
-    from state_sensor_ros.simulators.carla.sensor_files import read_sensors
+    from state_sensor_ros.simulators.carla.sensors import read_sensors
     if recording is None:
         return tuple(read_sensors(settings.config_file)) if settings.config_file else ()
     assert isinstance(recording, (CarlaBagRecording, DatasetRecording))

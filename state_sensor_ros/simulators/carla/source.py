@@ -42,10 +42,13 @@ from state_sensor_ros.simulators import (
     Settings,
     TransportError,
 )
-from state_sensor_ros.simulators.carla.measurement_framing import MeasurementFramer, split_frame
+from state_sensor_ros.simulators.carla.frame_payload import (
+    MeasurementFramer,
+    sensors_of_reply,
+    split_frame,
+)
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.carla.sensor_files import read_ini
-from state_sensor_ros.simulators.carla.sensor_payloads import sensors_of_reply
+from state_sensor_ros.simulators.carla.sensors import read_ini
 from state_sensor_ros.simulators.connections import Connection, OnSilence, Relay, TcpSource, Wait
 
 # Settings of an episode unless config_file names a CarlaSettings.ini.

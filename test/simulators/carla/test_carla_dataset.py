@@ -35,24 +35,26 @@ from state_sensor_ros.errors import DecodeError, SinkError, StateError, Trajecto
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.bag_messages import (
-    frame_of_messages,
-    frames_of_messages,
-    TOPICS,
-)
 from state_sensor_ros.simulators.carla.dataset import (
     find_dataset,
     read_frames,
     sensor_file_name,
     sensor_file_parts,
 )
-from state_sensor_ros.simulators.carla.dataset_formatting import format_measurement_file
-from state_sensor_ros.simulators.carla.dataset_writer import DatasetWriter
+from state_sensor_ros.simulators.carla.dataset_writer import DatasetWriter, format_measurement_file
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder
+from state_sensor_ros.simulators.carla.frame_payload import (
+    decode_points,
+    join_messages,
+    MeasurementFramer,
+)
 from state_sensor_ros.simulators.carla.images import decode_rgb
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages, MeasurementFramer
-from state_sensor_ros.simulators.carla.recording import DatasetRecording
-from state_sensor_ros.simulators.carla.sensor_payloads import decode_points
+from state_sensor_ros.simulators.carla.recording import (
+    DatasetRecording,
+    frame_of_messages,
+    frames_of_messages,
+    TOPICS,
+)
 from state_sensor_ros.simulators.carla.simulator import CarlaSimulator
 from state_sensor_ros.simulators.carla.topic_names import sensor_topics
 from state_sensor_ros.simulators.carla.topics import carla_encoders, CARLA_TOPICS

@@ -26,9 +26,9 @@ from state_sensor_ros.emulator.carla_server.carla_schema import Measurements
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.simulators.carla.carla_data import NO_LIGHT
-from state_sensor_ros.simulators.carla.dataset_formatting import format_measurement_file
+from state_sensor_ros.simulators.carla.dataset_writer import format_measurement_file
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder, GameClock
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+from state_sensor_ros.simulators.carla.frame_payload import join_messages
 
 MEASUREMENT_MEMBERS = ('frameNumber', 'gameTimestamp', 'platformTimestamp', 'nonPlayerAgents',
                        'playerMeasurements')

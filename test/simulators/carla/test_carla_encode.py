@@ -21,9 +21,14 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.signs import LIGHTS_NS, NUMBERS_NS, SIGNS_NS
 from state_sensor_ros.simulators.carla.topic_names import STATUS_TOPIC
-from state_sensor_ros.simulators.carla.topics import carla_encoders, CARLA_TOPICS
+from state_sensor_ros.simulators.carla.topics import (
+    carla_encoders,
+    CARLA_TOPICS,
+    LIGHTS_NS,
+    NUMBERS_NS,
+    SIGNS_NS,
+)
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
 

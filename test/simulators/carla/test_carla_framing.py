@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pytest
 
 from state_sensor_ros.errors import DecodeError, FramingError, TransportError
-from state_sensor_ros.simulators.carla.measurement_framing import (
+from state_sensor_ros.simulators.carla.frame_payload import (
     join_messages,
     MeasurementFramer,
     split_messages,

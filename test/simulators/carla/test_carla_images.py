@@ -30,6 +30,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla import images
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
+from state_sensor_ros.simulators.carla.frame_payload import join_messages, pack_sensor_file
 from state_sensor_ros.simulators.carla.images import (
     CLASS_COLORS,
     CLASS_NAMES,
@@ -39,8 +40,6 @@ from state_sensor_ros.simulators.carla.images import (
     decode_segmentation,
     image_size,
 )
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages
-from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.simulators.carla.sensors import CAMERAS
 from state_sensor_ros.simulators.carla.topic_names import image_topic
 from state_sensor_ros.simulators.carla.topics import carla_encoders

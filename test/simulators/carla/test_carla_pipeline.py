@@ -30,9 +30,9 @@ from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.bag_messages import MessagesDecoder, pack_parts, TOPICS
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+from state_sensor_ros.simulators.carla.frame_payload import join_messages
+from state_sensor_ros.simulators.carla.recording import MessagesDecoder, pack_parts, TOPICS
 from state_sensor_ros.simulators.carla.source import CarlaSource
 from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.simulators.opening import find_simulator, open_any

@@ -28,14 +28,17 @@ from state_sensor_ros.naming import Registry
 from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
-from state_sensor_ros.simulators.carla.dataset import sensor_file_parts
+from state_sensor_ros.simulators.carla.dataset import metadata_of, sensor_file_parts
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder
-from state_sensor_ros.simulators.carla.measurement_framing import join_messages
-from state_sensor_ros.simulators.carla.metadata_file import metadata_of
+from state_sensor_ros.simulators.carla.frame_payload import join_messages, pack_sensor_file
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.carla.sensor_files import read_ini, sensors_of_ini
-from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
-from state_sensor_ros.simulators.carla.sensors import mounts, Sensor, with_parameters
+from state_sensor_ros.simulators.carla.sensors import (
+    mounts,
+    read_ini,
+    Sensor,
+    sensors_of_ini,
+    with_parameters,
+)
 from state_sensor_ros.simulators.carla.topic_names import sensor_topics
 from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.topics.encoder import Encoder
