@@ -26,11 +26,10 @@ from carla_cost import NoSink
 
 import state_sensor_ros
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.emulator.json_bytes import encode_json
+from state_sensor_ros.emulator.frame_values import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.interfaces import Codec
-from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder

@@ -25,12 +25,11 @@ from carla_cost import NoSink
 from row import Row, show
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.emulator.json_bytes import encode_json
+from state_sensor_ros.emulator.frame_values import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.interfaces import Codec
-from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import OUTPUTS, parse_settings, Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder

@@ -30,7 +30,7 @@ from state_sensor_ros.frame import (
     Lanes,
     Wheels,
 )
-from state_sensor_ros.pipeline.tag_rule import TagRule
+from state_sensor_ros.pipeline.published_actors import TagRule
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from state_sensor_ros.files.bags.state_frames import STATE_FRAME
 from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.frame import Floats, NS_PER_S
 from state_sensor_ros.library.frame_recording import open_recording
-from state_sensor_ros.pipeline.tag_rule import TagRule
+from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import NAMES, Settings
 from state_sensor_ros.simulators.opening import format_of

@@ -35,13 +35,13 @@ import time
 from typing import Any
 
 from state_sensor_ros.connections.forwarding import Exchange, has_ended
-from state_sensor_ros.connections.frame_cutting import (
+from state_sensor_ros.connections.relay_copies import (
     CopyMemory,
     FrameCutter,
     MAX_MESSAGE_BYTES,
     MessageCutter,
+    NodeLink,
 )
-from state_sensor_ros.connections.node_link import NodeLink
 
 _RETRY_S = 0.05
 _CONNECT_TIMEOUT_S = 5.0

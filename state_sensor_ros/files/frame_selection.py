@@ -25,7 +25,7 @@ from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.files.recording import BookmarkedRecording, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
-from state_sensor_ros.pipeline.tag_rule import TagRule
+from state_sensor_ros.pipeline.published_actors import TagRule
 
 # Some simulators round times to float32; none sends 10,000 frames per second.
 _TOLERANCE_S = 1e-4

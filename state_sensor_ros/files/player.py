@@ -40,8 +40,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.schedule import MAX_GAP_S, Schedule
-from state_sensor_ros.pipeline.source import Health, SourceState
+from state_sensor_ros.pipeline.source import Health, MAX_GAP_S, Schedule, SourceState
 from state_sensor_ros.settings import rule_of, Settings
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from state_sensor_ros.payloads import PayloadDecoder
-from state_sensor_ros.pipeline.actor_topics import TopicSwitch
+from state_sensor_ros.pipeline.published_actors import TopicSwitch
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Demand, Topic
 

@@ -36,13 +36,11 @@ from state_sensor_ros.payloads import (
     Packet,
     Report,
 )
-from state_sensor_ros.pipeline.actor_topics import ActorTopics
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.delay_line import DelayLine
-from state_sensor_ros.pipeline.interfaces import Codec, Sink
+from state_sensor_ros.pipeline.pipeline import Codec, DelayLine, Sink
+from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
-from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import Messages
 from state_sensor_ros.topics.topic import Demand

@@ -8,11 +8,10 @@
 # language governing permissions and limitations under the License.
 """Connections over TCP with a source of packets and requests, packets over UDP, and a relay."""
 
-from state_sensor_ros.connections.connection import Connection
-from state_sensor_ros.connections.datagrams import DatagramPort
+from state_sensor_ros.connections.addresses import DatagramPort
+from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
+from state_sensor_ros.connections.live_source import Framer, TcpSource
 from state_sensor_ros.connections.relay import Relay
-from state_sensor_ros.connections.tcp import Framer, TcpSource
-from state_sensor_ros.connections.wait import OnSilence, Wait
 
 __all__ = [
     'Connection', 'DatagramPort', 'Framer', 'OnSilence', 'Relay', 'TcpSource', 'Wait',

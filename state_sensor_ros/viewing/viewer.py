@@ -22,7 +22,7 @@ import time
 import rerun as rr
 import rerun_cli  # type: ignore[import-untyped]
 
-from state_sensor_ros.connections.listening import free_port, is_listening
+from state_sensor_ros.connections.addresses import free_port, is_listening
 from state_sensor_ros.errors import one_line, TransportError
 from state_sensor_ros.viewing.page_server import PageServer
 

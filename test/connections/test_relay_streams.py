@@ -27,7 +27,7 @@ from process_state import cpu_s, wait_until_asleep
 import pytest
 from relay_rig import echo_server, process_of_relay, relayed, until
 
-from state_sensor_ros.connections.node_link import FRAME, HEAD, MESSAGE, NodeLink
+from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE, NodeLink
 from state_sensor_ros.connections.relay_process import MAX_CONNECTIONS
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.simulators.carla.source import open_relay

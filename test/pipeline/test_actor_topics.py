@@ -21,7 +21,7 @@ import pytest
 
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, Registry
-from state_sensor_ros.pipeline.actor_topics import ActorTopics
+from state_sensor_ros.pipeline.published_actors import ActorTopics
 from state_sensor_ros.topics.topic import Topic
 
 TIMEOUT_S = 2

@@ -19,8 +19,7 @@ from silent_sink import SilentSink
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.interfaces import Codec
-from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder, split_frames
 from state_sensor_ros.topics.encoder import Encoder

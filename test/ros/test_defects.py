@@ -46,12 +46,12 @@ DEFECTS = {
         fail()
     return result
 """),
-    'follow': ('pipeline.actor_topics', 'ActorTopics', '_open', """
+    'follow': ('pipeline.published_actors', 'ActorTopics', '_open', """
     if args[0].name == 'bad_follow':
         fail()
     return original(self, *args, **options)
 """),
-    'close': ('pipeline.actor_topics', 'ActorTopics', '_close', """
+    'close': ('pipeline.published_actors', 'ActorTopics', '_close', """
     if args[0] == 'bad_close' and not hasattr(self, 'has_failed'):
         self.has_failed = True
         fail()

@@ -29,8 +29,7 @@ from visualization_msgs.msg import Marker
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.interfaces import Codec
-from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder

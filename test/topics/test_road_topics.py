@@ -20,8 +20,7 @@ from silent_sink import SilentSink
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import MapLine, TrafficLights
 from state_sensor_ros.payloads import Decoded, FrameDecoder, Packet
-from state_sensor_ros.pipeline.interfaces import Codec
-from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.simulators import build_frame, FrameBuilder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.light_markers import LIGHTS_NS

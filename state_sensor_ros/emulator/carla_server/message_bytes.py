@@ -27,7 +27,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
-from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor
+from state_sensor_ros.emulator.carla_server.message_bytes import EmulatedSensor
 from state_sensor_ros.emulator.carla_server.town import (
     CarlaPose,
     DrivenCar,

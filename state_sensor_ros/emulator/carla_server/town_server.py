@@ -45,12 +45,13 @@ from state_sensor_ros.emulator.carla_server.episode_settings import (
     parse_settings,
 )
 from state_sensor_ros.emulator.carla_server.message_bytes import (
+    EmulatedSensor,
     frame_message,
+    make_sensors,
     measurements_bytes,
     read_message,
     scene_bytes,
 )
-from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor, make_sensors
 from state_sensor_ros.emulator.carla_server.town import N_START_SPOTS, Town
 from state_sensor_ros.emulator.threaded_server import Pacer, Rate, ThreadedServer
 from state_sensor_ros.errors import FramingError

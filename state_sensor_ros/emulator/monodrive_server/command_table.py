@@ -18,7 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import (
+    EmulatedFrame,
+    has_ego,
+    lower_tags,
+)
 from state_sensor_ros.emulator.monodrive_server.frame_source import TimedFrame
 from state_sensor_ros.emulator.monodrive_server.request_parsing import (
     as_object,
@@ -30,7 +34,6 @@ from state_sensor_ros.emulator.monodrive_server.request_parsing import (
     RejectedError,
     shortened,
 )
-from state_sensor_ros.emulator.monodrive_server.sensor_filter import has_ego, lower_tags
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.emulator.monodrive_server.simulation_state import Ego, SimulationState
 from state_sensor_ros.errors import TransportError

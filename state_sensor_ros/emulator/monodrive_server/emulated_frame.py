@@ -19,9 +19,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from state_sensor_ros.emulator.json_bytes import encode_json
+from state_sensor_ros.emulator.frame_values import encode_json
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import (
+    actors,
+    filtered,
+    SensorFilter,
+)
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
-from state_sensor_ros.emulator.monodrive_server.sensor_filter import actors, filtered, SensorFilter
 
 CLOCK_KEYS = ('game_time', 'sample_count', 'time')
 # Texts kept per frame, one for each filter; all are dropped when there are more.

@@ -27,9 +27,9 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
     read_request,
     reply_bytes,
     REPLY_MAGICS,
+    RequestMemory,
     SENSOR_HEADERS,
 )
-from state_sensor_ros.emulator.monodrive_server.request_memory import RequestMemory
 from state_sensor_ros.emulator.monodrive_server.request_parsing import (
     parse_envelope,
     RejectedError,

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.json_bytes import encode_json
+from state_sensor_ros.emulator.frame_values import encode_json
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
 from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficFrames, WARM_UP_S
 

@@ -28,7 +28,7 @@ import math
 import socket
 import struct
 
-from state_sensor_ros.emulator.monodrive_server.request_memory import RequestMemory
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import RequestMemory
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
 

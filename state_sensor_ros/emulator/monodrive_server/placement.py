@@ -14,9 +14,9 @@ An orientation may be a rotator in degrees: yaw right, pitch up, roll lowers the
 
 from __future__ import annotations
 
+from state_sensor_ros.emulator.frame_values import quaternion_of_rotator
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import is_actor
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
-from state_sensor_ros.emulator.monodrive_server.sensor_filter import is_actor
-from state_sensor_ros.emulator.quaternions import quaternion_of_rotator
 
 
 def completed(members: dict[str, object]) -> dict[str, object]:

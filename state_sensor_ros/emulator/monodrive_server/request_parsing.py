@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 
-from state_sensor_ros.emulator.monodrive_server.sensor_filter import lower_tags, SensorFilter
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import lower_tags, SensorFilter
 
 # Length of a wrong value in a reply.
 SHOWN_CHARACTERS = 80

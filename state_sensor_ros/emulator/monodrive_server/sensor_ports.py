@@ -14,10 +14,9 @@ from collections.abc import Iterable
 import socket
 import threading
 
-from state_sensor_ros.emulator.monodrive_server.emulated_frame import FrameClock
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import FrameClock, SensorFilter
 from state_sensor_ros.emulator.monodrive_server.frame_source import TimedFrame
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import send_parts, sensor_header
-from state_sensor_ros.emulator.monodrive_server.sensor_filter import SensorFilter
 from state_sensor_ros.emulator.threaded_server import (
     accept_connection,
     close_connection,

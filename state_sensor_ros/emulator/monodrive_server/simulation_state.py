@@ -36,7 +36,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TimedFrame,
     TrajectorySource,
 )
-from state_sensor_ros.emulator.monodrive_server.placement import completed
+from state_sensor_ros.emulator.monodrive_server.simulation_state import completed
 
 CLOSED_LOOP_MODES = (0, 3)
 

@@ -21,8 +21,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
-from state_sensor_ros.emulator.traffic.drivers import Drivers
-from state_sensor_ros.emulator.traffic.fleet import Fleet
+from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet
 from state_sensor_ros.emulator.traffic.motion import EPSILON_M, Kinematics, Motion
 from state_sensor_ros.emulator.traffic.road import FloatArray, LANE_WIDTH_M, Road, Surface
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.emulator.traffic.fleet import Fleet
+from state_sensor_ros.emulator.traffic.drivers import Fleet
 from state_sensor_ros.emulator.traffic.road import FloatArray, IntArray, Road
 
 BoolArray = npt.NDArray[np.bool_]

@@ -27,13 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state_sensor_ros.emulator.quaternions import quaternion_of_axes
+from state_sensor_ros.emulator.frame_values import quaternion_of_axes
 from state_sensor_ros.emulator.traffic.driven_ego import DrivenEgo
-from state_sensor_ros.emulator.traffic.drivers import Drivers
-from state_sensor_ros.emulator.traffic.fleet import Fleet
+from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet
 from state_sensor_ros.emulator.traffic.motion import Motion
-from state_sensor_ros.emulator.traffic.road import FloatArray, Road
-from state_sensor_ros.emulator.traffic.roadside import StaticObject
+from state_sensor_ros.emulator.traffic.road import FloatArray, Road, StaticObject
 from state_sensor_ros.rotations import quaternion_product
 
 CM = 100.0

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state_sensor_ros.emulator.traffic.drivers import Drivers
-from state_sensor_ros.emulator.traffic.fleet import Fleet
+from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet
 from state_sensor_ros.emulator.traffic.road import FloatArray, Road
 
 # Step of the central differences by s, metres: truncation and rounding errors are below 1e-8.

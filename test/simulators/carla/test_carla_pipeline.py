@@ -27,8 +27,7 @@ from test_carla_sensors import PLY
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.interfaces import Codec
-from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.frame_payload import join_messages

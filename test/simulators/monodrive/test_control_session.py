@@ -30,7 +30,7 @@ from scripted_simulator import (
 )
 from stopwatch import Stopwatch
 
-from state_sensor_ros.connections.wait import SILENCE_S
+from state_sensor_ros.connections.connection import SILENCE_S
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
