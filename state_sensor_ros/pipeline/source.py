@@ -6,23 +6,57 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The interface of a source of packets, and its health.
-
-One thread iterates over the packets of a source; any other thread may close it.
-"""
+"""The interface of a source of packets, the times at which they are due, and its health."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+import threading
+import time
 from typing import Protocol, runtime_checkable
 
 from state_sensor_ros.errors import UnreachableError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import LastError
 from state_sensor_ros.settings import Settings
+
+# A longer time between two frames is a step of the clock and is not waited for.
+MAX_GAP_S = 10.0
+# A delay above this is not made up for, since that would be a burst of frames.
+_MAX_LAG_S = 0.5
+
+
+class Schedule:
+    """
+    The times at which the frames of one source are due.
+
+    :param rate: speed relative to real time; 0 for as fast as possible. It may be changed.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        # Time at which the last frame was due, None if the next one is due at once.
+        self._due_s: float | None = None
+
+    def restart(self) -> None:
+        """Make the next frame due at once."""
+        self._due_s = None
+
+    def time_left(self, gap_s: float) -> float:
+        """
+        Return how long to wait for the next frame, s; at 0 the frame counts as sent.
+
+        :param gap_s: difference of its game time to that of the frame before, s.
+        """
+        now_s = time.monotonic()
+        due_s = now_s if self._due_s is None or not self.rate else self._due_s + gap_s / self.rate
+        if due_s > now_s:
+            # A longer wait is none that the system can do.
+            return min(due_s - now_s, threading.TIMEOUT_MAX)
+        self._due_s = due_s if now_s - due_s <= _MAX_LAG_S else now_s
+        return 0.0
 
 
 class SourceState(str, Enum):
