@@ -26,7 +26,7 @@ from state_sensor_ros.files.bags.bag_types import MAX_DEFINITION_BYTES
 from state_sensor_ros.files.storage import mcap_reader
 from state_sensor_ros.files.storage.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
-from state_sensor_ros.pipeline import actor_topics
+from state_sensor_ros.pipeline import published_actors
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
@@ -256,7 +256,7 @@ def test_reliability_page_has_the_limits_of_the_code():
     limits = DEFAULT_LIMITS
     for limit in (DEFAULTS.max_frame_bytes, DEFAULTS.max_actor_topics, DEFAULTS.queue_size,
                   MAX_ELEMENT_BYTES, MAX_REPLY_BYTES, MAX_TOPICS, MAX_CHARACTERS, limits.n_bytes,
-                  limits.n_metadata_bytes, limits.n_file_bytes, actor_topics._MAX_ABSENT,
+                  limits.n_metadata_bytes, limits.n_file_bytes, published_actors._MAX_ABSENT,
                   MAX_DEFINITION_BYTES, dataset._MAX_FILE_BYTES, images._MAX_PIXELS,
                   carla_source._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS,
                   sensor_config._MAX_BYTES):

@@ -6,21 +6,33 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Unit quaternions as arrays x y z w, in left-handed axes: x forward, y right, z up.
-
-Example: a turn of 90 degrees to the right is (0, 0, 0.707, 0.707); it moves x (1, 0, 0) to
-y (0, 1, 0), and ``quaternion_of_rotator(90, 0, 0)`` returns it.
-"""
+"""Values of frames in JSON: their text, and unit quaternions in left-handed axes."""
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.rotations import quaternion_from_rpy
 
 FloatArray = npt.NDArray[np.float64]
+
+
+def encode_json(value: object) -> bytes:
+    """
+    Encode compact JSON; not-a-number becomes `null`, as in the simulator's C++ library.
+
+    :param value: plain JSON data.
+    :returns: UTF-8 text.
+    """
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError):
+        # msgspec refuses integers beyond 64 bits and lone surrogates, which JSON allows.
+        return json.dumps(value, separators=(',', ':')).encode('ascii')
 
 
 def quaternion_of_axes(axes: FloatArray) -> FloatArray:
