@@ -6,27 +6,22 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The steps of each frame: decode, select, stamp, name, encode, publish, count, check.
-
-doc/design/payload.md follows a payload through these steps. An unexpected exception in a step, of
-any class, is a defect: it is counted and reported, and the next frame has a new codec.
-"""
+"""The parts that a pipeline is given: codec, sink (to add one: doc/design/extending.md)."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 import threading
 import time
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, StateSensorError
-from state_sensor_ros.frame import Frame, Needs, NO_BOXES
+from state_sensor_ros.frame import Frame, Needs, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.payloads import (
     decode_packet,
@@ -34,18 +29,85 @@ from state_sensor_ros.payloads import (
     DUPLICATE,
     LEFT_OUT,
     Packet,
+    PayloadDecoder,
     Report,
 )
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.pipeline import Codec, DelayLine, Sink
-from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule
+from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, TopicSwitch
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.message_block import Messages
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.topic import Demand, Topic
 
 Result = TypeVar('Result')
+
+
+class Sink(TopicSwitch, Protocol):
+    """The destination of messages. Used by one thread."""
+
+    def demand(self) -> Demand:
+        """Return which topics have subscribers."""
+
+    def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
+        """
+        Send messages in their order.
+
+        :param messages: topics and serialised messages.
+        :param stamp_ns: stamp of their frame, ns since the epoch of the messages' clock.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """
+    The decoder and the encoder of one stream; both keep state of the last frames.
+
+    ``decoder`` of the source's payloads; ``encoder`` of all topics.
+    """
+
+    decoder: PayloadDecoder
+    encoder: Encoder
+
+
+class DelayLine:
+    """
+    Hold messages back until the stamps have reached their time.
+
+    They leave in the order in which they came, also if the delay becomes shorter. ``held`` the
+    messages that are held back.
+    """
+
+    def __init__(self) -> None:
+        # Stamp at which the messages of a frame are due, and the messages.
+        self.held: deque[tuple[int, Messages]] = deque()
+
+    def clear(self) -> None:
+        """Drop the messages that are held back."""
+        self.held.clear()
+
+    def hold(self, messages: Messages, stamp_ns: int, delay_s: float) -> Messages:
+        """
+        Hold the messages of perceived topics back; return the others.
+
+        :param messages: messages of a frame.
+        :param stamp_ns: stamp of the frame, ns.
+        :param delay_s: delay, s.
+        """
+        late = [message for message in messages if message[0].is_perceived]
+        if late:
+            self.held.append((stamp_ns + round(delay_s * NS_PER_S), late))
+        return [message for message in messages if not message[0].is_perceived]
+
+    def due(self, stamp_ns: int | None) -> Iterator[tuple[int, Sequence[tuple[Topic, bytes]]]]:
+        """
+        Yield the messages that are due, with the stamp at which they are.
+
+        :param stamp_ns: stamp that has been reached, ns; None to yield all.
+        """
+        while self.held and (stamp_ns is None or self.held[0][0] <= stamp_ns):
+            yield self.held.popleft()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import pytest
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.player import FileSource
-from state_sensor_ros.pipeline import schedule
+from state_sensor_ros.pipeline import source
 from state_sensor_ros.simulators.monodrive.recording import game_time_of
 from state_sensor_ros.simulators.opening import open_any
 
@@ -94,7 +94,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now, self.waits = 100.0, []
-        monkeypatch.setattr(schedule.time, 'monotonic', lambda: self.now)
+        monkeypatch.setattr(source.time, 'monotonic', lambda: self.now)
 
     def drive(self, source):
         def wait(timeout=None):

@@ -6,28 +6,27 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Bytes of a CARLA 0.8 server: messages with their lengths, the scene and the measurements.
-
-Numbers are little-endian; the length does not count itself. One frame is a sequence of messages:
-
-    0 length uint32 | 4 Measurements (protobuf)
-    0 length uint32 | 4 message of a sensor            (one for each, see sensor_messages)
-    0 length = 0                                       (end of the frame)
-"""
+"""Bytes of a CARLA 0.8 server: messages with their lengths, the scene, measurements, sensors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 import math
 import socket
-from typing import Any
+import struct
+from typing import Any, TypeAlias
 
 from google.protobuf.message import DecodeError as ProtobufError
+import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
-from state_sensor_ros.emulator.carla_server.message_bytes import EmulatedSensor
+from state_sensor_ros.emulator.carla_server.episode_settings import (
+    CameraSettings,
+    IMAGE_TYPES,
+    LidarSettings,
+    SensorSettings,
+)
 from state_sensor_ros.emulator.carla_server.town import (
     CarlaPose,
     DrivenCar,
@@ -39,9 +38,127 @@ from state_sensor_ros.emulator.carla_server.town import (
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
 
+SKY, ROAD = 0, 7
+FAR_M = 1000.0
+MOST_DEPTH = 2 ** 24 - 1
+# The points above the ground are on a round wall.
+WALL_M = 20.0
 # Longer messages are refused; the settings of a client have a few kilobytes.
 MAX_MESSAGE_BYTES = 2**20
 ROUNDING = 1e-9
+
+
+class EmulatedCamera:
+    """
+    A camera above a flat road: a moving gradient, depth, or segmentation.
+
+    :param number: id of the sensor.
+    :param settings: settings of the camera.
+    """
+
+    type_number = 1
+
+    def __init__(self, number: int, settings: CameraSettings) -> None:
+        self.name = settings.name
+        self._number, self._settings = number, settings
+        # Depth and segmentation never change.
+        self._still = b''
+        if settings.image_type == IMAGE_TYPES['Depth']:
+            self._still = self._depth()
+        elif settings.image_type == IMAGE_TYPES['SemanticSegmentation']:
+            n_sky = settings.height // 2
+            self._still = (bytes((0, 0, SKY, 255)) * settings.width * n_sky
+                           + bytes((0, 0, ROAD, 255)) * settings.width
+                           * (settings.height - n_sky))
+        else:
+            # A row and one period more: the rows of each frame begin further on in it.
+            self._gradient = bytes(value for x in range(settings.width + 256)
+                                   for value in (x % 256, 128, 255 - x % 256, 255))
+
+    def message(self, frame_number: int, elapsed_s: float) -> bytes:
+        """
+        Return the message of a frame, without its length.
+
+        :param frame_number: number of the frame.
+        :param elapsed_s: simulated time since the frame before, s.
+        """
+        camera = self._settings
+        head = struct.pack('<IQIIIf', self._number, frame_number, camera.width, camera.height,
+                           camera.image_type, camera.fov_deg)
+        if self._still:
+            return head + self._still
+        first = 4 * (frame_number % 256)
+        return head + self._gradient[first:first + 4 * camera.width] * camera.height
+
+    def _depth(self) -> bytes:
+        """Return the depth of the road below the horizon, and of the sky."""
+        camera = self._settings
+        # Pixels of the focal length, by the horizontal field of view.
+        focal = camera.width / 2 / math.tan(math.radians(min(camera.fov_deg, 179.0)) / 2)
+        rows = np.arange(camera.height) + 0.5 - camera.height / 2
+        depth_m = np.where(rows > 0, camera.height_m * focal / np.maximum(rows, 0.5), FAR_M)
+        counts = np.rint(np.minimum(depth_m, FAR_M) / FAR_M * MOST_DEPTH).astype(np.uint32)
+        # The lowest byte is red, and the order of the bytes is blue, green, red.
+        pixels = np.stack((counts >> 16, counts >> 8 & 0xff, counts & 0xff,
+                           np.full_like(counts, 255)), 1).astype(np.uint8)
+        return np.repeat(pixels[:, None], camera.width, 1).tobytes()
+
+
+class EmulatedLidar:
+    """
+    A lidar above a flat road, inside a round wall.
+
+    :param number: id of the sensor.
+    :param settings: settings of the lidar.
+    """
+
+    type_number = 2
+
+    def __init__(self, number: int, settings: LidarSettings) -> None:
+        self.name = settings.name
+        self._number, self._settings = number, settings
+        self._angle_deg = 0.0
+
+    def message(self, frame_number: int, elapsed_s: float) -> bytes:
+        """
+        Return the message of a frame, without its length.
+
+        :param frame_number: number of the frame.
+        :param elapsed_s: simulated time since the frame before, s.
+        """
+        lidar = self._settings
+        n_each = round(lidar.points_per_second * elapsed_s / lidar.channels)
+        turned_deg = 360.0 * lidar.turns_per_second * elapsed_s
+        azimuth = np.radians(self._angle_deg + turned_deg * np.arange(n_each) / max(n_each, 1))
+        elevation = np.radians(np.linspace(lidar.upper_deg, lidar.lower_deg, lidar.channels))
+        self._angle_deg = (self._angle_deg + turned_deg) % 360.0
+        # Slant range to the wall, or to the ground if that is nearer.
+        up = np.sin(elevation)
+        slant_m = WALL_M / np.maximum(np.cos(elevation), 1e-6)
+        ground_m = lidar.height_m / np.maximum(-up, 1e-6)
+        slant_m = np.minimum(slant_m, np.where(up < 0, ground_m, np.inf))
+        hits = slant_m <= lidar.range_m
+        counts = np.where(hits, n_each, 0).astype('<u4')
+        flat_m, up_m = (slant_m * np.cos(elevation))[hits], (slant_m * up)[hits]
+        points = np.stack((
+            flat_m[:, None] * np.sin(azimuth), -flat_m[:, None] * np.cos(azimuth),
+            np.broadcast_to(-up_m[:, None], (len(up_m), n_each))), -1).astype('<f4')
+        head = struct.pack('<IQfI', self._number, frame_number % 2 ** 16, self._angle_deg,
+                           lidar.channels)
+        return head + counts.tobytes() + points.tobytes()
+
+
+EmulatedSensor: TypeAlias = EmulatedCamera | EmulatedLidar
+
+
+def make_sensors(settings: tuple[SensorSettings, ...]) -> list[EmulatedSensor]:
+    """
+    Make the sensors of an episode, with ids from 1.
+
+    :param settings: settings of each sensor.
+    """
+    return [EmulatedCamera(number, sensor) if isinstance(sensor, CameraSettings)
+            else EmulatedLidar(number, sensor) for number, sensor in enumerate(settings, 1)]
 
 
 def frame_message(body: bytes) -> bytes:

@@ -6,32 +6,24 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Bytes of the monoDrive server: packets of sensor ports, messages of the control port, JSON text.
-
-All numbers are big-endian. `length` counts the header, too:
-
-    sensor packet    0 length uint32 | 4 time uint32, Unix s | 8 game_time float32, s |
-                     12 sample_count uint32 | 16 JSON text
-                     (12-byte header: without sample_count)
-    control message  0 magic uint32 | 4 length uint32 | 8 JSON text
-
-Example: the request {"type":"GetVersion"} is 6d6f6e6f 0000001d 7b22...7d, 29 bytes.
-"""
+"""A limit on the memory for incomplete requests of all control connections together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 import json
 import math
 import socket
 import struct
+import threading
 
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import RequestMemory
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
 
+# Three requests of 16 MiB beside the longest one, which may be a trajectory of an hour.
+MAX_OTHER_BYTES = 3 * 2 ** 24
 SENSOR_HEADERS = {16: struct.Struct('>IIfI'), 12: struct.Struct('>IIf')}
 CONTROL_HEADER = struct.Struct('>II')
 REQUEST_MAGIC = 0x6D6F6E6F
@@ -41,6 +33,40 @@ REPLY_MAGICS = {'new': 0x6D6F6E6F, 'old': 0x6F6E6F6D}
 MAX_REQUEST_BYTES = 512 * 2**20
 LARGEST_COPY_BYTES = 2**16
 LARGEST_FLOAT32 = 3.4028234e38
+
+
+class RequestMemory:
+    """
+    Counts the bytes of requests that are being received.
+
+    If all of them but the longest one have too many, the longest of these others is ended.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[socket.socket, int] = {}
+        self._lock = threading.Lock()
+
+    def hold(self, connection: socket.socket, n_bytes: int) -> None:
+        """
+        Note how much of a request has been received.
+
+        :param connection: connection from which it is received.
+        :param n_bytes: number of bytes so far.
+        """
+        with self._lock:
+            self._held[connection] = n_bytes
+            *others, _ = sorted(self._held, key=self._held.__getitem__)
+            while sum(self._held[other] for other in others) > MAX_OTHER_BYTES:
+                ended = others.pop()
+                del self._held[ended]
+                # Its thread, which waits for more, finds the end of the stream and closes it.
+                with suppress(OSError):
+                    ended.shutdown(socket.SHUT_RDWR)
+
+    def release(self, connection: socket.socket) -> None:
+        """Note that no request of a connection is being received."""
+        with self._lock:
+            self._held.pop(connection, None)
 
 
 def sensor_header(payload_size: int, header_size: int, time_s: int, game_time_s: float,
