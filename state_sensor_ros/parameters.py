@@ -46,7 +46,7 @@ class Rule:
     ``pattern`` of a string; ``dynamic`` whether it may change while running; ``may_be_nan``
     whether NaN is allowed, for a number that is then computed; ``affects`` STREAM, MESSAGES or
     NODE; ``used_by`` sources, LIVE or RECORDED, empty for all; ``selected`` whether a simulator
-    uses it only if its ``uses`` names it; ``needs`` other parameters of which one is to be in use,
+    uses it only if its ``uses`` names it; ``needs`` other parameters one of which must be in use,
     for an effect on messages: such as ``outputs`` or, for one value or item of a list, ``outputs
     autoware``; ``runs`` in which it is an option, of READING, RECEIVING, WRITING and EVALUATING;
     ``readers``, ``writers`` names of the formats that use it when they are read or written, beside

@@ -201,7 +201,7 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     for name in parameter_names(args):
         # Parameters of the truth's simulator are checked when the truth is opened.
         if name not in _PARAMETERS and ('.' not in name or name in NAMES):
-            raise UsageError(f'-p {name} does not change the truth; those that do are '
+            raise UsageError(f'-p {name} does not change the ground truth; those that do are '
                              f'{", ".join(_PARAMETERS)} and those of the simulator of TRUTH')
     from state_sensor_ros.commands.evaluate_outputs import check_outputs, check_outputs_of_many
     if is_many:
@@ -211,7 +211,7 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     truth = format_of(args.truth)
     for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
         if option in given.union(parameter_names(args)) and name not in truth.reads:
-            raise UsageError(f'{option_of(option)} is for another form of TRUTH; '
+            raise UsageError(f'{option_of(option)} is for another format of TRUTH; '
                              f'{args.truth} is {truth.noun}')
 
 
@@ -284,7 +284,7 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
     from state_sensor_ros.evaluation.matching import Selection
     if args.range and truth.ego is None:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
-                          'have', 'a truth with an ego')
+                          'have', 'ground truth with an ego')
     first_ns = int(truth.stamps_ns[0])
     times = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
         ('start', args.start), ('end', args.end)) if value is not None}

@@ -141,7 +141,7 @@ class Inspector:
             for frame in frames:
                 if self._recording.form == 'trajectory' \
                         and not _is_strict(self._recording.payload):
-                    self._note(NOT_STRICT, 'text that only a lenient reader takes')
+                    self._note(NOT_STRICT, 'JSON that only lenient readers accept')
                 self._note_faults()
                 self._add_frame(frame)
         except TrajectoryFormatError as error:

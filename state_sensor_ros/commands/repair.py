@@ -108,13 +108,13 @@ def _check_apart(part: Path, output: str) -> None:
 def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
     """Copy the complete frames of a file; return a line about the result."""
     if args.max_bag_bytes is not None:
-        raise UsageError(f'--max-bag-bytes is for a bag; PART {args.part} is none')
+        raise UsageError(f'--max-bag-bytes is for a bag; PART {args.part} is not a bag')
     form = format_of(args.part)
     if not form.repair:
         form = trajectory_format()
     if form == trajectory_format():
         if output_format(args.output) != form:
-            raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
+            raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is not a bag')
     elif format_of_name(args.output) != form:
         raise ConfigError('OUT', args.output, f'NAME{form.suffixes[0]}, because PART is '
                           f'{form.noun}')

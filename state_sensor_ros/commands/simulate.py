@@ -104,7 +104,7 @@ def _complete(args: argparse.Namespace, stand_ins: Collection[str],
               groups: Sequence[StandInOptions], refuse: Callable[[str], NoReturn]) -> None:
     """Set the options that are not given; refuse those without effect."""
     if find_simulator(args.source).name not in stand_ins:
-        refuse(f'--source: found {args.source}; expected a simulator that has a stand-in: '
+        refuse(f'--source: found {args.source}; expected a simulator that has a mock simulator: '
                f'{", ".join(stand_ins)}')
     for group in groups:
         for objection, names in group.complete(args).items():

@@ -76,7 +76,7 @@ def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STR
         return socket.getaddrinfo(host, port, type=kind, flags=flags)
     except UnicodeError as error:
         # A label of the name is empty or longer than 63 characters.
-        raise OSError(f'no host can have the name {host} ({error})') from error
+        raise OSError(f'not a valid host name: {host} ({error})') from error
 
 
 def _resolve(host: str, port: int, results: SimpleQueue[Addresses | OSError]) -> None:

@@ -291,7 +291,7 @@ class Relay:
     def _cannot_listen(self, port: int, error: OSError) -> TransportError:
         where = f'{self._bind}:{port}'
         if isinstance(error, socket.gaierror) or error.errno in (None, errno.EADDRNOTAVAIL):
-            return TransportError(where, f'{reason_of(error)}; relay_bind is to be an address of '
+            return TransportError(where, f'{reason_of(error)}; relay_bind must be an address of '
                                   'this machine')
         if error.errno == errno.EADDRINUSE:
             return TransportError(where, 'the port of the relay is in use')

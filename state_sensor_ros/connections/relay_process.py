@@ -127,7 +127,7 @@ def _connected(address: tuple[str, int]) -> socket.socket:
     try:
         places = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except UnicodeError as error:
-        raise OSError(f'no host can have the name {address[0]} ({error})') from error
+        raise OSError(f'not a valid host name: {address[0]} ({error})') from error
     for family, kind, protocol, _, place in places:
         server = socket.socket(family, kind, protocol)
         try:

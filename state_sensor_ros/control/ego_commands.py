@@ -79,27 +79,28 @@ class ControlParameters:
     """Parameters with the prefix ``control.``."""
 
     kp: float = _parameter(
-        1.5, 'Acceleration for each m/s of speed that is missing, 1/s.', 0.0, 100.0)
+        1.5, 'Proportional gain: acceleration per speed error, 1/s.', 0.0, 100.0)
     ki: float = _parameter(
-        0.3, 'Its growth for each second that the speed is missing, 1/s2.', 0.0, 100.0)
+        0.3, 'Integral gain: acceleration per integrated speed error, 1/s2.', 0.0, 100.0)
     full_throttle: float = _parameter(
         4.0, 'Acceleration of the ego at full throttle, m/s2.', 0.1, 100.0)
     full_brake: float = _parameter(
         8.0, 'Deceleration of the ego at full brake, m/s2.', 0.1, 100.0)
     wheelbase: float = _parameter(
-        2.9, "Distance of the ego's axles, m, for the input twist.", 0.1, 100.0)
+        2.9, 'Wheelbase of the ego, m, for the input twist.', 0.1, 100.0)
     max_steering_angle: float = _parameter(
-        _FULL_LOCK_RAD, "Angle of the ego's tyres at full lock, rad; a larger one is clamped.",
+        _FULL_LOCK_RAD, "Steering angle of the ego's tyres at full lock, rad; commands are "
+            "limited to it.",
         0.01, 1.5)
     max_speed: float = _parameter(
-        30.0, 'Largest speed, forward or backward, m/s; a larger one is clamped.',
+        30.0, 'Largest speed, forward or backward, m/s; commands are limited to it.',
         0.0, 150.0)
     max_acceleration: float = _parameter(
-        4.0, 'Largest acceleration towards a wanted speed, m/s2; a larger one is clamped. Pedals '
-        'are not limited.', 0.1, 100.0)
+        4.0, 'Largest acceleration towards a wanted speed, m/s2. Pedal commands are not '
+            'limited.', 0.1, 100.0)
     max_deceleration: float = _parameter(
-        8.0, 'Largest deceleration towards a wanted speed, m/s2; a larger one is clamped. Full '
-        'brake without commands is not limited.', 0.1, 100.0)
+        8.0, 'Largest deceleration towards a wanted speed, m/s2. Emergency braking is not '
+            'limited.', 0.1, 100.0)
     timeout: float = _parameter(
-        0.5, 'Time without a command after which the ego brakes, s, of the steady clock.',
+        0.5, 'Time without a command after which the ego brakes, s of the steady clock.',
         0.01, 60.0)

@@ -271,7 +271,7 @@ class GroundTruthBuilder:
         if self._stamps_ns and stamp_ns <= self._stamps_ns[-1]:
             raise TrajectoryFormatError(
                 self._name, f'{self._stamps_ns[-1] * 1e-9:.3f} s, then {stamp_ns * 1e-9:.3f} s',
-                'a truth of one run: stamps that ascend')
+                'ground truth of one run, with increasing stamps')
         for name, is_selected in zip(objects.ids, are_selected.tolist(), strict=True):
             if self._numbers.setdefault(name, len(self._numbers)) == len(self._selected):
                 self._selected.append(is_selected)

@@ -100,7 +100,7 @@ def decode_flat(data: bytes, type_name: str) -> Any:  # noqa: ANN401
     try:
         return _types(type_name).deserialize_cdr(data, type_name)
     except NOT_SUCH as error:
-        raise DecodeError(type_name, f'{counted(len(data), "byte")} that are no such message '
+        raise DecodeError(type_name, f'{counted(len(data), "byte")} that are not such a message '
                           f'({error})', 'a message of that definition') from error
 
 
@@ -403,7 +403,7 @@ def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey
     if not tracked:
         raise TrajectoryFormatError(
             name, f'no topic {named} of the type {TRACKED}' if named else
-            f'neither frames nor a topic of the type {TRACKED}', 'a recording with truth')
+            f'neither frames nor a topic of the type {TRACKED}', 'a recording with ground truth')
     if (GROUND_TRUTH, TRACKED) in tracked:
         return GROUND_TRUTH, TRACKED
     if len(tracked) > 1:

@@ -157,7 +157,7 @@ class Recording:
                 yield frame
                 if self._is_closed or self._n_loops != number:
                     raise StateError(self.name, 'a second loop, or the end of the recording, '
-                                     'inside of a loop', 'one loop at a time')
+                        'inside a loop', 'one loop at a time')
         if self.cut is not None:
             self.faults.add(FrameFault(CUT, 'end', self.cut.warning))
 

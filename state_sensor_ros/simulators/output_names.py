@@ -81,7 +81,8 @@ def _by_name(path: str, command: str) -> Format | None:
     if not suffix:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
     [nearest] = get_close_matches(suffix.lower(), known, 1, 0.0)
-    raise UsageError(f'OUT {path}: {suffix} is the suffix of no format; the nearest is {nearest}')
+    raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format; the nearest is '
+        f'{nearest}')
 
 
 def _is_made(format_: Format) -> bool:

@@ -289,7 +289,7 @@ class Simulator:
         :param options: of the command `simulate`; ``read_options`` are those of its recording.
         :raises StateSensorError: if a file or port is not usable.
         """
-        raise ConfigError('--source', self.name, 'a simulator that has a stand-in')
+        raise ConfigError('--source', self.name, 'a simulator that has a mock simulator')
 
     def open_replay(self, options: argparse.Namespace, reading: Reading,
                     warn: Callable[[str], None]) -> Replay:

@@ -265,7 +265,7 @@ def without(text, part, other=b''):
     (b'[\n' + without(frame(), b'"tags":', b'"tags"') + b']', 'line 2 column 100: found'),
     (b'[' + frame()[:-9], "expected ']' at the end of the array"),
     (b'[\n' + without(frame(), b'100.0', b'NaN') + b']',
-     'frame 0: found text that only a lenient reader takes; expected strict JSON'),
+     'frame 0: found JSON that only lenient readers accept; expected strict JSON'),
     (b'[]', 'found no frames; expected at least one frame'),
     (b'', 'found an empty file'),
     (b'[{"a": 1}]', 'frame 0'),

@@ -62,7 +62,7 @@ def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
 
 @pytest.mark.parametrize(('words', 'error'), [
     ((SAMPLE, '--save', 'out.png'), '`state_sensor render` makes a picture'),
-    ((SAMPLE, '--save', 'out.rdr'), '.rdr is the suffix of no format; the nearest is .rrd'),
+    ((SAMPLE, '--save', 'out.rdr'), '.rdr is not the suffix of a format; the nearest is .rrd'),
     ((SAMPLE, '--save', 'a.rrd', '--web'), 'not allowed with argument'),
     ((SAMPLE, '--force'), '--force is for --save OUT'),
     ((SAMPLE, '--save', 'a.rrd', '--viewer-port', '5'), '--viewer-port is for a viewer; '),

@@ -305,7 +305,7 @@ def test_simulate_names_the_simulators_that_have_a_stand_in(finish):
         output.split())
     code, output, errors = finish('simulate', '--source', 'osi')
     assert (code, output) == (2, '')
-    assert ('found osi; expected a simulator that has a stand-in: monodrive, carla, carla9 ('
+    assert ('found osi; expected a simulator that has a mock simulator: monodrive, carla, carla9 ('
             in errors)
 
 

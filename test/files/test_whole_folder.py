@@ -95,7 +95,7 @@ def test_whole_folder_refuses_an_existing_name(path):
         folder_of(path)
     path.rmdir()
     path.write_text('text')
-    with pytest.raises(SinkError, match='found something that is no thing'):
+    with pytest.raises(SinkError, match='found something that is not a thing'):
         folder_of(path)
     assert names(path.parent) == ['out']
 

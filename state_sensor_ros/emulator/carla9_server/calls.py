@@ -307,7 +307,7 @@ class Calls:
         if actor is None:
             raise CallError(f'there is no actor {number}')
         if family and actor.body.family != family:
-            raise CallError(f'actor {number} is no {family}: {actor.body.type_id}')
+            raise CallError(f'actor {number} is not of the kind {family}: {actor.body.type_id}')
         return actor
 
     def _spawned(self, number: int, family: str = '') -> EpisodeActor:
@@ -320,7 +320,7 @@ class Calls:
     def _light(self, number: int) -> Light:
         self._actor(number)
         if number not in self._world.lights:
-            raise CallError(f'actor {number} is no traffic light')
+            raise CallError(f'actor {number} is not a traffic light')
         return self._world.lights[number]
 
     def _set_duration(self, number: int, state: int, duration_s: float) -> None:

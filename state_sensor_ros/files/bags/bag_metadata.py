@@ -134,7 +134,7 @@ def _parsed(text: str) -> Value:
 def _mapping(keys: list[Value], values: list[Value]) -> dict[str, Value]:
     names = [key for key in keys if isinstance(key, str)]
     if len(set(names)) < len(keys):
-        raise ValueError('a key that is repeated, or no text')
+        raise ValueError('a key that is repeated, or not text')
     return dict(zip(names, values, strict=True))
 
 
@@ -264,5 +264,5 @@ def _member(owner: dict[str, Value], key: str, kind: type[Kind]) -> Kind:
 
 def _checked(value: Value, kind: type[Kind], where: str) -> Kind:
     if not isinstance(value, kind):
-        raise ValueError(f'{where} that is no {kind.__name__}')
+        raise ValueError(f'{where} that is not a {kind.__name__}')
     return value

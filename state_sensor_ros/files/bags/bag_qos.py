@@ -109,7 +109,7 @@ def _profile(value: Value) -> Profile:
 def _policy(kind: type[Policy], value: Value) -> Policy:
     """Return a policy by its number or its name."""
     if not isinstance(value, str):
-        raise ValueError('a policy that is no text')
+        raise ValueError('a policy that is not text')
     return kind(int(value)) if value.isdecimal() else kind[value.upper()]
 
 
@@ -121,5 +121,5 @@ def _time(value: Value) -> QosTime:
 
 def _whole(value: Value) -> int:
     if not isinstance(value, str):
-        raise ValueError('a number that is no text')
+        raise ValueError('a number that is not text')
     return int(value)

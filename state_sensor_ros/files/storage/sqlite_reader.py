@@ -93,7 +93,7 @@ class SqliteReader:
                     'SELECT topic_id, timestamp, data FROM messages '
                     f'WHERE topic_id IN ({places}) ORDER BY timestamp', tuple(selected)):
                 if not isinstance(data, bytes) or not isinstance(log_ns, int):
-                    raise damaged(self._name, 'a message that is no data')
+                    raise damaged(self._name, 'a message that is not data')
                 n_messages += 1
                 yield topic, log_ns, data
         expected = sum(self.counts[number] for number in selected)

@@ -174,7 +174,7 @@ class WholeFile(Output):
     def _unnamed(self, error: OSError, part: Path) -> SinkError:
         """Return the error for a complete file that cannot get its name."""
         if isinstance(error, FileExistsError):
-            return SinkError(self.name, 'a file of that name, which was not there before',
+            return SinkError(self.name, 'a file of that name, which appeared meanwhile',
                              f'none; what was written is in {part}')
         return SinkError(self.name, f'{reason_of(error)}; what was written is in {part}')
 

@@ -83,7 +83,7 @@ class WholeFolder:
     def _entry_test(self) -> Own:
         """Return the test for the entries of the old output; raise SinkError if it has others."""
         if not self.path.is_dir():
-            raise SinkError(self.name, f'something that is no {self._noun}',
+            raise SinkError(self.name, f'something that is not a {self._noun}',
                             f'a {self._noun} to overwrite')
         if os.path.ismount(self.path):
             raise SinkError(self.name, 'a mount point', 'a folder that can be renamed')
@@ -154,7 +154,7 @@ class WholeFolder:
             return SinkError(self.name, error.found, f'{error.expected}; {kept}') \
                 if error.expected else SinkError(self.name, f'{error.found}; {kept}')
         if isinstance(error, FileExistsError):
-            return SinkError(self.name, 'something of that name, which was not there before',
+            return SinkError(self.name, 'something of that name, which appeared meanwhile',
                              f'nothing; {kept}')
         return SinkError(self.name, f'{reason_of(error)}; {kept}')
 

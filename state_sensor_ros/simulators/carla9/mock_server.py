@@ -85,7 +85,7 @@ def open_mock(options: argparse.Namespace, default_port: int) -> WorldServer:
 
 def _recorded(path: str, read_options: ReadOptions, xodr: str) -> RecordedScene:
     if path == STANDARD_INPUT:
-        raise ConfigError('FILE', path, 'a file: each episode reads it from its begin')
+        raise ConfigError('FILE', path, 'a file: each episode reads it from its beginning')
     try:
         text = Path(xodr).read_text(encoding='utf-8') if xodr else NO_ROADS
     except (OSError, UnicodeDecodeError) as error:

@@ -204,7 +204,7 @@ class ReplyReader:
         except NOT_TYPED as exc:
             if self._unfinished is not None:
                 raise self._unfinished from exc
-            self._unfinished = DecodeError(self._where, f'a reply that is no JSON ({exc})',
+            self._unfinished = DecodeError(self._where, f'a reply that is not JSON ({exc})',
                                            'an object')
             self.n_wanted = _EXTRA_BYTES
             return

@@ -136,7 +136,7 @@ def _checked(payload: bytes, recorded: RecordedFrame, decoder: Decoder, name: st
         raise TrajectoryFormatError(f'{where}: {error.where}', error.found,
                                     error.expected) from error
     if not is_strict_json(payload):
-        raise TrajectoryFormatError(where, 'text that only a lenient reader takes',
+        raise TrajectoryFormatError(where, 'JSON that only lenient readers accept',
                                     'strict JSON, which has no NaN or Infinity')
     tags = [tag for frame in frames for actor_tags in frame.tags for tag in actor_tags]
     if not has_ego_tag(tags):

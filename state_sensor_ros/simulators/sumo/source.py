@@ -224,7 +224,7 @@ class SumoSource(LiveSource):
         """
         with self._lock:
             if self._requests is None:
-                raise TransportError(self._address, 'SUMO does not run')
+                raise TransportError(self._address, 'SUMO is not running')
             try:
                 self._requests.send(request)
             except OSError as error:
@@ -307,7 +307,7 @@ class SumoCommands:
         Send a command; the next step uses the newest one.
 
         :param command: counts until the next.
-        :raises TransportError: if SUMO does not run, or does not read commands any more.
+        :raises TransportError: if SUMO is not running, or does not read commands any more.
         """
         self._source.send(command)
 

@@ -107,12 +107,12 @@ def test_control_reply_is_incomplete_json_only_beyond_its_length():
 def test_control_reply_that_stays_unfinished_is_an_error():
     reader = read(reply_bytes(b'{"type": "GetVersion", "refer'))
     assert reader.is_incomplete_json
-    with pytest.raises(DecodeError, match=r'peer: found a reply that is no JSON .*truncated'):
+    with pytest.raises(DecodeError, match=r'peer: found a reply that is not JSON .*truncated'):
         reader.end()
 
 
 def test_control_reply_that_is_no_json_is_an_error():
-    with pytest.raises(DecodeError, match='found a reply that is no JSON'):
+    with pytest.raises(DecodeError, match='found a reply that is not JSON'):
         read(reply_bytes(b'complete') + b'.' * 8)
 
 

@@ -213,7 +213,7 @@ def answered(data, error):
     answered(b'mono\0\0\0\x0a[]', 'found an array|expected an object'),
     pytest.param(lambda request: reply(request | {'reference': 99}), 'a reply to request 99'),
     pytest.param(lambda request: reply(request)[:-1] + b' ' * 9,
-                 'found a reply that is no JSON'),
+                 'found a reply that is not JSON'),
 ])
 def test_session_closes_after_an_invalid_reply(peer, connect, answer, error):
     peer.answer = answer
