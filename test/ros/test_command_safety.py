@@ -251,6 +251,10 @@ def test_stopped_simulator_holds_up_no_end(domain, listener, kind):
     if kind == 'carla':
         server = start('simulate', '--source', 'carla', '--port', second)
         own = {'port': second, 'control_port': first}
+    elif kind == 'carla9':
+        pytest.importorskip('carla')
+        server = start('simulate', '--source', 'carla9', '--port', first)
+        own = {'carla9.port': first}
     elif kind == 'monodrive':
         server = start('simulate', '--port', first, '--control-port', second)
         own = {'port': first, 'control_port': second, 'desired_tags': ['vehicle']}

@@ -85,8 +85,9 @@ def test_launch_demo_brings_its_own_simulator(launched, listener):
     assert process.wait(AWAIT_S) == 0
 
 
-@pytest.mark.parametrize('simulator', ['carla', pytest.param('sumo', marks=pytest.mark.skipif(
-    find_spec('libsumo') is None, reason='needs libsumo'))])
+@pytest.mark.parametrize('simulator', ['carla', *(pytest.param(
+    name, marks=pytest.mark.skipif(find_spec(library) is None, reason=f'needs {library}'))
+    for name, library in (('carla9', 'carla'), ('sumo', 'libsumo')))])
 def test_launch_demo_with_another_simulator(launched, listener, simulator):
     process = launched('demo', rviz='false', port=free_ports(3) + 1, simulator=simulator)
     received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')

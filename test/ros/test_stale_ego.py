@@ -21,6 +21,7 @@ from commands_rig import (
     is_brake,
     message_of,
     pedals,
+    RecordingWorld,
     Stack,
     twist,
     VELOCITY,
@@ -121,6 +122,31 @@ def test_speeds_of_carla(domain, listener, monkeypatch, is_synchronous):
             brakes_and_says(stack, node, OLD, lambda: server._control.brake == 1.0)
             faults.kind = ''
             listener.until(lambda: server._control.throttle > 0.0, what='the speed again')
+        assert 'Traceback' not in node.log
+
+
+def test_speeds_of_carla9(domain, listener):
+    """Frames that repeat, and a process with the client library that is stopped."""
+    pytest.importorskip('carla')
+    with RecordingWorld(1) as server, NodeProcess(
+            domain, source='carla9', control_input='twist', **LONG,
+            **{'carla9.port': server.port}) as node:
+        stack = Stack(listener, VELOCITY, twist(0)).matched()
+        stack.publish_until(twist(12.0), lambda: stack.sent and stack.sent[-1].throttle)
+        step, server.world.step = server.world.step, lambda: None
+        brakes_and_says(stack, node, OLD, lambda: server.pedals[-1].brake == 1.0)
+        server.world.step = step
+        listener.until(lambda: server.pedals[-1].throttle > 0.0, what='the speed again')
+        [process] = children(node.process.pid, b'carla_process')
+        os.kill(process, signal.SIGSTOP)
+        try:
+            brakes_and_says(stack, node, OLD, lambda: stack.sent[-1].brake == 1.0)
+        finally:
+            os.kill(process, signal.SIGCONT)
+        listener.until(lambda: stack.sent[-1].throttle and server.pedals[-1].throttle > 0.0,
+                       what='the speed again')
+        assert node.end()[0] == 0
+        assert server.pedals[-1].brake == 1.0
         assert 'Traceback' not in node.log
 
 

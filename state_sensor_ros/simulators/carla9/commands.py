@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.simulators import EgoCommand
+from state_sensor_ros.simulators import EgoCommand, TransportError
 from state_sensor_ros.simulators.carla9.source import Carla9Source
 
 
@@ -29,8 +29,11 @@ class Carla9Commands:
         Send a command to the ego.
 
         :param command: counts until the next.
-        :raises TransportError: if the process does not run, or does not read commands any more.
+        :raises TransportError: before the first frame, and if the process does not run or does
+            not read commands any more.
         """
+        if not self._source.has_frame:
+            raise TransportError(self._source.address, 'no frame yet')
         self._source.send(command)
 
     def close(self) -> None:

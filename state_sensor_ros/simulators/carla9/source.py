@@ -93,6 +93,7 @@ class Carla9Source(ProcessSource):
 
         :raises TransportError: if no server of CARLA 0.9 answers.
         """
+        self._begin_s = math.nan
         self._check_server()
         return ClientRun(self._own, self.settings.rate, self.is_paused, self._needed, self._found)
 
@@ -163,6 +164,16 @@ class Carla9Source(ProcessSource):
             self._report('settings', f'the world was in {message.found}: another client ticks '
                          'it, or one was killed; this is restored at the end')
         self._found = message.found if self._own.tick else None
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether the process has sent a frame of this episode: before, it knows no ego."""
+        return not math.isnan(self._begin_s)
+
+    @property
+    def address(self) -> str:
+        """Host and port of the server."""
+        return self._address
 
     def _stepped(self, message: WorldStep) -> FrameLike | Packet:
         needed = self._now_needed()
