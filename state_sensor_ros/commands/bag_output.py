@@ -15,7 +15,7 @@ from dataclasses import replace
 import re
 import time
 
-from state_sensor_ros.commands.warnings import Warnings
+from state_sensor_ros.commands.reading import Warnings
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.files.formats import WriteOptions

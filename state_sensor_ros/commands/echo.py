@@ -14,7 +14,7 @@ import argparse
 from typing import Any
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.waiting import waiting_named
+from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import ConfigError, UsageError
 from state_sensor_ros.files.whole.output import print_output
 

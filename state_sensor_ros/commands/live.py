@@ -30,7 +30,7 @@ from state_sensor_ros.commands.parameter_options import (
     options_in,
     parameter_names,
 )
-from state_sensor_ros.commands.waiting import waiting_named
+from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.parameters import NODE, RECEIVING

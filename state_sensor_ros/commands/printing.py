@@ -6,19 +6,23 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Output that several sub-commands share: lines on standard error, and shortened lists."""
+"""What sub-commands print on standard error: lines, shortened lists, a line about a long wait."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 import os
 import sys
+import threading
+import time
 from typing import TextIO
 
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import standard_output
 
 _MAX_LISTED = 8
+_SILENCE_S = 1.0
 
 
 def print_line(text: str) -> None:
@@ -56,3 +60,34 @@ def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} mor
     n_left_out = len(items) - _MAX_LISTED
     end = rest.format(n_left_out) if n_left_out > 0 else ''
     return separator.join(items[:_MAX_LISTED]) + end
+
+
+@contextmanager
+def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[], str], *,
+                  is_quiet: bool, what: str = 'frame') -> Iterator[None]:
+    """
+    Print one line if the first frame has not arrived after a second, unless on a terminal.
+
+    :param where: ``host:port`` of the stream.
+    :param has_begun: whether a frame has arrived.
+    :param reason: text of the last error of the stream, ``''`` for none.
+    :param is_quiet: whether to print nothing.
+    :param what: what is waited for, such as ``frame``.
+    """
+    since = time.strftime('%H:%M:%S')
+
+    def name() -> None:
+        if not has_begun():
+            why = reason().removeprefix('cannot connect to ').removeprefix(f'{where}: ')
+            why = why.removeprefix(f'{where} ')
+            print_line(f'waiting for a {what} from {where} since {since}'
+                       f'{f": {why}" if why else ""}')
+
+    timer = threading.Timer(_SILENCE_S, name)
+    timer.daemon = True
+    if not is_quiet and not sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -6,10 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording read from its beginning to its end, with progress on a terminal."""
+"""Recordings read from beginning to end, with progress and one warning for each kind of fault."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 import gc
@@ -18,9 +19,10 @@ import threading
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.printing import listed, print_line
-from state_sensor_ros.commands.warnings import show_faults
+from state_sensor_ros.files.frame_writer import ACCELERATIONS, Losses
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
+from state_sensor_ros.library.faults import CUT, FaultList, PAYLOAD
 from state_sensor_ros.library.frame_recording import Recording
 
 if TYPE_CHECKING:
@@ -135,3 +137,60 @@ def clock_shown(what: str, *, is_quiet: bool) -> Iterator[None]:
         finally:
             over.set()
             thread.join()
+
+
+class Warnings:
+    """
+    The first warning of each kind, and the number of them.
+
+    :param name: name of the recording.
+    :ivar place: place of the frame that is being processed.
+    :ivar losses: what a bag does not carry of the frames.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.place = ''
+        self.losses = Losses('a bag', frozenset((ACCELERATIONS,)))
+        self._name = name
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def add(self, kind: str, text: str) -> None:
+        """
+        Count a warning about the frame at :attr:`place`; keep the first text of each kind.
+
+        :param kind: kind of the fault, with ``_`` for spaces.
+        :param text: one line, without the place.
+        """
+        self._counts[kind] += 1
+        self._first.setdefault(kind, f'{self.place}: {text}')
+
+    def lines(self) -> list[str]:
+        """Return one line for each kind, without the name of the recording."""
+        return [*(_line(kind, count, self._first[kind]) for kind, count in self._counts.items()),
+                *self.losses.lines]
+
+    def show(self) -> None:
+        """Print one line for each kind."""
+        for line in self.lines():
+            print_line(f'warning: {self._name}: {line}')
+
+
+def show_faults(name: str, faults: FaultList) -> None:
+    """
+    Print one line for each kind of fault except a cut, which :func:`reading` reports.
+
+    :param name: name of the recording.
+    :param faults: faults after the last frame.
+    """
+    for kind, count in faults.counts.items():
+        if kind != CUT:
+            first = next(fault for fault in faults if fault.kind == kind)
+            line = _line(kind, count, f'{first.place}: {first.text}')
+            print_line(f'warning: {name}: {line}')
+
+
+def _line(kind: str, count: int, first: str) -> str:
+    what = 'payload left out' if kind == PAYLOAD else kind.replace('_', ' ')
+    more = f' (and {count - 1} more of this kind)' if count > 1 else ''
+    return f'{what}: {first}{more}'

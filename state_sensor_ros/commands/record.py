@@ -43,11 +43,10 @@ from state_sensor_ros.commands.packet_writer import (
     PacketsWriter,
     PacketWriter,
 )
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.printing import print_line, waiting_named
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
-from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.drawing.wording import size
 from state_sensor_ros.errors import counted, failed_stream
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions

@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+import os
+import select
 import sys
 
 from state_sensor_ros.commands.daemon_call import call_in_daemon
 from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.keyboard import keyboard
 from state_sensor_ros.commands.options import (
     add_quiet,
     add_stream_arguments,
@@ -38,6 +39,15 @@ from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import Replay
 from state_sensor_ros.simulators.simulator_list import default_simulator
+
+try:
+    import termios
+    import tty
+except ImportError:
+    # These modules do not exist on every operating system.
+    _HAS_TERMINALS = False
+else:
+    _HAS_TERMINALS = True
 
 CONTROL_PORT = 8999
 _EPILOG = """On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C
@@ -160,3 +170,59 @@ def _handle_key(key: str, replay: Replay) -> None:
         replay.pause_or_resume()
     elif key == 'b':
         replay.turn_round()
+
+
+class Keyboard:
+    """
+    The keys of a terminal.
+
+    :param descriptor: descriptor of the terminal in single-key mode; None without a terminal.
+    """
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a terminal to read keys from."""
+        return self._descriptor is not None
+
+    def wait(self, timeout_s: float) -> str:
+        """Wait for a key and return it; ``''`` if none was pressed within ``timeout_s``."""
+        if self._descriptor is None or not select.select([self._descriptor], [], [], timeout_s)[0]:
+            return ''
+        data = os.read(self._descriptor, 1)
+        if not data:
+            # The terminal was closed.
+            self._descriptor = None
+        return data.decode('ascii', 'replace')
+
+
+@contextmanager
+def keyboard() -> Iterator[Keyboard]:
+    """Read keys from standard input while the block runs; restore the terminal's mode then."""
+    descriptor = _terminal()
+    if descriptor is None:
+        yield Keyboard(None)
+        return
+    before = termios.tcgetattr(descriptor)
+    try:
+        # Ctrl-C still interrupts in this mode.
+        tty.setcbreak(descriptor)
+        yield Keyboard(descriptor)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _terminal() -> int | None:
+    """Return standard input if it is a terminal and this process is in its foreground."""
+    if not _HAS_TERMINALS or not sys.stdin.isatty():
+        return None
+    descriptor = sys.stdin.fileno()
+    try:
+        # In the background, a change of the terminal would stop the program.
+        is_in_foreground = os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:
+        # It is not the controlling terminal of this process.
+        is_in_foreground = True
+    return descriptor if is_in_foreground else None

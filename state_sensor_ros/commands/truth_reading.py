@@ -20,8 +20,7 @@ import numpy as np
 from state_sensor_ros.commands.format_options import refuse_given, refuse_of_others
 from state_sensor_ros.commands.parameter_options import given_parameters, parameter_names
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.warnings import Warnings
+from state_sensor_ros.commands.reading import read_frames, Warnings
 from state_sensor_ros.errors import (
     ConfigError,
     DecodeError,
