@@ -23,9 +23,9 @@ from state_sensor_ros.drawing.colors import EGO, OBJECT
 from state_sensor_ros.drawing.marks import EXAMPLE
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
-from state_sensor_ros.topics.light_markers import LIGHTS_NS
 from state_sensor_ros.topics.markers import COLORS, LABEL_HEIGHT
 from state_sensor_ros.topics.topic_list import output_topics, TOPICS
+from state_sensor_ros.topics.traffic_lights import LIGHTS_NS
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'

@@ -25,7 +25,7 @@ from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.simulators.map_files import with_map
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.static_frame import encode_static_frames
+from state_sensor_ros.topics.transforms import encode_static_frames
 
 _TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 

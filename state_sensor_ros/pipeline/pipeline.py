@@ -38,8 +38,8 @@ from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, Top
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.message_block import Messages
 from state_sensor_ros.topics.topic import Demand, Topic
+from state_sensor_ros.topics.topic_encoder import Messages
 
 Result = TypeVar('Result')
 

@@ -55,7 +55,7 @@ from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.static_frame import encode_static_frames
+from state_sensor_ros.topics.transforms import encode_static_frames
 from state_sensor_ros.topics.verification import sample_settings, verify
 
 if TYPE_CHECKING:

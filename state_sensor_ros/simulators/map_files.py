@@ -60,6 +60,6 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     """
     if not settings.map_file:
         return topics
-    from state_sensor_ros.topics.map_markers import MapEncoder
+    from state_sensor_ros.topics.map_topics import MapEncoder
     given = partial(MapEncoder, lines=read_map(settings.map_file))
     return replace(topics, encoders=(*topics.encoders, given))

@@ -21,21 +21,21 @@ from state_sensor_ros.cdr.templates import (
 )
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Actor, registry_of
-from state_sensor_ros.topics.light_markers import LIGHTS_NS, STATE_COLORS
-from state_sensor_ros.topics.markers import MarkerEncoder
-from state_sensor_ros.topics.message_block import MessageBlock, Messages
+from state_sensor_ros.topics.markers import MarkerEncoder, NewMarker
 from state_sensor_ros.topics.per_actor import Column
-from state_sensor_ros.topics.shown_markers import NewMarker
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
-from state_sensor_ros.topics.static_frame import StaticTransform
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import Demand, LATCHED, STATIC_TF_TOPIC, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
+    MessageBlock,
+    Messages,
     NewTopicEncoder,
     Numbers,
     TopicEncoder,
 )
+from state_sensor_ros.topics.traffic_lights import LIGHTS_NS, STATE_COLORS
+from state_sensor_ros.topics.transforms import StaticTransform
 
 __all__ = [
     'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'LIGHTS_NS', 'MESSAGE_PHASE', 'STATE_COLORS',

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
-    from state_sensor_ros.topics.static_frame import StaticTransform
     from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
+    from state_sensor_ros.topics.transforms import StaticTransform
 
 
 # Parameters of the driver that a live source may use; those of connecting again are used by all.

@@ -18,11 +18,10 @@ from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MessageInstance
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import Messages
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import header, STAMP, stamp_numbers
 from state_sensor_ros.topics.topic import LATCHED, Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, TopicEncoder
 
 # The stamp is the first field of the header, which is the first field.
 _AFTER_STAMP = len(ENCAPSULATION) + 8

@@ -15,10 +15,9 @@ from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.tables import STAMP
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, TopicEncoder
 
 
 class ClockEncoder(TopicEncoder):

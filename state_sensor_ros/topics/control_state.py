@@ -6,23 +6,29 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Lane state of each vehicle that has one; that of the ego also has a topic of a fixed name."""
+"""Lane states: a topic for each vehicle, one of a fixed name for the ego, one array of all."""
 
 from __future__ import annotations
+
+from itertools import compress
 
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MessageInstance
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Template
 from state_sensor_ros.frame import Bools, Needs
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.per_actor_topic import PerActorTopic
+from state_sensor_ros.topics.per_actor import PerActor, PerActorTopic
 from state_sensor_ros.topics.tables import Fields, header, lane, LANE_TABLES
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    MessageBlock,
+    rows_where,
+    TopicEncoder,
+)
 
 CONTROL_STATE = 'state_sensor_ros/msg/ControlStateStamped'
 STAMPED_LANE: Fields = {
@@ -72,3 +78,31 @@ def actors_with_lanes(now: FrameToSend) -> Bools:
     present[now.frame.lanes.actor] = True
     present &= now.usable
     return present
+
+
+class ControlStatesEncoder(TopicEncoder):
+    """One array for each frame that has a lane state."""
+
+    topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
+    uses_lanes = True
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._element = Template(definitions, CONTROL_STATE, STAMPED_LANE)
+        self._array = self.array({'header': header(settings.global_frame)},
+                                 self._element, self._element)
+        self._elements = PerActor(lambda actor, *_: MessageInstance(
+            self._element, names_in_lane(actor)))
+
+    def needs(self, settings: Settings) -> Needs:
+        """Return the lane states."""
+        return Needs.of(lanes=True)
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the array; there is none without lane states."""
+        present = actors_with_lanes(now)
+        if not present.any():
+            return []
+        elements = compress(self._elements.of(now.actor_list), present.tobytes())
+        return self._array.blocks(elements, rows_where(
+            present[now.frame.lanes.actor], *LANE_TABLES), self.topics)

@@ -31,12 +31,13 @@ from state_sensor_ros.payloads import FutureFrame, ignore, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BaseLink, move_to
-from state_sensor_ros.topics.message_block import MessageBlock, Messages
-from state_sensor_ros.topics.per_actor_topic import own_topic
+from state_sensor_ros.topics.per_actor import own_topic
 from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
 from state_sensor_ros.topics.topic import Demand, NOTHING, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
+    MessageBlock,
+    Messages,
     NewTopicEncoder,
     NO_PARTS,
     Numbers,

@@ -20,11 +20,9 @@ from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, wheel_frame
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.per_actor import Column
-from state_sensor_ros.topics.per_actor_topic import PerActorTopic
+from state_sensor_ros.topics.per_actor import Column, PerActorTopic
 from state_sensor_ros.topics.tables import header
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 # Of wheels: spin angle (rad, -pi..pi, NaN unknown), speed.
 JOINT = Table('joint', np.float64, 2)

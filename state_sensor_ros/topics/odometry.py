@@ -21,8 +21,7 @@ from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import body_from_unit, global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
-from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.per_actor_topic import PerActorTopic
+from state_sensor_ros.topics.per_actor import PerActorTopic
 from state_sensor_ros.topics.tables import (
     diagonal,
     header,
@@ -32,7 +31,7 @@ from state_sensor_ros.topics.tables import (
     UNKNOWN_VARIANCE,
 )
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.

@@ -21,7 +21,6 @@ from state_sensor_ros.frame import EVERYTHING, Needs, Wheels
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import (
     Fields,
@@ -32,7 +31,7 @@ from state_sensor_ros.topics.tables import (
     xyz,
 )
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
 

@@ -25,13 +25,13 @@ _TOPICS = (
     'transforms:TransformEncoder',
     'odometry:OdometryEncoder',
     'control_state:ControlStateEncoder',
-    'control_states:ControlStatesEncoder',
+    'control_state:ControlStatesEncoder',
     'joint_states:JointStateEncoder',
     'markers:MarkerEncoder',
     'state_frame:StateFrameEncoder',
-    'roads:RoadsEncoder',
+    'map_topics:RoadsEncoder',
     'traffic_lights:LightsEncoder',
-    'map_markers:MapEncoder',
+    'map_topics:MapEncoder',
     'actor_array:ActorArrayEncoder',
 )
 
@@ -45,7 +45,7 @@ _OUTPUTS = {
         'autoware_ego:AutowareEgoEncoder',
     ),
     'derived_objects': ('derived_objects:DerivedObjectsEncoder',),
-    'vision': ('label_info:LabelInfoEncoder', 'vision:DetectionsEncoder'),
+    'vision': ('vision:LabelInfoEncoder', 'vision:DetectionsEncoder'),
 }
 
 

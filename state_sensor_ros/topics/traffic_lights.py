@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/traffic_lights: the lights that are not actors, such as one at each stop line."""
+"""The traffic lights that are not actors: ~/traffic_lights, and their spheres in ~/markers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,59 @@ from operator import attrgetter
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.cdr.templates import Given, GivenRows, MessageInstance, Slot, Table, Template
+from state_sensor_ros.frame import TrafficLights
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.tables import header, pose
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
+LIGHTS_NS = 'traffic_lights'
+_SPHERE_LIST = 7
+# m: the spheres are above the stop line, and visible in a view of a whole crossing.
+_DIAMETER, _ABOVE = 1.0, 1.0
+# rgba 0..1 by state: green, yellow, red.
+STATE_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0)),
+                        np.float32)
 # One row for each light.
 SIGNAL_POSES = Table('signal poses', np.float64, 7)
 SIGNAL_STATES = Table('signal states', np.uint8, 1)
+
+
+class LightMarkers:
+    """
+    The marker of the lights of a frame.
+
+    :param settings: parameters; ``global_frame`` is used.
+    :param definitions: definitions of the messages.
+    :param marker: type name of a marker.
+    """
+
+    def __init__(self, settings: Settings, definitions: Definitions, marker: str) -> None:
+        self.template = Template(definitions, marker, {
+            'header': header(settings.global_frame), 'ns': LIGHTS_NS, 'type': _SPHERE_LIST,
+            'pose': {'orientation': {'w': 1.0}}, 'scale': dict.fromkeys('xyz', _DIAMETER),
+            'color': {'a': 1.0}, 'points': GivenRows('points', ('x', 'y', 'z')),
+            'colors': GivenRows('colors', ('r', 'g', 'b', 'a'))})
+        self._key: object = None
+        self._instance: MessageInstance | None = None
+
+    def key(self, lights: TrafficLights) -> object:
+        """Return what the bytes of the marker depend on."""
+        return lights.states.tobytes(), lights.poses.tobytes()
+
+    def of(self, lights: TrafficLights | None) -> list[MessageInstance]:
+        """Return the marker, the same object while it does not change; none without lights."""
+        if lights is None:
+            return []
+        key = self.key(lights)
+        if self._instance is None or key != self._key:
+            self._key = key
+            self._instance = MessageInstance(self.template, {
+                'points': lights.poses[:, :3] + (0.0, 0.0, _ABOVE),
+                'colors': STATE_COLORS[lights.states]})
+        return [self._instance]
 
 
 class LightsEncoder(TopicEncoder):

@@ -6,28 +6,35 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""/tf: each actor in the global frame, and its wheels in the actor's frame."""
+"""/tf: each actor in the global frame, its wheels in its frame; /tf_static: fixed frames."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
 
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Table, Template
+from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Needs, Wheels
 from state_sensor_ros.naming import ActorList, wheel_frame
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.rotations import normalised
+from state_sensor_ros.rotations import normalised, quaternion_from_rpy
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
-from state_sensor_ros.topics.message_block import MessageBlock, rows_where
 from state_sensor_ros.topics.per_actor import PerActor
-from state_sensor_ros.topics.tables import header, POSE, xyz, xyzw
-from state_sensor_ros.topics.topic import Qos, Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.topics.tables import Fields, header, POSE, xyz, xyzw
+from state_sensor_ros.topics.topic import Qos, STATIC_TF_TOPIC, Topic
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    MessageBlock,
+    Numbers,
+    rows_where,
+    TopicEncoder,
+)
 
 # Of wheels: position xyz, orientation xyzw of unit length, in the frame of the actor.
 WHEEL_POSE = Table('wheel pose', np.float64, 7)
@@ -118,3 +125,45 @@ def _are_placed(wheels: Wheels) -> Bools:
     """Return which wheels have a frame: their pose is known and can be published."""
     return wheels.position_known & usable_poses(
         wheels.position_xyz, wheels.known_orientation_xyzw())
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTransform:
+    """
+    A frame that does not move in its parent.
+
+    ``pose`` x y z, m, roll pitch yaw, rad, of ``child`` in ``parent``.
+    """
+
+    parent: str
+    child: str
+    pose: Sequence[float]
+
+
+def encode_static_frames(settings: Settings, definitions: Definitions,
+                         transforms: Sequence[StaticTransform]) -> tuple[Topic, bytes] | None:
+    """
+    Return the topic and the message, or None without static transforms.
+
+    The stamp is zero: the transforms are valid at any time.
+
+    :param settings: parameters; the global and the parent frame are used.
+    :param definitions: definitions of the messages.
+    :param transforms: transforms of the simulator.
+    """
+    if settings.parent_frame:
+        transforms = (StaticTransform(settings.parent_frame, settings.global_frame,
+                                      settings.global_frame_pose), *transforms)
+    if not transforms:
+        return None
+    message = Template(definitions, STATIC_TF_TOPIC.type_name, {
+        'transforms': [_fields(transform) for transform in transforms]}, is_message=True)
+    return STATIC_TF_TOPIC, message.lay_out({}, MESSAGE_PHASE).data
+
+
+def _fields(transform: StaticTransform) -> Fields:
+    x, y, z, *roll_pitch_yaw = transform.pose
+    qx, qy, qz, qw = quaternion_from_rpy(np.array([roll_pitch_yaw]))[0].tolist()
+    return {'header': {'frame_id': transform.parent}, 'child_frame_id': transform.child,
+            'transform': {'translation': {'x': x, 'y': y, 'z': z},
+                          'rotation': {'x': qx, 'y': qy, 'z': qz, 'w': qw}}}

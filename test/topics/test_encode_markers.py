@@ -34,7 +34,7 @@ import pytest
 
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.shown_markers import DELETION_NS
+from state_sensor_ros.topics.markers import DELETION_NS
 from state_sensor_ros.topics.topic import NOTHING
 
 CUBE, TEXT = 1, 9

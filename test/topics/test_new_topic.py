@@ -33,7 +33,7 @@ from state_sensor_ros.topics.topic_list import output_encoders, packages_of
 MODULE = """
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
-from state_sensor_ros.topics.message_block import MessageBlock
+from state_sensor_ros.topics.topic_encoder import MessageBlock
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import TopicEncoder
 import numpy as np

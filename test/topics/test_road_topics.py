@@ -23,10 +23,10 @@ from state_sensor_ros.payloads import Decoded, FrameDecoder, Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.simulators import build_frame, FrameBuilder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.light_markers import LIGHTS_NS
-from state_sensor_ros.topics.map_markers import MapEncoder
+from state_sensor_ros.topics.map_topics import MapEncoder
 from state_sensor_ros.topics.markers import MARKERS_TOPIC
 from state_sensor_ros.topics.topic import EVERYTHING, LATCHED, ORDINARY
+from state_sensor_ros.topics.traffic_lights import LIGHTS_NS
 
 NEW = {'~/roads', '~/traffic_lights', '~/map'}
 GREEN, RED = (0.0, 0.8, 0.2), (0.9, 0.1, 0.1)

@@ -24,7 +24,6 @@ from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
-from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.odometry import ODOMETRY
 from state_sensor_ros.topics.stacks.object_topic import motion_variances
 from state_sensor_ros.topics.tables import (
@@ -37,7 +36,7 @@ from state_sensor_ros.topics.tables import (
     UNKNOWN_VARIANCE,
 )
 from state_sensor_ros.topics.topic import Qos, Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 # Of base_link: position and orientation; velocities and their changes in its own axes; variance of
 # the speed; speeds forward and left, heading rate (float32); angle of the tyres (float32).

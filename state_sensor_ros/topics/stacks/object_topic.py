@@ -29,14 +29,13 @@ from state_sensor_ros.objects.predicted_paths import TIMES_S
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.perceiver import Perceived
 from state_sensor_ros.settings import PERCEPTION, Settings
-from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import (
     Fields,
     header,
     UNKNOWN_VARIANCE,
 )
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 # Of objects: centre xyz, orientation xyzw.
 CENTRE = Table('object centre', np.float64, 7)

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Objects as messages of vision_msgs."""
+"""Objects as messages of vision_msgs, and the names of their classes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import Given, SlotText, Table, Values
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, SlotText, Table, Values
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.perceiver import GHOST_NAME_LENGTH
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
-from state_sensor_ros.topics.tables import diagonal, Fields, header, pose, xyz
-from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
+from state_sensor_ros.topics.tables import (
+    diagonal,
+    Fields,
+    given_header,
+    given_stamp,
+    header,
+    pose,
+    xyz,
+)
+from state_sensor_ros.topics.topic import LATCHED, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, Numbers, TopicEncoder
 
 # CENTRE in a second place of one message.
 CENTRE_AGAIN = Table('object centre again', np.float64, 7)
@@ -63,3 +73,26 @@ class DetectionsEncoder(ObjectTopicEncoder):
         """Return the names of ghosts."""
         names = ''.join([ghost.name for ghost in ghosts]).encode('ascii')
         return {GHOST_NAME: np.frombuffer(names, np.uint8).reshape(-1, GHOST_NAME.width)}
+
+
+class LabelInfoEncoder(TopicEncoder):
+    """One LabelInfo before the first detections."""
+
+    topics = (Topic('~/label_info', 'vision_msgs/msg/LabelInfo', LATCHED),)
+    is_of_new_actors = True
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._template = self.message(self.topics[0].type_name, {
+            'header': given_header(settings.global_frame),
+            'class_map': [{'class_id': each.autoware, 'class_name': each.name}
+                          for each in sorted(CLASSES, key=lambda each: each.autoware)]})
+        self._is_sent = False
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the message with the first frame that has actors."""
+        if self._is_sent:
+            return []
+        self._is_sent = True
+        return [(self.topics[0], self._template.lay_out(
+            given_stamp(now.stamp_ns), MESSAGE_PHASE).data)]

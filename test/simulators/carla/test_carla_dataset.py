@@ -61,8 +61,8 @@ from state_sensor_ros.simulators.carla.topics import carla_encoders, CARLA_TOPIC
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.static_frame import encode_static_frames
 from state_sensor_ros.topics.topic import EVERYTHING
+from state_sensor_ros.topics.transforms import encode_static_frames
 
 STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
 

@@ -6,23 +6,23 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/map: the lines of the map as markers, one for each kind and width of line."""
+"""~/roads and ~/map: names of the roads by their ids, and the lines of the map as markers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, GivenRows, MESSAGE_PHASE
-from state_sensor_ros.frame import Floats, Frame, MapLine
+from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.message_block import Messages
+from state_sensor_ros.topics.tables import given_header, given_stamp
 from state_sensor_ros.topics.topic import LATCHED, Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, TopicEncoder
 
 _LINE_LIST, _ADD, _DELETE = 5, 0, 2
 # Width of the drawn lines, m.
@@ -34,6 +34,38 @@ _WIDTH_DIGITS = 2
 _COLORS = {'driving': (0.75, 0.78, 0.82), 'junction': (0.45, 0.5, 0.55),
            'biking': (0.75, 0.45, 0.35), 'sidewalk': (0.35, 0.6, 0.45)}
 _GREY = 0.55, 0.58, 0.62
+
+
+class RoadsEncoder(TopicEncoder):
+    """One RoadArray for each frame with further roads; it has all roads so far."""
+
+    topics = (Topic('~/roads', 'state_sensor_ros/msg/RoadArray', LATCHED),)
+    opens_with = attrgetter('lanes.road_names')
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._message = self.message(self.topics[0].type_name, {
+            'header': given_header(settings.global_frame),
+            'roads': Each('roads', {'road_id': Given('road_id'), 'name': Given('name')})})
+        self.restart()
+
+    def restart(self) -> None:
+        """Remove the roads of the previous run."""
+        self._newest: Mapping[int, str] = NO_ROADS
+        self._names: dict[int, str] = {}
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the array if there are further roads."""
+        newest = now.frame.lanes.road_names
+        if newest is self._newest:
+            return []
+        self._newest = newest
+        if newest.items() <= self._names.items():
+            return []
+        self._names.update(newest)
+        roads = [{'road_id': number, 'name': name} for number, name in self._names.items()]
+        data = self._message.lay_out({'roads': roads, **given_stamp(now.stamp_ns)}, MESSAGE_PHASE)
+        return [(self.topics[0], data.data)]
 
 
 class MapEncoder(TopicEncoder):
