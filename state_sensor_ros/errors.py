@@ -202,7 +202,7 @@ def bad_length(where: str, data: bytes, found: str, expected: str) -> FramingErr
 
 
 class DecodeError(StateSensorError, ValueError):
-    """A payload, or one actor in it, does not have the form of any frame generation."""
+    """A payload, or one actor in it, does not match any generation of frames."""
 
 
 class StateError(StateSensorError, ValueError):
@@ -234,16 +234,16 @@ class MissingFileError(TrajectoryFormatError, FileNotFoundError):
 
 class TruncatedError(TrajectoryFormatError):
     """
-    A trajectory ends before its array does.
+    A recording is truncated.
 
-    ``n_frames`` number of whole frames; ``end`` offset after the last of them; ``lost``
-    description of what follows it.
+    ``n_frames`` number of complete frames; ``end`` offset after the last of them; ``lost``
+    description of the rest.
 
     :param where: the recording and the place in it.
     :param found: see :class:`StateSensorError`.
     :param expected: see :class:`StateSensorError`.
-    :param n_frames: number of whole frames.
-    :param end: offset after the last whole frame.
+    :param n_frames: number of complete frames.
+    :param end: offset after the last complete frame.
     :param lost: description of what is lost.
     """
 

@@ -75,19 +75,19 @@ class Recording:
         when it is published. Otherwise it has NaN.
     :param selection: part of the recording to read.
     :ivar name: path of the recording as given.
-    :ivar form: format in words.
+    :ivar form: description of the format.
     :ivar faults: faults of the last loop, a list of :class:`FrameFault`. It has the first
         thousand; ``faults.counts`` counts all of them by kind.
     :ivar index: index of the payload of the last frame, from 0.
-    :ivar place: place of that payload in the recording, in words.
+    :ivar place: description of the place of that payload in the recording.
     :ivar payload: bytes of that payload, for data that a :class:`Frame` does not have: JSON of a
         trajectory, a serialised message of a bag, a format of this package for others.
     :ivar n_bytes: size of all payloads so far in the last loop, including those without a frame.
     :ivar position: part of ``total`` before the end of the last frame.
     :ivar total: size of the whole recording, None if it is unknown; ``unit`` (``B`` or
         ``frame``) is that of both.
-    :ivar sensor_counts: for a dataset, or a bag with sensors, the number of images or clouds of
-        points by name and kind of a sensor; None for other recordings.
+    :ivar sensor_counts: for a dataset, or a bag with sensors, the number of images or point
+        clouds by name and kind of a sensor; None for other recordings.
     :ivar ignored: names of the files of a dataset that are not read.
     """
 
@@ -276,7 +276,7 @@ class Recording:
         :param tags: tags, of which a selected actor has at least one, or a single tag; none for
             all actors.
         :param names: raw names of the selected actors, or a single name; none for all actors.
-        :param start: begin of the part, s after the first frame.
+        :param start: start of the part, s after the first frame.
         :param end: end of the part, s after the first frame.
         :param rate: largest number of frames per second; None for all.
         :raises StateError: if it is closed, or standard input, which can be read once.
@@ -303,7 +303,8 @@ class Recording:
         Return a loop over the frames as a sensor of the ego would see them.
 
         The keywords are the parameters ``perception.*`` of the driver, all off by default. Objects
-        that are not seen are missing, the others have noise, and ghosts are added; the ego, and
+        that are not seen are missing, the others have noise, and false positives are added;
+        the ego, and
         actors that are not objects, do not change.
 
         >>> import state_sensor_ros as sensor
@@ -315,13 +316,14 @@ class Recording:
 
         :param range: largest distance of a centre from the ego's origin, m; 0 for all.
         :param field_of_view: angle about the ego's x axis, deg; 0 for all around.
-        :param occlusion: least share of the width that other boxes do not hide; 0 for off.
-        :param position_std: standard deviation of x and of y, m.
-        :param yaw_std: standard deviation of the yaw of the box, rad.
-        :param size_std: standard deviation of each edge, m.
-        :param velocity_std: standard deviation of the velocity along the global x and y axes, m/s.
+        :param occlusion: smallest visible share of the width; 0 for off.
+        :param position_std: standard deviation of the noise of x and y, m.
+        :param yaw_std: standard deviation of the noise of the yaw, rad.
+        :param size_std: standard deviation of the noise of each edge, m.
+        :param velocity_std: standard deviation of the noise of the velocity along global x
+            and y, m/s.
         :param missing: probability that an object is missed in a frame.
-        :param ghosts: mean number of false objects in a frame.
+        :param ghosts: mean number of false positives in a frame.
         :param delay: time of publication after the scene, s; it changes no frame, because frames
             have the time of the scene.
         :param seed: seed of the random numbers; the same seed gives the same frames.
@@ -451,8 +453,7 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :param topic: topic of the frames in a bag of several drivers.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s`` in the trajectory, ``cm`` or ``m``.
-    :param max_bag_bytes: size above which a message or a chunk of a bag is refused; None for 64
-        MiB.
+    :param max_bag_bytes: largest message or chunk of a bag; None for 64 MiB.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         the driver would stamp it; otherwise it has NaN.
     :param parameters: parameters of its simulator, by name.

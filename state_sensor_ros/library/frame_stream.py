@@ -38,7 +38,7 @@ class Stream:
     >>> stream.close()
 
     :param settings: settings with host, port, units and limits.
-    :param reconnect: whether to connect again, for ever, when the connection ends.
+    :param reconnect: whether to reconnect endlessly when the connection ends.
     :ivar name: host and port.
     :ivar n_frames: number of frames received.
     :ivar faults: faults so far, a list of :class:`FrameFault`.
@@ -121,8 +121,8 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
 
     :param host: host of the simulator; None for the simulator's default.
     :param port: port of its frames; None for the simulator's default.
-    :param reconnect: whether to connect again, for ever, when the connection cannot be made or
-        ends. Otherwise the stream ends with the connection.
+    :param reconnect: whether to reconnect endlessly when the connection cannot be made or ends.
+        Otherwise the stream ends with the connection.
     :param source: name of the simulator.
     :param control_port: port on which the simulator takes requests; 0 does not configure it.
     :param relay_port: the parameter of this name; 0 opens no port.
