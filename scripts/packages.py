@@ -90,7 +90,9 @@ def install_extra(environment: Environment, name: str) -> None:
     if environment.is_sourced and name in APART:
         print('setup: {} needs an environment without ROS 2, left out'.format(name), flush=True)
         return
-    what = files[0].read_text().split('.', 1)[0].lstrip('# ')
+    first = files[0].read_text().partition('\n')[0]
+    # Not the point of a number such as 0.9.
+    what = first.partition('. ')[0].strip('# .')
     print('setup: installing {} into {}'.format(what, environment.venv.name), flush=True)
     # A sourced ROS 2 has versions of its own, which stay.
     pins = [] if environment.is_sourced else ['-c', files[1], '-c', files[2]]
