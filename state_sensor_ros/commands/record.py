@@ -55,7 +55,7 @@ from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator
 
 _EPILOG = """Recording ends with --frames, --seconds or Ctrl-C; when the simulator closes
-the connection or is restarted, the recorder connects again (see --once). OUT
+the connection or is restarted, the recorder reconnects (see --once). OUT
 is created at the end; until then, and after a crash, the frames received are
 beside it in .OUT.part.
 

@@ -47,8 +47,8 @@ from state_sensor_ros.simulators.output_names import output_format
 
 _EPILOG = """A program of this package that was killed leaves .OUT.part beside OUT: a trajectory
 without its end, or a folder with a bag. `ros2 bag record` leaves a bag without
-metadata.yaml. All whole frames of a trajectory, and all messages of a bag that can
-be read, are copied as they are; one line names what is lost.
+metadata.yaml. All complete frames of a trajectory and all readable messages of a
+bag are copied unchanged; one line names what is lost.
 
 examples:
   state_sensor repair .drive.json.part drive.json
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('part', metavar='PART', help='trajectory, recorder log, or storage file '
-                        'or folder of a bag; recognised by its content, whatever its name')
+                        'or folder of a bag; recognized by its content')
     parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
                         'trajectory, a folder for a bag, NAME.log for a recorder log')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')

@@ -51,7 +51,7 @@ else:
 
 CONTROL_PORT = 8999
 _EPILOG = """On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C
-ends the replay: it waits for the outstanding answer and closes the connections to
+ends the replay: it waits for the outstanding reply and closes the connections to
 the sensor and to the control port. The simulator then stays at the frame shown,
 ready for another client, with the trajectory and the sensor of the replay: the
 protocol has no command to remove them.

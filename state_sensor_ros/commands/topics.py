@@ -24,8 +24,9 @@ from state_sensor_ros.files.whole.output import print_output
 _FIND_S, _MEASURE_S = 5.0, 2.0
 # Topics of one actor, ~/actors/<actor>/…
 _OF_ACTOR = re.compile(r'^(.*?)/actors/[^/]+/')
-_EPILOG = """The rate is that of messages received within --seconds; topics without a reader are
-read meanwhile. It needs rclpy: after `. scripts/env.sh`, or in a sourced ROS 2.
+_EPILOG = """The rate is that of messages received within --seconds; topics without a subscriber
+are subscribed to meanwhile. This command needs rclpy: run `. scripts/env.sh`, or source
+a ROS 2.
 
 examples:
   state_sensor topics
