@@ -14,6 +14,10 @@ thorough too. ``make test-all`` sets 8.
 """
 
 # How long tests wait for what has to happen; only a failure takes that long.
+from itertools import product
+
+import pytest
+
 AWAIT_S = 180.0
 
 _budget = 1.0
@@ -42,3 +46,21 @@ def spread(items, number):
     if number >= len(items):
         return items
     return [items[round(i * (len(items) - 1) / (number - 1))] for i in range(number)]
+
+
+def one_of(values, *, n_always=1):
+    """Return values of a parameter, of which ``make test`` takes the first ``n_always``."""
+    return [value if i < n_always else pytest.param(value, marks=pytest.mark.thorough)
+            for i, value in enumerate(values)]
+
+
+def each_once(*parameters):
+    """
+    Return all combinations of the values of parameters.
+
+    ``make test`` takes so many that each value is in one.
+    """
+    taken = [tuple(values[i % len(values)] for values in parameters)
+             for i in range(max(map(len, parameters)))]
+    return [pytest.param(*values, marks=() if values in taken else pytest.mark.thorough)
+            for values in product(*parameters)]

@@ -13,6 +13,7 @@ import re
 import signal
 
 from blocked_output import blocked, FullPipe, StoppedTerminal
+from budgets import each_once, one_of
 from commands_rig import controls, driven, is_brake, pedals, Stack
 import pytest
 from rig import END_S, NodeProcess, statuses
@@ -21,7 +22,7 @@ from stopwatch import Stopwatch
 DRIVE = pedals(throttle=0.5)
 
 
-@pytest.mark.parametrize('kind', [FullPipe, StoppedTerminal], ids=['pipe', 'terminal'])
+@pytest.mark.parametrize('kind', one_of([FullPipe, StoppedTerminal]))
 def test_log_that_is_not_read_holds_up_nothing(domain, listener, kind):
     with blocked(kind) as output, driven(
             domain, output=output.writer, arguments=['--log-level', 'debug']) as (peer, node):
@@ -43,8 +44,8 @@ def test_log_that_is_not_read_holds_up_nothing(domain, listener, kind):
         output.read_until(b'[DEBUG]')
 
 
-@pytest.mark.parametrize('signum', [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize('kind', [FullPipe, StoppedTerminal], ids=['pipe', 'terminal'])
+@pytest.mark.parametrize(('kind', 'signum'), each_once(
+    (FullPipe, StoppedTerminal), (signal.SIGTERM, signal.SIGINT)))
 def test_node_with_a_log_that_is_not_read_brakes_and_ends(domain, listener, kind, signum):
     with blocked(kind) as output, driven(domain, output=output.writer) as (peer, node):
         stack = Stack(listener).matched()

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 import math
 import time
 
+from budgets import one_of
 from commands_rig import (
     controls,
     driven,
@@ -146,6 +147,7 @@ def test_autoware_drives_with_its_gear(listener, monodrive):
     assert 'incompatible QoS' not in node.log
 
 
+@pytest.mark.thorough
 def test_gear_is_known_before_the_ego_drives(listener, monodrive):
     latched = Gear(listener, is_latched=True)
     latched.send(PARK)
@@ -208,6 +210,7 @@ def test_types_have_the_hashes_of_the_originals(listener, monodrive):
         listener.node.destroy_publisher(publisher)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('is_synchronous', [False, True])
 def test_carla_is_driven_in_place_of_its_autopilot(domain, listener, is_synchronous):
     episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0, is_synchronous=is_synchronous)
@@ -234,7 +237,7 @@ def test_carla_is_driven_in_place_of_its_autopilot(domain, listener, is_synchron
 
 
 # Also when no frame asks for the last brake before the end.
-@pytest.mark.parametrize('rate', [20.0, 0.5])
+@pytest.mark.parametrize('rate', one_of([20.0, 0.5]))
 def test_pedals_reach_carla_unchanged(domain, listener, rate):
     episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0)
     with CarlaServer(CarlaOptions(rate=rate, period_s=0.05, episode=episode)) as server, \

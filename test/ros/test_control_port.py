@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 
+from budgets import one_of
 import pytest
 from rig import END_S, NodeProcess, Remote, statuses
 from scripted_simulator import complete, frame, NEVER, OLD_MAGIC, reply, ScriptedSimulator
@@ -99,7 +100,7 @@ def test_node_names_a_silent_control_port(domain, listener):
         assert seconds < END_S
 
 
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize('signum', one_of([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
 def test_node_ends_while_the_control_port_is_silent(domain, signum):
     with ScriptedSimulator(lambda request: NEVER) as peer, NodeProcess(
             domain, port=peer.port, control_port=peer.control_port, **PARAMETERS) as node:

@@ -14,7 +14,7 @@ import json
 import struct
 import threading
 
-from budgets import tries
+from budgets import each_once, one_of, tries
 import pytest
 from rig import (
     arrayed,
@@ -271,8 +271,7 @@ def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
 CROWD = [state(f'car_{i}', position=(i * 500.0, 0.0, 0.0)) for i in range(300)]
 
 
-@pytest.mark.parametrize('n_each', [1, 3], ids=['frames', 'arrays'])
-@pytest.mark.parametrize('overflow', ['drop_oldest', 'block'])
+@pytest.mark.parametrize(('n_each', 'overflow'), each_once((1, 3), ('block', 'drop_oldest')))
 def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is(
         bench, overflow, n_each):
     rig = bench(overflow=overflow, queue_size=1)
@@ -346,9 +345,8 @@ class Feed:
         self._thread.join()
 
 
-@pytest.mark.parametrize('parameters', [
-    {}, {'queue_size': 1, 'debug_drawing': True}, {'overflow': 'block', 'queue_size': 1}],
-    ids=['default', 'small queue', 'block'])
+@pytest.mark.parametrize('parameters', one_of([
+    {'queue_size': 1, 'debug_drawing': True}, {}, {'overflow': 'block', 'queue_size': 1}]))
 def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, parameters):
     rig = bench(**parameters)
     managed = Managed(rig.listener)

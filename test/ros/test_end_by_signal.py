@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 
+from budgets import each_once, one_of
 from paths import ROOT
 import pytest
 from stopwatch import Stopwatch
@@ -44,8 +45,8 @@ BUSY = """
 while True:
     sum(range(100_000))
 """
-each_signal = pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
-                                      ids=lambda each: each.name)
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+each_signal = pytest.mark.parametrize('number', one_of(SIGNALS))
 
 
 def start(*parts, before=None, **options):
@@ -64,8 +65,7 @@ def end(process, number):
     return watch.wait(), watch.seconds
 
 
-@each_signal
-@pytest.mark.parametrize('thread', ['', STUCK_THREAD], ids=['', 'stuck'])
+@pytest.mark.parametrize(('number', 'thread'), each_once(SIGNALS, ['', STUCK_THREAD]))
 def test_ending_leaves_with_the_code_of_the_program(number, thread):
     with start(thread, READY, UNTIL_WANTED, LEAVE) as process:
         code, seconds = end(process, number)
@@ -74,8 +74,7 @@ def test_ending_leaves_with_the_code_of_the_program(number, thread):
         assert process.stderr.read() == ''
 
 
-@each_signal
-@pytest.mark.parametrize('work', [FOR_EVER, BUSY], ids=['waits', 'works'])
+@pytest.mark.parametrize(('number', 'work'), each_once(SIGNALS, [FOR_EVER, BUSY]))
 def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(number, work):
     with start(READY, work) as process:
         code, seconds = end(process, number)

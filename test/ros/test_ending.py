@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 
-from budgets import AWAIT_S, tries
+from budgets import AWAIT_S, each_once, one_of, tries
 from process_state import cpu_s, handles, wait_until_asleep
 import pytest
 from rig import END_S, framed, NodeProcess, packet, ScriptedSimulator, state
@@ -27,15 +27,12 @@ from test_lifecycle import Managed, streaming  # noqa: F401
 # A wait for cores in which the work of an end may remain unfinished.
 LONG_S = 0.2
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-each_signal = pytest.mark.parametrize('signum', SIGNALS, ids=lambda each: each.name)
+each_signal = pytest.mark.parametrize('signum', one_of(SIGNALS))
 
 
 def each_case(name, *cases):
-    """Parametrize by signals and three cases; `make test` has one case for each signal."""
-    return pytest.mark.parametrize(('signum', name), [
-        pytest.param(signum, case, id=f'{signum.name}-{case}',
-                     marks=() if i == k else pytest.mark.thorough)
-        for i, signum in enumerate(SIGNALS) for k, case in enumerate(cases)])
+    """Parametrize by signals and cases; `make test` has each signal and each case once."""
+    return pytest.mark.parametrize(('signum', name), each_once(SIGNALS, cases))
 
 
 def check_end(node, signum):
@@ -160,9 +157,7 @@ def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options
         assert 'left it unfinished' not in node.log
 
 
-@pytest.mark.parametrize('signum', [
-    signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough),
-    pytest.param(signal.SIGHUP, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize('signum', one_of([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 def test_ending_with_thousands_of_publishers(domain, listener, signum):
     n_actors = min(tries(250), 1000)
     states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(n_actors)]

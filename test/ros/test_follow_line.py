@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 
-from budgets import AWAIT_S, is_large
+from budgets import AWAIT_S, is_large, one_of
 from commands_rig import FAST
 import numpy as np
 from paths import ROOT
@@ -115,7 +115,7 @@ def test_example_is_short():
     assert len(EXAMPLE.read_text(encoding='utf-8').splitlines()) <= MAX_LINES
 
 
-@pytest.mark.parametrize('simulator', [monodrive, carla, carla9, sumo])
+@pytest.mark.parametrize('simulator', one_of([monodrive, carla9, carla, sumo]))
 def test_example_follows_the_line(domain, listener, tmp_path, simulator):
     odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     sent = listener.subscribe('/state_sensor/command_status', 'state_sensor_ros/VehicleControl')

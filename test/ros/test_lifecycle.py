@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 
-from budgets import tries
+from budgets import each_once, tries
 from ports import free_port
 from process_state import handles
 import pytest
@@ -129,8 +129,9 @@ def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_pat
         listener.until(lambda: 'nothing.json' in node.log, what='the reason in the log')
 
 
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize('moment', ['start', 'connecting', 'streaming', 'inactive'])
+@pytest.mark.parametrize(('signum', 'moment'), each_once(
+    (signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+    ('start', 'connecting', 'streaming', 'inactive')))
 def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
     unused_port = free_port()
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
@@ -150,10 +151,10 @@ def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
         assert 'Traceback' not in node.log
 
 
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(('steps', 'state'), [
-    ((), 'unconfigured'), (('configure',), 'inactive'), (('configure', 'activate'), 'active'),
-    (('shutdown',), 'finalized')])
+@pytest.mark.parametrize(('signum', 'steps', 'state'), [
+    (signal.SIGINT, (), 'unconfigured'), (signal.SIGTERM, ('configure',), 'inactive'),
+    (signal.SIGINT, ('configure', 'activate'), 'active'),
+    (signal.SIGTERM, ('shutdown',), 'finalized')])
 def test_lifecycle_signals_end_it_in_every_state(domain, listener, signum, steps, state):
     with NodeProcess(domain, port=free_port(), autostart=False) as node:
         managed = Managed(listener)

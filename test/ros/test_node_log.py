@@ -13,7 +13,7 @@ import re
 import signal
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, each_once, one_of
 import pytest
 from rig import frame, NodeProcess, packet, state
 
@@ -62,7 +62,7 @@ def _send_until(bench_, condition):
         bench_.listener.spin(0.05)
 
 
-@pytest.mark.parametrize('rate', [0.0, 10.0])
+@pytest.mark.parametrize('rate', one_of([0.0, 10.0]))
 def test_node_logs_the_course_of_a_recording_once(domain, tmp_path, rate):
     path = tmp_path / 'drive.json'
     path.write_text(json.dumps([frame(i) for i in range(30)]))
@@ -132,8 +132,8 @@ def test_node_warns_of_another_node_of_its_name(domain, bench):
             until_logged(node, 'WARN', '2 nodes have the name /state_sensor')
 
 
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize('is_first', [False, True], ids=['after', 'before'])
+@pytest.mark.parametrize(('signum', 'is_first'), each_once(
+    (signal.SIGINT, signal.SIGTERM), (False, True)))
 def test_node_logs_no_loss_where_the_simulator_ends_with_it(bench, signum, is_first):
     bench_ = bench()
     bench_.connect()

@@ -105,29 +105,29 @@ def test_services_report_bounds(call):
     assert call(GetEntityBounds, entity='unknown').result.result == Result.RESULT_NOT_FOUND
 
 
-@pytest.mark.parametrize(('type_', 'points', 'names'), [
-    (Bounds.TYPE_SPHERE, ((0.0, 2.0, 0.0), (1000.0, 0.0, 0.0)), ['ego_car']),
-    (Bounds.TYPE_SPHERE, ((0.0, 4.0, 0.0), (1.0, 0.0, 0.0)), []),
-    (Bounds.TYPE_BOX, ((1000.0, 2.0, 9.0), (-1000.0, 1.5, -9.0)), ['ego_car']),
-    (Bounds.TYPE_BOX, ((1000.0, 5.0, 9.0), (-1000.0, 3.0, -9.0)), []),
-    # A triangle that the car passes at y = 2 m, and one beside it.
-    (Bounds.TYPE_CONVEX_HULL, ((-1000.0, 2.5, 0.0), (1000.0, 2.5, 0.0), (0.0, 9.0, 0.0)),
-     ['ego_car']),
-    (Bounds.TYPE_CONVEX_HULL, ((-1000.0, 3.0, 0.0), (1000.0, 3.0, 0.0), (0.0, 9.0, 0.0)), [])])
-def test_services_filter_by_bounds(call, type_, points, names):
-    bounds = Bounds(type=type_, points=corners(*points))
-    assert list(call(GetEntities, filters__bounds=bounds).entities) == names
-
-
-@pytest.mark.parametrize('bounds', [
-    Bounds(type=Bounds.TYPE_CONVEX_HULL, points=corners(*[(0.0, 0.0, 0.0)] * 2)),
-    Bounds(type=Bounds.TYPE_SPHERE, points=corners((0.0, 0.0, 0.0))),
-    Bounds(type=Bounds.TYPE_BOX, points=corners((0.0, 0.0, 0.0), (math.nan, 0.0, 0.0))),
-    Bounds(type=9, points=corners((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)))])
-def test_services_refuse_bounds_without_volume(call, bounds):
-    result = call(GetEntities, filters__bounds=bounds).result
-    assert result.result == Result.RESULT_OPERATION_FAILED
-    assert result.error_message.startswith('bounds: found ')
+def test_services_filter_by_bounds(call):
+    for type_, points, names in (
+            (Bounds.TYPE_SPHERE, ((0.0, 2.0, 0.0), (1000.0, 0.0, 0.0)), ['ego_car']),
+            (Bounds.TYPE_SPHERE, ((0.0, 4.0, 0.0), (1.0, 0.0, 0.0)), []),
+            (Bounds.TYPE_BOX, ((1000.0, 2.0, 9.0), (-1000.0, 1.5, -9.0)), ['ego_car']),
+            (Bounds.TYPE_BOX, ((1000.0, 5.0, 9.0), (-1000.0, 3.0, -9.0)), []),
+            # A triangle that the car passes at y = 2 m, and one beside it.
+            (Bounds.TYPE_CONVEX_HULL, ((-1000.0, 2.5, 0.0), (1000.0, 2.5, 0.0), (0.0, 9.0, 0.0)),
+             ['ego_car']),
+            (Bounds.TYPE_CONVEX_HULL, ((-1000.0, 3.0, 0.0), (1000.0, 3.0, 0.0), (0.0, 9.0, 0.0)),
+             [])):
+        bounds = Bounds(type=type_, points=corners(*points))
+        assert list(call(GetEntities, filters__bounds=bounds).entities) == names, points
+    # Without a volume.
+    for type_, points in (
+            (Bounds.TYPE_CONVEX_HULL, [(0.0, 0.0, 0.0)] * 2),
+            (Bounds.TYPE_SPHERE, [(0.0, 0.0, 0.0)]),
+            (Bounds.TYPE_BOX, [(0.0, 0.0, 0.0), (math.nan, 0.0, 0.0)]),
+            (9, [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0)])):
+        bounds = Bounds(type=type_, points=corners(*points))
+        result = call(GetEntities, filters__bounds=bounds).result
+        assert result.result == Result.RESULT_OPERATION_FAILED, points
+        assert result.error_message.startswith('bounds: found ')
 
 
 def test_services_steer_the_recording(call):

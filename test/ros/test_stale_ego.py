@@ -14,6 +14,7 @@ import math
 import os
 import signal
 
+from budgets import one_of
 from commands_rig import (
     controls,
     driven,
@@ -106,7 +107,7 @@ def test_pedals_of_monodrive(domain, listener):
         assert is_brake(controls(peer)[-1])
 
 
-@pytest.mark.parametrize('is_synchronous', [False, True])
+@pytest.mark.parametrize('is_synchronous', one_of([False, True]))
 def test_speeds_of_carla(domain, listener, monkeypatch, is_synchronous):
     faults, original = Faults(), town_server.measurements_bytes
     monkeypatch.setattr(town_server, 'measurements_bytes',
