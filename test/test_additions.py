@@ -99,6 +99,7 @@ def command(*words):
 seen = {'help': command('convert', '--help-all'),
         'bag': command('convert', sample, folder + '/bag', '--grip', '0.5'),
         'wrong': command('convert', sample, folder + '/wrong', '-p', 'grip:=3.0'),
+        'inspect': command('inspect', sample, '--grip', '0.5'),
         'table': command('convert', sample, folder + '/ego.csv', '--grip', '0.5'),
         'near': command('convert', sample, folder + '/near', '-p', 'gripp:=0.5'),
         'yaml': (0, runpy.run_path(root + '/scripts/parameter_file.py')['text']())}
@@ -196,7 +197,7 @@ def test_parameter_of_the_driver_is_added_by_a_declaration(tmp_path):
     assert SOURCES['settings.py'].count(before) == 1
     (copy / 'state_sensor_ros' / 'settings.py').write_text(SOURCES['settings.py'].replace(
         before, "    grip: float = _outgoing(1.0, 'Grip of the road.', low=0.0, high=2.0, "
-        f"dynamic=True)\n{before}"))
+        f"dynamic=True, runs=_EVERYWHERE)\n{before}"))
     ended = subprocess.run(
         [sys.executable, '-c', SEEN, copy, SAMPLE, tmp_path], check=False, cwd=tmp_path,
         capture_output=True, text=True, timeout=AWAIT_S, env={
@@ -206,6 +207,7 @@ def test_parameter_of_the_driver_is_added_by_a_declaration(tmp_path):
     assert '--grip GRIP Grip of the road. (default: 1.0)' in seen['help'][1]
     assert (seen['bag'][0], seen['wrong'], seen['table'][0], seen['near'][0]) == (
         0, [1, 'error: grip: found 3.0; expected 0 to 2: Grip of the road.'], 2, 1)
+    assert seen['inspect'][0] == 0
     assert '--grip is for writing a bag' in seen['table'][1]
     assert 'expected grip' in seen['near'][1]
     assert '\n    # Grip of the road. (D)\n    grip: 1.0\n' in seen['yaml'][1]

@@ -15,6 +15,7 @@ import pytest
 from wrong_values import SCHEMA, WRONG
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.parameters import as_yaml
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
@@ -24,6 +25,16 @@ def test_settings_refuse_wrong_values_with_name_and_reason():
         with pytest.raises(ConfigError, match=f'^{name}: found .+; expected .+'):
             checked_settings({name: value})
     assert {name for name, _ in WRONG} == set(SCHEMA.names)
+
+
+def test_settings_refuse_wrong_values_in_the_text_of_a_command_line():
+    for name, value in WRONG:
+        declared = SCHEMA.find(name)
+        text = as_yaml(tuple(value) if isinstance(value, list) else value)
+        # Any text is a value of a text without rules, and `true` is one of a flag.
+        if not (str in (declared.type, declared.item) or text == 'true'):
+            with pytest.raises(ConfigError, match=f'^{name}: found .+; expected .+'):
+                checked_settings({name: declared.parsed(text)})
 
 
 def test_settings_wrong_values_follow_from_the_declaration():

@@ -43,7 +43,8 @@ from state_sensor_ros.commands.live import (
 from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import (
     add_parameters,
-    options_in,
+    ALWAYS_READ,
+    READING_PARAMETERS,
     settings_of,
     STREAM_PARAMETERS,
 )
@@ -57,14 +58,11 @@ from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
-from state_sensor_ros.parameters import READING
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
 
-# The parameters of the node that a reader of any recording uses.
-_PARAMETERS = options_in(READING)
 _EPILOG = """examples:
   state_sensor inspect drive.json
   state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
@@ -93,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser, 'no progress, no line about OUT')
     add_batch_options(parser)
     add_bag_options(parser)
-    add_parameters(parser, _PARAMETERS)
+    add_parameters(parser, READING_PARAMETERS)
     add_live_arguments(parser)
     add_selection(parser)
     parser.set_defaults(refuse=parser.error)
@@ -114,7 +112,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         inspect_many(args, interruption)
         return
     args.file = args.file[0] if args.file else None
-    settings = settings_of(args, (*_PARAMETERS, *STREAM_PARAMETERS))
+    settings = settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS))
     with _opened(args, settings, interruption) as recording:
         inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
                               is_part=not selection_of(args).has_all_frames)
@@ -139,9 +137,9 @@ def _check_options(args: argparse.Namespace) -> None:
     """Refuse options that are not used for the input, or for the number of inputs."""
     uses = {**dict.fromkeys(LIVE_OPTIONS, '--live'), **dict.fromkeys(
         ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
-    used = {'json', 'live', 'ego_tag', 'safety'} | SELECTION
+    used = {'json', 'live', 'safety'} | SELECTION | ALWAYS_READ
     if args.live:
-        refuse_unused_live(args, used | {'obb_extents'}, '--live has no FILE', uses)
+        refuse_unused_live(args, used.union(READING_PARAMETERS), '--live has no FILE', uses)
     elif is_batch(args):
         uses['safety'] = 'one FILE, or --live'
         refuse_unused(args, (used - {'safety'}).union(('parquet', 'jobs', 'dask'), *(

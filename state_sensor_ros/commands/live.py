@@ -29,6 +29,7 @@ from state_sensor_ros.commands.parameter_options import (
     option_of,
     options_in,
     parameter_names,
+    READING_PARAMETERS,
 )
 from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
@@ -198,7 +199,7 @@ class LiveRecording:
     unit = 'frame'
 
     def __init__(self, args: argparse.Namespace, interruption: Interruption) -> None:
-        self._stream = LiveStream(args, ends=False, parameters=('obb_extents',))
+        self._stream = LiveStream(args, ends=False, parameters=READING_PARAMETERS)
         self.name = self._stream.where
         self.simulator = self._stream.simulator.name
         self.decoder = self._stream.decoder

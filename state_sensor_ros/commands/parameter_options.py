@@ -22,11 +22,12 @@ from state_sensor_ros.parameters import (
     MESSAGES,
     NODE,
     Parameter,
+    READING,
     RECEIVING,
     Rule,
     STREAM,
 )
-from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
+from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
 
 
@@ -55,6 +56,11 @@ def options_in(run: str) -> tuple[str, ...]:
     more = STREAM_PARAMETERS if run == RECEIVING else ()
     return tuple(name for name in schema.names
                  if run in schema.find(name).rule.runs or name in more)
+
+
+# Parameters of what reads recordings; the second ones have an effect on those of every format.
+READING_PARAMETERS = options_in(READING)
+ALWAYS_READ = frozenset(name for name in READING_PARAMETERS if not rule_of(name).readers)
 
 
 def option_of(name: str) -> str:

@@ -28,7 +28,7 @@ from state_sensor_ros.commands.options import add_bag_options, add_quiet, number
 from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
-    options_in,
+    READING_PARAMETERS,
     settings_of,
 )
 from state_sensor_ros.commands.reading import clock_shown, read_frames
@@ -54,7 +54,6 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.parameters import READING
 from state_sensor_ros.simulators.map_files import map_suffixes, read_map
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
@@ -70,7 +69,6 @@ _EPILOG = """examples:
   state_sensor render drive.json figure.pdf --size 3.5x3 --no-names
   state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
 # The parameters of the node that change the scene.
-_PARAMETERS = options_in(READING)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--title', help='title above the picture (default: the name of IN)')
     add_bag_options(parser)
     add_selection(parser)
-    add_parameters(parser, _PARAMETERS)
+    add_parameters(parser, READING_PARAMETERS)
     add_any_parameter(parser)
 
 
@@ -132,7 +130,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
-    settings = settings_of(args, _PARAMETERS)
+    settings = settings_of(args, READING_PARAMETERS)
     builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
     reader = open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:

@@ -45,14 +45,14 @@ from state_sensor_ros.commands.live import (
 from state_sensor_ros.commands.options import add_bag_options, add_quiet, port
 from state_sensor_ros.commands.parameter_options import (
     add_parameters,
-    options_in,
+    ALWAYS_READ,
+    READING_PARAMETERS,
     settings_of,
     STREAM_PARAMETERS,
 )
 from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.parameters import READING
 from state_sensor_ros.simulators.map_files import map_suffixes
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
@@ -64,7 +64,6 @@ examples:
   state_sensor view drive.json
   state_sensor view --web
   state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
-_PARAMETERS = options_in(READING)
 _DEFAULT_PORT = 9876
 _LEAST_PYTHON = (3, 11)
 
@@ -94,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--map', default='', metavar='FILE', help='map of the ground (default: '
                         f'that of the frames, if any): {", ".join(sorted(map_suffixes()))}')
     add_bag_options(parser)
-    add_parameters(parser, _PARAMETERS)
+    add_parameters(parser, READING_PARAMETERS)
     add_live_arguments(parser)
     add_selection(parser)
 
@@ -117,8 +116,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow
-    settings = settings_of(args, (*_PARAMETERS, *STREAM_PARAMETERS)) if args.input \
-        else live_settings(args, _PARAMETERS)
+    settings = settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS)) if args.input \
+        else live_settings(args, READING_PARAMETERS)
     reader = LiveRecording(args, interruption) if args.input is None \
         else open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:
@@ -134,7 +133,7 @@ def _check_options(args: argparse.Namespace) -> None:
     uses = {**dict.fromkeys(LIVE_OPTIONS, 'the live stream, without IN'), 'force': '--save OUT',
             'viewer_port': 'a viewer', 'start': 'a recording', 'end': 'a recording',
             'topic': 'reading a bag'}
-    used = {'names', 'map', 'ego_tag', 'web', 'save', 'no_spawn'} | SELECTION
+    used = {'names', 'map', 'web', 'save', 'no_spawn'} | SELECTION | ALWAYS_READ
     what = 'the viewer gets the frames'
     if args.save is None:
         used |= {'viewer_port'}
@@ -142,7 +141,7 @@ def _check_options(args: argparse.Namespace) -> None:
         output = output_format(args.save, command=VIEW)
         what = f'OUT {args.save} is {output.noun}'
     if args.input is None:
-        refuse_unused_live(args, used | {'obb_extents'}, 'there is no IN', uses)
+        refuse_unused_live(args, used.union(READING_PARAMETERS), 'there is no IN', uses)
     else:
         read = format_of(args.input)
         refuse_unused(args, used | read.reads, f'IN {args.input} is {read.noun}, {what}', uses)
