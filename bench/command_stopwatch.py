@@ -21,7 +21,7 @@ import time
 from configured_node import configured_node
 
 from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.ros.command_topics import CommandTopics
+from state_sensor_ros.ros.commanding import CommandTopics
 from state_sensor_ros.simulators.monodrive.control_session import CONTROL_EGO, ControlSession
 
 # Start of the node and of its readers.

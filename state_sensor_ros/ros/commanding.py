@@ -6,30 +6,212 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Commands from a stack to the ego, while the node is active."""
+"""
+The topics of commands to the ego, and the topic of the commands that were sent.
+
+A state, such as the gear, has two subscriptions: a transient local one does not match a volatile
+publisher, and a volatile one gets nothing that was published before it. The volatile one matches
+both kinds of publishers, so what it receives of a transient local one comes twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 import math
 from statistics import median
 import time
+from typing import Any
 
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
+from rclpy.time import Time
 
-from state_sensor_ros.control.command_inputs import CommandInput, INPUTS
+from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, INPUTS, InputTopic
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
 from state_sensor_ros.control.ego_driver import CommandCounters, DriverState, EgoDriver, EgoMotion
+from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import speed_along
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.ros.command_topics import CommandStatus, CommandTopics
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
+from state_sensor_ros.ros.graph_checks import check_package, rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.node_log import NodeLog
-from state_sensor_ros.ros.stack_checks import check_package
+from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
+
+_STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
+_STATUS_DEPTH = 10
+# A publisher may be discovered before the name of its node: the report waits for this many
+# commands.
+_N_WAITS = 20
+# Time from the first command after which a state is assumed if its topic has no publisher, s; the
+# publishers of a stack are discovered within some tenths of a second of each other.
+STATE_WAIT_S = 1.0
+_LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
+
+
+class CommandTopics:
+    """
+    Subscribe to the topics of an input; refuse commands while a topic has two publishers.
+
+    :param node: owner of the subscriptions.
+    :param command_input: input that the parameter selects.
+    :param driver: receiver of the commands.
+    :param timeout_s: age from which a command is too old, s.
+    :param report: called with a kind and a line about a refused command.
+    """
+
+    def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
+                 timeout_s: float, report: Report) -> None:
+        self._node, self._input, self._driver, self._report = node, command_input, driver, report
+        # When an unknown state is assumed, s of the steady clock.
+        self._assume_s = math.inf
+        self._ages = {topic.name: CommandAge(timeout_s) for topic in command_input.topics}
+        self._forget_rivals()
+        self._subscriptions = [
+            self._subscribe(topic, is_latched=False) for topic in command_input.topics]
+        self._subscriptions += [
+            self._subscribe(topic, is_latched=True) for topic in command_input.topics
+            if topic.is_state]
+
+    @property
+    def rivals(self) -> str:
+        """Return the error text about a topic with several publishers, ``''`` if there is none."""
+        return self._rivals
+
+    @property
+    def unknown_state(self) -> str:
+        """Return the name of a topic without which no command drives, ``''`` if all are known."""
+        topic = self._input.unknown_state
+        return self._name(topic) if topic is not None else ''
+
+    def close(self) -> None:
+        """Receive no more commands."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+
+    def _name(self, topic: InputTopic) -> str:
+        """Return the full name of a topic, remapped."""
+        return str(self._node.resolve_topic_name(topic.name))
+
+    def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
+        # Each publisher of a state matches one of both subscriptions: no warning of the other one.
+        events = SubscriptionEventCallbacks(incompatible_qos=lambda event: None) \
+            if is_latched else SubscriptionEventCallbacks()
+        return self._node.create_subscription(
+            message_class(topic.type_name), topic.name,
+            partial(self._take, topic, is_latched), _qos(topic, is_latched=is_latched),
+            event_callbacks=events,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+
+    def _take(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
+              info: Mapping[str, int]) -> None:
+        received_ns = time.perf_counter_ns()
+        if topic.is_state and not is_latched and self._has_latched(topic):
+            # It comes through the other subscription, in the order of the publisher.
+            return
+        if self._has_rivals():
+            self._driver.refuse(self._rivals)
+            self._driver.block()
+            return
+        try:
+            wanted = self._input.wanted(topic, message)
+        except StateError as error:
+            self._driver.refuse(str(error))
+            self._report('command', f'a command on {topic.name} is refused: {error}')
+            return
+        if wanted is not None:
+            self._driver.accept(wanted, received_ns, self._ages[topic.name].age_s(
+                info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9,
+                time.time(), time.monotonic()))
+            self._assume_state()
+
+    def _has_latched(self, topic: InputTopic) -> bool:
+        """Return whether the publisher of a topic is transient local."""
+        return any(each.qos_profile.durability is _LATCHED for each in
+                   self._node.get_publishers_info_by_topic(self._name(topic)))
+
+    def _assume_state(self) -> None:
+        """Assume an unknown state that no publisher has since :data:`STATE_WAIT_S`."""
+        state = self._input.unknown_state
+        if state is None:
+            return
+        now_s = time.monotonic()
+        self._assume_s = min(self._assume_s, now_s + STATE_WAIT_S)
+        if now_s >= self._assume_s and not self._node.count_publishers(
+                self._name(state)):
+            assumed = self._input.assume_state()
+            self._report('command state', f'{self._name(state)} has no publisher: {assumed}')
+
+    def _forget_rivals(self) -> None:
+        self._rivals, self._reported, self._n_waits = '', '', _N_WAITS
+
+    def _has_rivals(self) -> bool:
+        """Return whether a topic has several publishers; report them once."""
+        for subscription in self._subscriptions:
+            topic = subscription.topic_name
+            names = rival_publishers(self._node, topic)
+            if names:
+                self._rivals = (f'{topic} has {len(names)} publishers, {", ".join(names)}; '
+                                'expected one: every command is refused')
+                self._n_waits -= 1
+                is_named = UNDISCOVERED not in names or self._n_waits < 0
+                if is_named and self._rivals != self._reported:
+                    self._reported = self._rivals
+                    self._report('command publishers', self._rivals)
+                return True
+        self._forget_rivals()
+        return False
+
+
+class CommandStatus:
+    """
+    Publish each command that was sent to the simulator, on ``~/command_status``.
+
+    :param node: owner of the publisher.
+    :param place: returns the stamp, ns, and the frame of the ego.
+    """
+
+    def __init__(self, node: Node, place: Callable[[], tuple[int, str]]) -> None:
+        self._node, self._place = node, place
+        self._class: Any = message_class(_STATUS_TYPE)
+        self._publisher = node.create_publisher(
+            self._class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+
+    def publish(self, command: EgoCommand) -> None:
+        """
+        Publish a command; from any thread.
+
+        :param command: command that was sent.
+        """
+        stamp_ns, frame_id = self._place()
+        message = self._class(
+            origin=self._class.ORIGIN_COMMAND, steer=command.steer, raw_steer=-command.steer,
+            steering_angle=command.steering_angle, throttle=command.throttle,
+            brake=command.brake, hand_brake=command.hand_brake, reverse=command.reverse)
+        message.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
+        message.header.frame_id = frame_id
+        self._publisher.publish(message)
+
+    def close(self) -> None:
+        """Remove the topic."""
+        self._node.destroy_publisher(self._publisher)
+
+
+def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
+    """Return a QoS that keeps the newest message only; of a stream, it matches any publisher."""
+    return QoSProfile(
+        depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
+        reliability=ReliabilityPolicy.RELIABLE if topic.is_state
+        else ReliabilityPolicy.BEST_EFFORT)
 
 
 def check_input(settings: Settings) -> None:

@@ -34,7 +34,6 @@ from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source, SourceState, SteerableSource
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.commanding import check_input, Commanding
-from state_sensor_ros.ros.connection_log import ConnectionLog
 from state_sensor_ros.ros.diagnostics import (
     consistency_status,
     Level,
@@ -42,14 +41,11 @@ from state_sensor_ros.ros.diagnostics import (
     StreamDiagnosis,
     StreamReading,
 )
-from state_sensor_ros.ros.diagnostics_topic import DiagnosticsTopic
-from state_sensor_ros.ros.namesakes import Namesakes
-from state_sensor_ros.ros.node_log import NodeLog
+from state_sensor_ros.ros.graph_checks import check_packages, DuplicateNodes, OtherPublishers
+from state_sensor_ros.ros.node_log import DiagnosticsTopic, NodeLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
-from state_sensor_ros.ros.stack_checks import check_packages, OtherPublishers
-from state_sensor_ros.ros.static_tf import StaticFrame
-from state_sensor_ros.ros.stream_log import StreamLog
-from state_sensor_ros.ros.topic_sink import message_class, TopicSink
+from state_sensor_ros.ros.stream_log import ConnectionLog, StreamLog
+from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.ros.transitions import ManagedNode, noting
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
@@ -112,7 +108,7 @@ class StateSensorNode(ManagedNode):
         self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
         self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
         self._waker = self.create_guard_condition(self._log_timer.reset)
-        self._namesakes = Namesakes(self, self.get_logger().warning)
+        self._duplicates = DuplicateNodes(self, self.get_logger().warning)
 
     @property
     def settings(self) -> Settings:
@@ -333,7 +329,7 @@ class StateSensorNode(ManagedNode):
 
     def _publish_diagnostics(self) -> None:
         self._log_stream()
-        self._namesakes.search()
+        self._duplicates.search()
         stream, pipeline = self._stream, self._pipeline
         if stream is None or pipeline is None:
             statuses = {'stream': Status(Level.OK, 'not active', ())}

@@ -6,17 +6,21 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The log of the node about faults: one line each, at most one per kind and second."""
+"""What the node reports about itself: faults in its log, and the statuses of /diagnostics."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 import time
 import traceback
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.logging import LoggingSeverity
+from rclpy.node import Node
 
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.ros.diagnostics import Status
 
 # Shortest period of log lines of one kind.
 _PERIOD_S = 1.0
@@ -60,3 +64,32 @@ class NodeLog:
             return False
         self._logged_ns[kind] = now_ns
         return True
+
+
+class DiagnosticsTopic:
+    """
+    Publish the statuses of a node.
+
+    :param node: node whose name each status begins with.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
+
+    def publish(self, hardware_id: str, statuses: Mapping[str, Status]) -> None:
+        """
+        Publish statuses in one message.
+
+        :param hardware_id: address of the simulator, or path of the recording.
+        :param statuses: statuses by the last part of their names.
+        """
+        array = DiagnosticArray()
+        array.header.stamp = self._node.get_clock().now().to_msg()
+        node_name = self._node.get_fully_qualified_name().lstrip('/')
+        array.status = [DiagnosticStatus(
+            level=bytes([status.level]), name=f'{node_name}: {name}', message=status.message,
+            hardware_id=hardware_id,
+            values=[KeyValue(key=key, value=value) for key, value in status.values])
+            for name, status in statuses.items()]
+        self._publisher.publish(array)

@@ -6,16 +6,21 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The program ``state_sensor_node``: arguments, signals, exit codes."""
+"""The program ``state_sensor_node``: arguments, its end by a signal, exit codes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+import gc
 from itertools import pairwise
 import os
 from pathlib import Path
 import sys
 import textwrap
+import threading
+from types import FrameType
+from typing import NoReturn
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -25,17 +30,81 @@ from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.parameters import as_yaml, Parameter
+from state_sensor_ros.pipeline.ending_signals import EndingSignals
 from state_sensor_ros.pipeline.unblocked_output import StandardStreams
-from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
 from state_sensor_ros.version import __version__
 
+# Every program ends within 2 s of a signal; the system needs the rest to remove the process.
+END_S = 1.3
+_STANDARD_ERROR = 2
 PROGRAM = 'state_sensor_node'
 _HELP_WIDTH = 98
 # Period of the check for signals. Each check is a turn of the executor, 0.7 ms of CPU.
 _SIGNAL_PERIOD_S = 0.25
 _SUCCESS = TransitionCallbackReturn.SUCCESS
+
+
+class Ending:
+    """
+    Whether a signal has been received; made in the main thread, once in a process.
+
+    A thread waits for the signals, because the main thread may be in a call that does not return.
+    :data:`END_S` after the first signal it ends the process with the exit code 0 unless
+    :meth:`leave` was called before.
+
+    :param streams: standard streams, which get a moment for what was written last.
+    :ivar on_signal: called by that thread at the first signal, before anything else.
+    """
+
+    def __init__(self, streams: StandardStreams) -> None:
+        self._streams = streams
+        self.on_signal: Callable[[], None] = lambda: None
+        self._is_wanted = threading.Event()
+        self._is_over = threading.Event()
+        self._signals = EndingSignals(self._end, self._on_signal)
+
+    def is_wanted(self) -> bool:
+        """Return whether a signal has been received."""
+        return self._is_wanted.is_set()
+
+    def leave(self, code: int) -> int:
+        """
+        Return ``code``; end the process with it if threads of the program still run.
+
+        The interpreter must not be finalised while a thread is inside a library.
+
+        :param code: exit code.
+        """
+        self._is_over.set()
+        known = (threading.main_thread(), self._signals.thread, *self._streams.threads)
+        if any(thread not in known for thread in threading.enumerate()):
+            sys.stdout.flush()
+            self._streams.close()
+            os._exit(code)
+        return code
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._is_wanted.set()
+
+    def _end(self, number: int) -> None:
+        self._is_wanted.set()
+        # With the objects of a large frame, a collection would stop all threads for a second.
+        gc.disable()
+        try:
+            self.on_signal()
+        finally:
+            if not self._is_over.wait(END_S):
+                self._leave_unfinished()
+
+    def _leave_unfinished(self) -> NoReturn:
+        # Without sys.stderr, whose lock the main thread may hold.
+        with suppress(OSError):
+            os.write(_STANDARD_ERROR, b'warning: found work that did not end within '
+                     + f'{END_S:g} s of a signal; left it unfinished\n'.encode())
+        self._streams.close()
+        os._exit(0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

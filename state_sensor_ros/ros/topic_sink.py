@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
-"""A publisher for each topic, and the topics that have subscribers."""
+"""A publisher for each topic, the topics that have subscribers, and the static transforms."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.topics.topic import Demand, NOTHING, Qos, Topic
 
@@ -198,3 +199,30 @@ def _profile(qos: Qos) -> QoSProfile:
         history=HistoryPolicy.KEEP_LAST, depth=qos.depth,
         reliability=ReliabilityPolicy.RELIABLE if qos.reliable else ReliabilityPolicy.BEST_EFFORT,
         durability=DurabilityPolicy.TRANSIENT_LOCAL if qos.latched else DurabilityPolicy.VOLATILE)
+
+
+class StaticFrame:
+    """
+    Publish static transforms once, latched.
+
+    :param node: owner of the publisher.
+    :param data: serialised TFMessage.
+    """
+
+    def __init__(self, node: Node, data: bytes) -> None:
+        from tf2_msgs.msg import TFMessage
+        self._node = node
+        try:
+            from tf2_ros import StaticTransformBroadcaster
+        except ImportError:  # tf2_ros is part of a full ROS 2 only; the message is the same
+            latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+            self._publisher: Any = node.create_publisher(TFMessage, '/tf_static', latched)
+            self._publisher.publish(data)
+        else:
+            broadcaster = StaticTransformBroadcaster(node)
+            broadcaster.sendTransform(deserialize_message(data, TFMessage).transforms)
+            self._publisher = broadcaster.pub_tf
+
+    def close(self) -> None:
+        """Destroy the publisher: later subscribers receive no transform."""
+        self._node.destroy_publisher(self._publisher)

@@ -36,8 +36,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.command_topics import STATE_WAIT_S
-from state_sensor_ros.ros.commanding import check_input
+from state_sensor_ros.ros.commanding import check_input, STATE_WAIT_S
 from state_sensor_ros.settings import parse_settings
 
 ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
@@ -259,7 +258,7 @@ def test_pedals_reach_carla_unchanged(domain, listener, rate):
 @pytest.mark.parametrize(('name', 'package'), [
     ('ackermann', 'ackermann_msgs'), ('autoware', 'autoware_control_msgs')])
 def test_input_without_its_package_is_refused(monkeypatch, name, package):
-    monkeypatch.setattr('state_sensor_ros.ros.stack_checks.find_spec', lambda name: None)
+    monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
     with pytest.raises(ConfigError, match=f'control_input: found {name} without the package '
                        f'{package}; expected it installed: apt install ros-'):
         check_input(parse_settings({'control_input': name}))

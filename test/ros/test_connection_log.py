@@ -9,7 +9,7 @@
 """Lines of the log for the changes of a connection that are read now and then."""
 
 from state_sensor_ros.pipeline.source import Health, SourceState
-from state_sensor_ros.ros.connection_log import ConnectionLog
+from state_sensor_ros.ros.stream_log import ConnectionLog
 
 INFO, WARN = False, True
 

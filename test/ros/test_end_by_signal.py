@@ -22,7 +22,7 @@ END_S = 2.0
 HEAD = """
 import os, sys, threading, time
 from state_sensor_ros.pipeline.unblocked_output import StandardStreams
-from state_sensor_ros.ros.ending import Ending
+from state_sensor_ros.ros.program import Ending
 ending = Ending(StandardStreams(1, 2))
 """
 STUCK_THREAD = """

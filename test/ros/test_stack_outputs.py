@@ -13,7 +13,7 @@ import pytest
 from rig import frame, NodeProcess, packet, state
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.stack_checks import check_packages
+from state_sensor_ros.ros.graph_checks import check_packages
 
 ALL = ['autoware', 'derived_objects', 'vision']
 PREDICTED = '/perception/object_recognition/objects'
@@ -96,7 +96,7 @@ def test_second_publisher_is_named(domain, listener, simulator):
     ('autoware', 'autoware_perception_msgs'), ('derived_objects', 'derived_object_msgs'),
     ('vision', 'vision_msgs')])
 def test_output_without_its_package_is_refused(monkeypatch, output, package):
-    monkeypatch.setattr('state_sensor_ros.ros.stack_checks.find_spec', lambda name: None)
+    monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
     with pytest.raises(ConfigError, match=f'outputs: found {output} without the package '
                        f'{package}; expected it installed: apt install ros-'):
         check_packages([output])

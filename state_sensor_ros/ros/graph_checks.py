@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Checks of the outputs for autonomy stacks: their packages, and other publishers of topics."""
+"""Checks of the ROS graph: packages of messages, other publishers of topics, duplicate nodes."""
 
 from __future__ import annotations
 
@@ -104,3 +104,26 @@ class OtherPublishers:
             self._topics.remove(topic)
             self._warn(f'{topic} has another publisher, '
                        f'{", ".join(sorted(names)) or "of this name"}')
+
+
+class DuplicateNodes:
+    """
+    Warn of other nodes with the name of this one: both then publish on the same topics.
+
+    :param node: the node that warns.
+    :param warn: called with one line, and again if the number of such nodes grows.
+    """
+
+    def __init__(self, node: Node, warn: Callable[[str], None]) -> None:
+        self._node, self._warn = node, warn
+        self._n_known = 1
+
+    def search(self) -> None:
+        """Compare the name with those of the nodes that are discovered now."""
+        name = self._node.get_name(), self._node.get_namespace()
+        n_nodes = self._node.get_node_names_and_namespaces().count(name)
+        if n_nodes > self._n_known:
+            self._warn(f'{n_nodes} nodes have the name {self._node.get_fully_qualified_name()} '
+                       'and publish on the same topics: start each with a name of its own '
+                       '(--ros-args -r __node:=NAME) or end the others')
+        self._n_known = max(n_nodes, 1)
