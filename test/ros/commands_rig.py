@@ -150,15 +150,23 @@ class RecordingTown(CarlaServer):
 
 
 class RecordingWorld(WorldServer):
-    """A server of CARLA 0.9 that keeps the pedals it gets."""
+    """A server of CARLA 0.9 that keeps the pedals it gets, and the places of the ego by frame."""
 
-    def __init__(self, n_vehicles):
-        self.pedals, self.todo = [], []
-        super().__init__(TrafficScene(n_vehicles, 0, seed=1), WorldOptions(rate=20.0))
-        drive, step = self.world.scene.drive, self.world.step
+    def __init__(self, n_vehicles, n_objects=0):
+        # ``todo``: what a test wants done, in the thread of the server.
+        self.pedals, self.todo, self.history = [], [], {}
+        super().__init__(TrafficScene(n_vehicles, n_objects, seed=1), WorldOptions(rate=20.0))
+        drive, self._step_of_world = self.world.scene.drive, self.world.step
         self.world.scene.drive = lambda pedals: (self.pedals.append(pedals), drive(pedals))
-        # What a test wants done, in the thread of the server.
-        self.world.step = lambda: ([action() for action in self.todo], self.todo.clear(), step())
+        self.world.step = self.step_world
+
+    def step_world(self):
+        while self.todo:
+            self.todo.pop(0)()
+        self._step_of_world()
+        ego = next(actor for actor in self.world.actors.values()
+                   if actor.body.attribute('role_name') == 'hero')
+        self.history[self.world.frame] = self.world.numbers(ego)[:3].tolist()
 
 
 class Obeying:

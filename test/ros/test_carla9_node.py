@@ -1,0 +1,156 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""CARLA 0.9 on the topics and services of the node, and what it leaves behind when it ends."""
+
+import os
+import signal
+
+from commands_rig import FAST, RecordingWorld
+import numpy as np
+from process_state import children
+import pytest
+from rig import NodeProcess
+from test_simulation_services import caller
+
+pytest.importorskip('carla')
+OWN = 'state_sensor_ros'
+# Classes of objects of the level that are vehicles, as the server numbers them.
+PARKED = range(14, 20)
+
+
+@pytest.fixture
+def server():
+    with RecordingWorld(6, n_objects=4) as found:
+        yield found
+
+
+def node_on(domain, server, **own):
+    return NodeProcess(domain, source='carla9', rate=0.0, **FAST, **{
+        f'carla9.{name}': value for name, value in {'port': server.port, **own}.items()})
+
+
+def settings_of(server):
+    return server.world.settings.is_synchronous, server.world.settings.fixed_delta_s
+
+
+@pytest.mark.parametrize('tick', [False, True])
+def test_world_is_on_the_topics(domain, listener, server, tick):
+    types = {'frame': f'{OWN}/StateFrame', 'traffic_lights': f'{OWN}/TrafficLightStateArray',
+             'control_states': f'{OWN}/ControlStateArray', 'ego/odometry': 'nav_msgs/Odometry'}
+    topics = {name: listener.subscribe(f'/state_sensor/{name}', type_)
+              for name, type_ in types.items()}
+    with node_on(domain, server, tick=tick, static=True) as node:
+        listener.until(lambda: min(map(len, topics.values())) > 20, what='frames')
+        lanes = listener.subscribe('/state_sensor/map', 'visualization_msgs/MarkerArray',
+                                   latched=True)
+        listener.until(lambda: lanes, what='the map')
+        assert settings_of(server) == ((True, 0.05) if tick else (False, None))
+        # Ctrl-C and SIGTERM.
+        assert node.end(signal.SIGINT if tick else signal.SIGTERM)[0] == 0
+        assert 'Traceback' not in node.log
+    assert settings_of(server) == (False, None)
+    n_compared = 0
+    for frame in topics['frame']:
+        actors = {actor.name: actor for actor in frame.actors}
+        tags = [set(actor.tags) for actor in frame.actors]
+        assert sum('pedestrian' in each for each in tags) \
+            == sum(actor.body.family == 'walker' for actor in server.world.actors.values()) > 0
+        assert sum('parked' in each for each in tags) \
+            == sum(thing[4] in PARKED for thing in server.world.scene.environment) > 0
+        x, y, z = server.history[frame.sample_count]
+        place = actors['hero'].pose.position
+        assert (place.x, place.y, place.z) == pytest.approx((x, -y, z), abs=1e-3)
+        n_compared += 1
+    assert n_compared > 20
+    for array in topics['traffic_lights']:
+        assert {light.id for light in array.traffic_lights} == set(server.world.lights)
+        assert {light.state for light in array.traffic_lights} <= {0, 1, 2}
+    assert {light.state for light in topics['traffic_lights'][-1].traffic_lights} >= {0, 2}
+    on_roads = topics['control_states'][-1].control_states
+    assert len(on_roads) == 6
+    assert all(each.control_state.lane_id < 0 for each in on_roads)
+    points = np.array([(p.x, p.y) for marker in lanes[0].markers for p in marker.points])
+    assert np.linalg.norm(points - (place.x, place.y), axis=1).min() < 5.0
+    assert {marker.ns for marker in lanes[0].markers} >= {'driving'}
+
+
+def test_services_steer_a_world_that_the_node_ticks(domain, listener, server):
+    result = pytest.importorskip('simulation_interfaces.msg').Result
+    state = pytest.importorskip('simulation_interfaces.msg').SimulationState
+    services = pytest.importorskip('simulation_interfaces.srv')
+    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
+    with node_on(domain, server, tick=True) as node:
+        call = caller(listener)
+        listener.until(lambda: len(frames) > 3, what='frames')
+
+        def set_to(number):
+            answer = call(services.SetSimulationState, state=state(state=number))
+            assert answer.result.result == result.RESULT_OK
+
+        set_to(state.STATE_PAUSED)
+        assert call(services.GetSimulationState).state.state == state.STATE_PAUSED
+
+
+        def is_still():
+            frame = server.world.frame
+            listener.spin(0.2)
+            return frame == server.world.frame
+
+        listener.until(is_still, what='the end of the steps')
+        frame = server.world.frame
+        assert call(services.StepSimulation, steps=5).result.result == result.RESULT_OK
+        listener.until(lambda: frames[-1].sample_count == frame + 5, what='five steps')
+        assert server.world.frame == frame + 5
+        episode = server.world.episode
+        assert call(services.ResetSimulation).result.result == result.RESULT_OK
+        listener.until(lambda: server.world.episode == episode + 1
+                       and frames[-1].game_time < 0.5, what='the begin')
+        set_to(state.STATE_PLAYING)
+        listener.until(lambda: frames[-1].game_time > 1.0, what='more frames')
+        assert settings_of(server) == (True, 0.05)
+        assert node.end()[0] == 0
+        assert 'Traceback' not in node.log
+    assert settings_of(server) == (False, None)
+
+
+def test_what_is_killed_leaves_the_world_as_it_was_or_is_named(domain, listener, server):
+    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
+
+    def go_on():
+        n_frames = len(frames)
+        listener.until(lambda: len(frames) > n_frames + 5, what='frames')
+
+    with node_on(domain, server, tick=True) as node:
+        go_on()
+        # The other half alone: the node starts another one, which ticks and restores.
+        [process] = children(node.process.pid, b'carla_process')
+        os.kill(process, signal.SIGKILL)
+        listener.until(lambda: 'ended by signal 9' in node.log, what='the reason')
+        go_on()
+        assert settings_of(server) == (True, 0.05)
+        # The node alone: its process restores.
+        node.process.kill()
+        listener.until(lambda: settings_of(server) == (False, None), what='the settings')
+    with node_on(domain, server, tick=True) as node:
+        go_on()
+        [process] = children(node.process.pid, b'carla_process')
+        node.process.send_signal(signal.SIGSTOP)
+        os.kill(process, signal.SIGKILL)
+        node.process.kill()
+        node.process.wait()
+    assert settings_of(server) == (True, 0.05)
+    # The next one says what it found: a guest that nothing moves, one that ticks that it was so.
+    with node_on(domain, server) as node:
+        listener.until(lambda: 'synchronous mode and no client ticks it' in node.log,
+                       what='why there is no frame')
+    with node_on(domain, server, tick=True) as node:
+        go_on()
+        listener.until(lambda: 'the world was in synchronous mode' in node.log,
+                       what='what it found')
+        assert node.end()[0] == 0
