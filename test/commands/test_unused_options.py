@@ -11,6 +11,7 @@
 import argparse
 from importlib import import_module
 import json
+import shutil
 
 from paths import CARLA, DATA, SAMPLE
 from ports import free_port
@@ -46,11 +47,17 @@ def words_of(action):
     return [option, *[str(value or 1)] * n_values]
 
 
+@pytest.fixture(scope='module')
+def bag(tmp_path_factory):
+    bag = tmp_path_factory.mktemp('made') / 'bag'
+    assert main(['convert', str(SAMPLE), str(bag), '--end', '0', '-q']) == 0
+    return bag
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(bag, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if not (tmp_path / 'bag').exists():
-        assert main(['convert', str(SAMPLE), 'bag', '--end', '0', '-q']) == 0
+    shutil.copytree(bag, 'bag')
     return tmp_path
 
 
@@ -283,6 +290,8 @@ EFFECTS = {
 BESIDE = {'global_frame_pose': ['--parent-frame', 'earth'], 'labels': ['--debug-drawing'],
           **dict.fromkeys(('autoware_objects', 'object_classes', 'object_range',
                            'base_link_xyz', 'default_sizes'), AUTOWARE)}
+# What is written without an option, by format, source and the options beside it.
+WITHOUT = {}
 
 
 def plain(option):
@@ -311,10 +320,14 @@ def test_option_of_a_format_has_an_effect(folder, written, option):
     source = 'bag' if option in ('obb_extents', 'road_s_unit') else 'in.json'
     beside = BESIDE.get(plain(option), []) if written == 'mcap' else []
     words = [f'--{option.replace("_", "-")}', *EFFECTS[written][option]]
-    outs = [folder / f'{name}{ROWS[written].suffixes[0]}' for name in ('with', 'without')]
-    assert main(['convert', source, *beside, *words, str(outs[0]), '-q']) == 0
-    assert main(['convert', source, *beside, str(outs[1]), '-q']) == 0
-    assert outs[0].read_bytes() != outs[1].read_bytes()
+    out = folder / f'out{ROWS[written].suffixes[0]}'
+    assert main(['convert', source, *beside, *words, str(out), '-q']) == 0
+    case = (written, source, *beside)
+    if case not in WITHOUT:
+        without = out.with_name(f'without{ROWS[written].suffixes[0]}')
+        assert main(['convert', source, *beside, str(without), '-q']) == 0
+        WITHOUT[case] = without.read_bytes()
+    assert out.read_bytes() != WITHOUT[case]
 
 
 @pytest.mark.parametrize('words', [
