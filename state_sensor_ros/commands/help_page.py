@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 import re
 import shutil
 import sys
@@ -48,15 +49,8 @@ class SubjectHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, namespace: object, values: object,
                  option_string: str | None = None) -> None:
         """Print."""
-        text = short_help(parser)
-        if isinstance(values, str):
-            found = subjects(parser, with_added=True)
-            if values.lower() not in found:
-                near = nearest(values, found)
-                parser.error(f'there is no help about {values!r}; ' + (
-                    f'did you mean {near}?' if near else f'expected one of {", ".join(found)}'))
-            text = _page(parser, values.lower(), found[values.lower()])
-        parser._print_message(text, sys.stdout)
+        parser._print_message(_subject_help(parser, values) if isinstance(values, str)
+                              else short_help(parser), sys.stdout)
         parser.exit()
 
     def completer(self, parser: argparse.ArgumentParser, **_: object) -> list[str]:
@@ -146,10 +140,27 @@ def subjects(parser: argparse.ArgumentParser, *,
     return {subject: list(actions.values()) for subject, actions in found.items()}
 
 
-def _page(parser: argparse.ArgumentParser, subject: str, actions: list[argparse.Action]) -> str:
-    """Return the help of a subject with complete texts."""
-    return '\n'.join((_usage(parser), '', f'{subject}:',
-                      *_rows(parser, actions, _page_width(), is_brief=False), ''))
+def _subject_help(parser: argparse.ArgumentParser, word: str) -> str:
+    """Return the help of a subject or an option with complete texts."""
+    found = subjects(parser, with_added=True)
+    name = word.lower().removeprefix('--').replace('-', '_')
+    known = {action.dest: [action] for actions in found.values() for action in actions} | found
+    if name not in known and is_file(word):
+        # IN or OUT after the option.
+        return short_help(parser)
+    if name not in known:
+        near = nearest(name, known)
+        parser.error(f'there is no help about {word!r}; ' + (
+            f'did you mean {near}?' if near else f'expected one of {", ".join(found)}'))
+    return '\n'.join((_usage(parser), '', f'{name}:',
+                      *_rows(parser, known[name], _page_width(), is_brief=False), ''))
+
+
+def is_file(word: str) -> bool:
+    """Return whether a word is a path, or has the suffix of a format."""
+    # Imported here: needed for few command lines only.
+    from state_sensor_ros.simulators.opening import format_of_name
+    return Path(word).exists() or format_of_name(word) is not None
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:

@@ -18,12 +18,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 import os
-from pathlib import Path
 import re
 import sys
 from typing import Any, NoReturn
 
-from state_sensor_ros.commands.help_page import CompleteHelp, short_help, SubjectHelp
+from state_sensor_ros.commands.help_page import CompleteHelp, is_file, short_help, SubjectHelp
 from state_sensor_ros.commands.printing import print_error
 from state_sensor_ros.errors import one_line, shortened
 from state_sensor_ros.parameters import nearest
@@ -171,16 +170,10 @@ class Parser(argparse.ArgumentParser):
         # The option keeps at least one value.
         n_back = min(max(n_needed - n_positional, 0), max(len(values) - 1, 0))
         if has_many and n_positional <= n_needed:
-            while n_back < len(values) - 1 and _is_file(values[-n_back - 1]):
+            while n_back < len(values) - 1 and is_file(values[-n_back - 1]):
                 n_back += 1
         return n_back
 
 
 def _is_option(word: str) -> bool:
     return len(word) > 1 and word.startswith('-') and not _NUMBER.match(word)
-
-
-def _is_file(word: str) -> bool:
-    # Imported here: needed for a rare order of words only.
-    from state_sensor_ros.simulators.opening import format_of_name
-    return Path(word).exists() or format_of_name(word) is not None

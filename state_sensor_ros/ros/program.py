@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 import gc
 from itertools import pairwise
@@ -29,10 +29,11 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
-from state_sensor_ros.parameters import as_yaml, Parameter
+from state_sensor_ros.parameters import as_yaml, nearest
 from state_sensor_ros.pipeline.ending_signals import EndingSignals
 from state_sensor_ros.pipeline.unblocked_output import StandardStreams
 from state_sensor_ros.ros.node import StateSensorNode
+from state_sensor_ros.settings import ParameterTable
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
 from state_sensor_ros.version import __version__
 
@@ -130,7 +131,7 @@ def _main(words: Sequence[str], ending: Ending, streams: StandardStreams) -> int
     try:
         others = _enter_ros(words)
         if others:
-            return _explain(others[0])
+            return _explain(*others)
         return _run(ending, streams)
     except StateSensorError as error:
         sys.stderr.write(f'error: {error}\n')
@@ -141,51 +142,61 @@ def _main(words: Sequence[str], ending: Ending, streams: StandardStreams) -> int
         rclpy.try_shutdown()
 
 
-def _explain(option: str) -> int:
+def _explain(option: str, subject: str = '', *_: str) -> int:
     """Print help or an error for an option that is not one of ROS; return the exit code."""
     if option == '--version':
         sys.stdout.write(f'{PROGRAM} {__version__}\n')
         return 0
-    if option in ('-h', '--help'):
+    if option in ('-h', '--help') and not subject:
         sys.stdout.write(_short_help())
+        return 0
+    if option in ('-h', '--help'):
+        schema = schema_of(with_added=True)
+        groups = schema.by_subject()
+        if subject not in groups:
+            near = nearest(subject, groups)
+            sys.stderr.write(f'error: {option}: found {subject}; expected '
+                             f'{near or ", ".join(groups)}\n')
+            return 2
+        sys.stdout.write('\n'.join((f'{subject}:', *_described(schema, groups[subject]), '')))
         return 0
     if option != '--help-all':
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
                          '--help\n')
         return 2
     schema = schema_of()
-    found = [schema.find(name) for name in schema.names]
-    lines = [f'  {each.name:<26} {each.rule.help}{_choices_of(each)} Default: '
-             f'{as_yaml(each.default)}' for each in found]
     sys.stdout.write('\n'.join((
         'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',
-        '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters:', *lines,
-        '', f'Installed simulators: {", ".join(simulator_names())}.',
+        '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters:',
+        *_described(schema, schema.names), '',
+        f'Installed simulators: {", ".join(simulator_names())}.',
         'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
     return 0
 
 
 def _short_help() -> str:
-    """Return a page with the names of the parameters, those of each simulator together."""
-    groups: dict[str, list[str]] = {}
-    for name in schema_of().names:
-        owner, dot, rest = name.rpartition('.')
-        groups.setdefault(owner + dot, []).append(rest)
+    """Return a page with the names of the parameters by subject."""
     usage = ('usage: state_sensor_node [--help-all] [--version] [--ros-args -p NAME:=VALUE … '
              '--params-file FILE]')
     lines = [usage, '', 'Ground truth of a driving simulator on ROS 2 topics.',
-             '', 'parameters; --help-all describes them:']
-    for prefix, names in groups.items():
-        lines += textwrap.wrap(f'{prefix}{{{", ".join(names)}}}' if prefix else ', '.join(names),
-                               _HELP_WIDTH, initial_indent='  ', subsequent_indent='    ')
+             '', 'parameters; --help-all describes them, --help SUBJECT those of one line:']
+    for subject, names in schema_of().by_subject().items():
+        text, prefix = ', '.join(names), f'{subject}.'
+        if prefix in text:
+            text = f'{prefix}{{{text.replace(prefix, "")}}}'
+        lines += textwrap.wrap(text if prefix in text else f'{subject}: {text}', _HELP_WIDTH,
+                               initial_indent='  ', subsequent_indent='    ')
     return '\n'.join((*lines, '', f'simulators: {", ".join(simulator_names())}', '', 'examples:',
                       '  state_sensor_node --ros-args -p host:=192.168.1.20 -p labels:=false',
                       f'  state_sensor_node --ros-args -p source:={simulator_names()[-1]}', ''))
 
 
-def _choices_of(parameter: Parameter) -> str:
-    choices = parameter.rule.choices
-    return f' Values: {", ".join(choices)}.' if choices else ''
+def _described(schema: ParameterTable, names: Iterable[str]) -> list[str]:
+    """Return a line for each parameter."""
+    found = map(schema.find, names)
+    return [f'  {each.name:<26} {each.rule.help}' + (
+        f' Values: {", ".join(each.rule.choices)}.' if each.rule.choices else '')
+        + f' Default: {as_yaml(each.default)}' for each in found]
 
 
 def _enter_ros(words: Sequence[str]) -> list[str]:

@@ -164,9 +164,11 @@ def test_parameters_file_that_is_not_there_is_one_line(domain):
     ('--help', 0, ['max_actor_topics', '  sumo.{config, ']),
     ('--help-all', 0, ['Default: true\n', 'Default: []\n',
                        'Values: all, ego, none. Default: all\n']),
+    ('--help stamps', 0, ['Values: game_time, utc, ros. Default: game_time\n']),
+    ('--help sumoo', 2, ['error: --help: found sumoo; expected sumo\n']),
     ('--fast', 2, ['error: --fast: found no such option'])])
 def test_parameters_help_and_unknown_options(option, code, words):
-    found = subprocess.run(['state_sensor_node', option], capture_output=True, text=True,
+    found = subprocess.run(['state_sensor_node', *option.split()], capture_output=True, text=True,
                            timeout=AWAIT_S, check=False)
     assert found.returncode == code
     assert all(word in found.stdout + found.stderr for word in words)
