@@ -80,7 +80,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
         n_converted = len(waiting) - len(left) - len(failures) + len(refused)
         begun = ', except for those that workers have begun and complete' if args.dask else ''
         return (f'{counted(n_converted, "recording")} converted; not converted: '
-                f'{listed([*left])}{begun}; the same command goes on with them')
+                f'{listed([*left])}{begun}; the same command continues with them')
 
     interruption.describe(remains)
     try:

@@ -306,8 +306,8 @@ def _warn(stack: str, found: TopicResult) -> None:
         print_line(f'{where}: no transform from base_link to {one_line(found.unplaced_child)}, '
                    'which is evaluated as if it were base_link')
     if found.n_unusable:
-        print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or no '
-                   'rotation, left out')
+        print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or not '
+                   'rotations, left out')
     if found.tracking is not None and found.tracking.n_ids > MAX_IDS:
         print_line(f'{where}: {found.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
                    'HOTA, MOTA and IDF1 are not computed')

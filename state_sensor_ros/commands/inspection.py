@@ -202,7 +202,7 @@ class Inspector:
         if not usable.all():
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
             self._note_actors(frame, np.logical_not(known), 'poses with null')
-            self._note_actors(frame, known & ~usable, 'quaternions that are no rotation')
+            self._note_actors(frame, known & ~usable, 'quaternions that are not rotations')
         # Some generations have no such vectors.
         finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
         n_finite = np.count_nonzero(finite, axis=2)
@@ -264,7 +264,7 @@ class Inspector:
         if pace.n_jumps:
             self.anomalies['steps of the clock'] = Anomaly(
                 pace.n_jumps, self._greatest_step_at,
-                f'{pace.greatest:.6g} s after the frame before, usual are {pace.median:.6g} s')
+                f'{pace.greatest:.6g} s after the previous frame, usually {pace.median:.6g} s')
         name = self._recording.name
         self.refusal = self.refusal or self._no_frame()
         # What Replay Mode refuses, and what it expects instead.

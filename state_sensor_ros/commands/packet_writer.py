@@ -261,12 +261,12 @@ class PacketsWriter(PacketWriter):
             if not self._n_frames:
                 self._file.abort()
                 raise error
-            kept = f'it has the {counted(self._n_frames, "frame")} that there was room for'
+            kept = f'it has the {counted(self._n_frames, "frame")} that fit'
             if self._file.is_taken:
                 # A truncated recording must not replace a complete one.
                 self._file.keep()
-                kept = (f'the {counted(self._n_frames, "frame")} that there was room for are in '
-                        f'{part}; the file that was there stays')
+                kept = (f'the {counted(self._n_frames, "frame")} that fit are in '
+                        f'{part}; the existing file stays')
             else:
                 self._file.commit()
             self.is_saved = True

@@ -142,7 +142,7 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
     for part in file.left_behind:
         print_line(f'warning: {args.out}: found {part}, left by a program that was killed; '
-                   '`state_sensor repair` makes a recording of it')
+                   '`state_sensor repair` recovers it')
     return PacketsWriter(output, file, selection)
 
 

@@ -187,7 +187,7 @@ def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -
 
 def _check_actors(actors: frozenset[str], seen: set[str]) -> None:
     for name in sorted(actors - seen):
-        print_line(f'warning: --actors {name}: the truth has no such object')
+        print_line(f'warning: --actors {name}: the ground truth has no such object')
 
 
 def _checked(truth: GroundTruth) -> GroundTruth:

@@ -116,7 +116,7 @@ class RelayHealth:
             self._warn(f'cannot connect to {where} for {self._patience_s:g} s: '
                        f'{event["error"].lower()}; is the server running?')
         elif kind == 'turned away':
-            self._warn(f'{self._own[event["port"]]}: a client of the relay is turned away: '
+            self._warn(f'{self._own[event["port"]]}: a client of the relay is rejected: '
                        f'{event["error"]}')
         elif event['port'] == self._copied:
             if kind in ('connected', 'closed'):

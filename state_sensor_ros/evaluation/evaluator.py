@@ -259,7 +259,8 @@ class Evaluator:
         where = f'{name}: {result.topic}'
         if result.n_unusable and result.n_unusable == result.n_without_truth:
             raise TrajectoryFormatError(
-                where, f'{counted(result.n_unusable, "pose")} that are not finite or no rotation',
+                where, f'{counted(result.n_unusable, "pose")} that are not finite or not '
+                'rotations',
                 'at least one other pose')
         if result.n_without_transform:
             raise TrajectoryFormatError(

@@ -155,13 +155,13 @@ class StreamDiagnosis:
             n_missed = counted(now.n_missed - last.n_missed, 'sample')
             warnings.append(f'{n_missed} missing in the stream')
         if now.health.n_reconnects > last.health.n_reconnects:
-            warnings.append('the connection was lost and made again')
+            warnings.append('the connection was lost and re-established')
         if now.n_coarse > last.n_coarse:
             warnings.append('game_time, a float32, has grown too large for this rate: restart the '
                             'simulation')
         if now.counters.n_without_topics:
             n_without = counted(now.counters.n_without_topics, 'actor')
-            warnings.append(f'{n_without} without own topics: max_actor_topics is '
+            warnings.append(f'{n_without} without topics of their own: max_actor_topics is '
                             f'{self._max_actor_topics}')
         if now.counters.n_actors and now.counters.n_egos != 1:
             warnings.append(f'{counted(now.counters.n_egos, "actor")} with the ego tag')

@@ -195,7 +195,7 @@ def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
     [line] = errors.splitlines()
     assert line.startswith('interrupted: ')
     assert ' converted; not converted: ' in line
-    assert line.endswith('; the same command goes on with them')
+    assert line.endswith('; the same command continues with them')
     done = tree(out)
     assert not [name for name in done if '.part' in name]
     assert done
@@ -325,7 +325,7 @@ def test_a_cluster_loses_a_worker_and_no_recording(tmp_path):
         [line] = errors.splitlines()
         assert re.fullmatch(
             r'interrupted: \d recordings? converted; not converted: .+, except for those that '
-            'workers have begun and complete; the same command goes on with them', line)
+            'workers have begun and complete; the same command continues with them', line)
         with distributed.Client(address, timeout=AWAIT_S) as client:
             await_that(lambda: not client.run_on_scheduler(
                 lambda dask_scheduler: len(dask_scheduler.tasks)), workers[1])

@@ -344,7 +344,7 @@ def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys
         assert record(peer, out, '--frames', '1') == 0
     assert capsys.readouterr().err == (
         f'warning: {out}: found {part}, left by a program that was killed; '
-        '`state_sensor repair` makes a recording of it\n')
+        '`state_sensor repair` recovers it\n')
     assert part.read_bytes() == before
     assert names(out.parent) == ['.out.json.part', 'out.json']
     assert [element['game_time'] for element in json.loads(out.read_text())] == [3.0]
@@ -440,7 +440,7 @@ def test_record_keeps_what_fits_on_the_disk(peer, out, monkeypatch, capsys):
         == [float(i) for i in range(len(elements))]
     assert capsys.readouterr().err == (
         f'error: {out}: no space left on device; it has the {len(elements)} frames '
-        'that there was room for\n')
+        'that fit\n')
     assert names(out.parent) == ['out.json']
 
 
@@ -454,8 +454,8 @@ def test_record_that_does_not_fit_on_the_disk_leaves_the_old_one(peer, out, monk
     elements = json.loads(part.read_text())
     assert FullDisk.ROOM - 1000 < part.stat().st_size <= FullDisk.ROOM + 10
     assert capsys.readouterr().err == (
-        f'error: {out}: no space left on device; the {len(elements)} frames that there '
-        f'was room for are in {part}; the file that was there stays\n')
+        f'error: {out}: no space left on device; the {len(elements)} frames that fit are in '
+        f'{part}; the existing file stays\n')
 
 
 @pytest.mark.parametrize('force', [(), ('--force',)])

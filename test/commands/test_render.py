@@ -76,7 +76,7 @@ def test_render_takes_size_resolution_and_part_of_the_recording(tmp_path):
     (['out.png', '--size', '4'], "argument --size: '4' is not like 3.5x3"),
     (['out.png', '--size', 'nanx3'], 'argument --size: nanx3 is not between 2.8x2 and 200x200'),
     (['out.png', '--dpi', '5'], 'argument --dpi: 5 is not between 10 and 1200'),
-    (['out.bmp'], 'OUT out.bmp: .bmp is the suffix of no format')])
+    (['out.bmp'], 'OUT out.bmp: .bmp is not the suffix of a format')])
 def test_render_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, words, error):
     monkeypatch.chdir(tmp_path)
     try:
@@ -281,7 +281,7 @@ def test_render_into_a_missing_folder_fails_in_one_line(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(('name', 'text'), [
-    ('out.tiff', '.tiff is the suffix of no format'), ('out', 'no suffix; expected one of .'),
+    ('out.tiff', '.tiff is not the suffix of a format'), ('out', 'no suffix; expected one of .'),
     ('out.json', '`state_sensor convert` makes a trajectory'),
     ('out.xml', "SUMO's FCD output can be read, but not written")])
 def test_render_refuses_a_name_that_is_no_picture(name, text, capsys):

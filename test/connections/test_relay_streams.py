@@ -294,7 +294,7 @@ def test_relay_port_stays_open_where_a_thread_cannot_start():
             with connect(port) as client, suppress(ConnectionResetError):
                 assert client.recv(1) == b''
         until(lambda: len(node.reports) == 3, 'three reports')
-        assert node.reports[0] == (f'127.0.0.1:{port}: a client of the relay is turned away: '
+        assert node.reports[0] == (f'127.0.0.1:{port}: a client of the relay is rejected: '
                                    "can't start new thread")
         resource.prlimit(process, resource.RLIMIT_AS, limits)
         with connect(port) as client:
@@ -313,7 +313,7 @@ def test_relay_turns_away_more_clients_than_it_can_serve():
             assert further.recv(1) == b''
         until(lambda: node.reports, 'a report')
         assert node.reports[0].startswith(
-            f'127.0.0.1:{port + 1}: a client of the relay is turned away: more than '
+            f'127.0.0.1:{port + 1}: a client of the relay is rejected: more than '
             f'{MAX_CONNECTIONS} connections')
         clients[0].close()
 

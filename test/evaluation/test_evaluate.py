@@ -365,7 +365,7 @@ def test_unusable_poses_are_left_out(tmp_path, capsys, evaluate, stack, drive):
     car = evaluate(bag)['detection']['classes']['car']
     assert car['recall'] == pytest.approx((N_CARS - 2) / N_CARS)
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert '160 poses that are not finite or no rotation, left out' in capsys.readouterr().err
+    assert '160 poses that are not finite or not rotations, left out' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('length', [0.0, 1e-200, 0.5, 1e200, math.nan])
@@ -382,9 +382,9 @@ def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, evaluate, driv
     assert result['ego']['rpe_rmse'] < 1e-9
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     assert capsys.readouterr().err == (f'warning: {bag}: {EGO}: 40 poses that are not finite or '
-                                       'no rotation, left out\n')
+        f'not rotations, left out\n')
     count = iter([0] * 80)
-    assert 'found 80 poses that are not finite or no rotation; expected' in evaluate(
+    assert 'found 80 poses that are not finite or not rotations; expected' in evaluate(
         changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)
     # The same poses as the truth of another program.
     truth = write_bag(tmp_path / 'truth', [*messages_of(bag), *messages_of(stack, (TRACKING,))])
