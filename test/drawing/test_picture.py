@@ -13,6 +13,7 @@ import io
 from itertools import combinations
 import warnings
 
+from budgets import each_once, one_of
 from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of, scene_of_file
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
@@ -224,8 +225,7 @@ def test_picture_of_many_actors_has_the_name_of_the_ego_first():
     assert len(names) > 5
 
 
-@pytest.mark.parametrize('name', SCENES)
-@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+@pytest.mark.parametrize(('name', 'coloring'), each_once(list(SCENES), [BY_SPEED, BY_ACTOR]))
 def test_picture_fits_its_page_and_has_titles_on_all_axes(name, coloring):
     _, figure = named_page(name, coloring)
     width, height = figure.get_size_inches() * figure.dpi
@@ -409,8 +409,7 @@ def test_picture_takes_names_in_any_script_without_a_warning(coloring):
     scene_of(frame(1.0, Agent('<$x^', tags=('ego',))), frame(2.0, Agent('$\\bad{'))),
     *invalid_scenes()])
 @pytest.mark.filterwarnings('error::RuntimeWarning')
-@pytest.mark.parametrize('coloring', [
-    BY_SPEED, pytest.param(BY_ACTOR, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize('coloring', one_of([BY_SPEED, BY_ACTOR]))
 def test_picture_of_invalid_scenes_is_drawn(scene, coloring):
     assert drawn(scene, coloring=coloring).shape[1] == 1650
 

@@ -86,6 +86,7 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
     assert all(len(frame.actors) == 21 for frame in frames)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
 def test_demo_of_sumo_records_its_topics_and_draws_its_map(domain, tmp_path):
     process = demo(domain, '--duration', 3, '--output', tmp_path, '--sumo')
@@ -104,6 +105,7 @@ def test_demo_of_sumo_records_its_topics_and_draws_its_map(domain, tmp_path):
     assert tuple(bytes.fromhex(ROADS[1].removeprefix('#'))) in colors
 
 
+@pytest.mark.thorough
 def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
     process = demo(domain, '--duration', 4, '--output', tmp_path, '--drive')
     text, error = process.communicate(timeout=AWAIT_S)

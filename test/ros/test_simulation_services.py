@@ -148,6 +148,7 @@ def test_services_steer_the_recording(call):
     call.listener.until(lambda: call.frames[-1].sample_count < 10)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
 def test_services_steer_a_sumo_that_the_node_started(domain, listener):
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
@@ -172,6 +173,7 @@ def test_services_steer_a_sumo_that_the_node_started(domain, listener):
         assert 'restarted' not in node.log
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
 def test_services_pause_a_sumo_whose_ego_is_driven(domain, listener):
     odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')

@@ -161,6 +161,7 @@ def sumo_node(domain, **parameters):
         assert 'Traceback' not in node.log
 
 
+@pytest.mark.thorough
 def test_speeds_of_sumo(domain, listener):
     config = str(ROOT / 'resource' / 'sumo' / 'grid.sumocfg')
     with sumo_node(domain, **{'sumo.config': config, 'sumo.ego': 'ego'}) as node:

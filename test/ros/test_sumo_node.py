@@ -78,6 +78,7 @@ def test_sumo_roads_lights_and_map_are_on_topics(domain, listener, network):
     check_map(lanes[0], network)
 
 
+@pytest.mark.thorough
 def test_sumo_bag_has_roads_lights_and_map(tmp_path, network):
     assert main(['record', str(tmp_path / 'bag'), '--source', 'sumo', '-p', 'rate:=0',
                  '--frames', '100', '-q']) == 0

@@ -208,6 +208,7 @@ def test_sumo_without_frames_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.count('\n') == 1
 
 
+@pytest.mark.thorough
 def test_sumo_that_fails_for_good_ends_a_command_with_its_reason(tmp_path, capsys):
     config, routes = write_hill(tmp_path), tmp_path / 'hill.rou.xml'
     routes.write_text(routes.read_text().replace(

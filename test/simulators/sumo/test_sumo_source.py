@@ -179,6 +179,7 @@ def test_sumo_pace_follows_the_rate():
         take(packets, 200)
 
 
+@pytest.mark.thorough
 def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
     config = write_hill(tmp_path)
     with source_of(SumoParameters(str(config), ego='first')) as source:
