@@ -40,6 +40,7 @@ from state_sensor_ros.drawing.page_style import (
     LEAST_WIDTH,
     ORDINARY,
     PageSize,
+    PAPER,
     PictureStyle,
 )
 from state_sensor_ros.drawing.scene import Scene
@@ -66,8 +67,9 @@ _MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
 _FILM_SIZE = f'{FILM_SIZE.width:g}x{FILM_SIZE.height:g}'
 _EPILOG = """examples:
   state_sensor render drive.json drive.png
-  state_sensor render drive.json figure.pdf --size 3.5x3 --no-names
+  state_sensor render drive.json figure.pdf --style paper --no-names
   state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
+_SCREEN, _PAPER = _STYLES = 'screen', 'paper'
 # The parameters of the node that change the scene.
 
 
@@ -90,17 +92,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--at', type=number, metavar='S',
                         help='time of the boxes, or start of the animation, s since the first '
                             'frame (default: the end, or the start)')
-    parser.add_argument('--size', type=_page_size, metavar='WxH',
+    parser.add_argument('--style', choices=_STYLES, default=_SCREEN,
+                        help=f'paper: a figure without header and statistics, {PAPER.width:g} '
+                        f'inches wide, 8 pt (default: {_SCREEN})')
+    parser.add_argument('--size', type=_page_size, metavar='W[xH]',
                         help='width and height of a page, inches (default: 11 and what the map '
-                        f'needs; of a film {_FILM_SIZE})')
+                        f'needs; of a film {_FILM_SIZE}); 7.16 is the width of two columns')
     parser.add_argument('--dpi', type=_resolution, metavar='N',
                         help='pixels per inch (default: 150; of a film 100)')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
                         help='show names of actors (default: yes)')
+    parser.add_argument('--legend', action=argparse.BooleanOptionalAction, default=True,
+                        help='explain the marks (default: yes)')
     parser.add_argument('--map', default='', metavar='FILE',
                         help='map whose lanes are drawn under the tracks (default: that of IN, if '
                         f'it has one): {", ".join(sorted(map_suffixes()))}')
-    parser.add_argument('--title', help='title above the picture (default: the name of IN)')
+    parser.add_argument('--title', help='title above the picture (default: the name of IN; of a '
+                        "paper none); '' for none")
     add_bag_options(parser)
     add_selection(parser)
     add_parameters(parser, READING_PARAMETERS)
@@ -149,19 +157,26 @@ def _scene(args: argparse.Namespace) -> Scene:
 def _title(args: argparse.Namespace) -> str:
     if args.title is not None:
         return str(args.title)
+    if args.style == _PAPER:
+        return ''
     if args.input == STANDARD_INPUT:
         return 'standard input'
     return one_line(Path(args.input).resolve().name)
 
 
-def _page_size(text: str) -> tuple[float, float]:
-    """Return width and height, inches; raise ArgumentTypeError if a page cannot have them."""
-    width, _, height = text.partition('x')
+def _page_size(text: str) -> tuple[float, float | None]:
+    """
+    Return width and height, inches, the height None if it follows from the content.
+
+    :raises ArgumentTypeError: if a page cannot have them.
+    """
+    width, separator, height = text.partition('x')
     try:
-        size = float(width), float(height)
+        size = float(width), float(height) if separator else None
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f'{text!r} is not like 3.5x3') from error
-    if not (LEAST_WIDTH <= size[0] <= _MAX_INCHES and LEAST_HEIGHT <= size[1] <= _MAX_INCHES):
+        raise argparse.ArgumentTypeError(f'{text!r} is not like 3.5x3 or 3.5') from error
+    if not (LEAST_WIDTH <= size[0] <= _MAX_INCHES
+            and (size[1] is None or LEAST_HEIGHT <= size[1] <= _MAX_INCHES)):
         raise argparse.ArgumentTypeError(
             f'{text} is not between {LEAST_WIDTH:g}x{LEAST_HEIGHT:g} and '
             f'{_MAX_INCHES:g}x{_MAX_INCHES:g}')
@@ -183,7 +198,7 @@ def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
     if args.dpi is not None:
         size = replace(size, dpi=args.dpi)
     _check_pixels(size, Path(args.output).suffix.lower())
-    return PictureStyle(_title(args), args.color, args.names, size)
+    return PictureStyle(_title(args), args.color, args.names, size, has_legend=args.legend)
 
 
 def _check_pixels(size: PageSize, suffix: str) -> None:
@@ -200,7 +215,8 @@ def _check_pixels(size: PageSize, suffix: str) -> None:
 # Each function imports its own plotting library only.
 def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
     from state_sensor_ros.drawing.picture import write_picture
-    write_picture(scene, file.handle, _style(args, ORDINARY), at_s=args.at,
+    style = _style(args, PAPER if args.style == _PAPER else ORDINARY)
+    write_picture(scene, file.handle, style, at_s=args.at,
                   format_=Path(args.output).suffix.lower()[1:])
 
 

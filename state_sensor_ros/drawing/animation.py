@@ -158,18 +158,8 @@ def _page_key(scene: Scene, coloring: str) -> str:
         items = [_speed_scale(scene)]
     else:
         marks.discard(Mark.VEHICLE)
-        items = [_item('many' if len(colors) > 1 else 'box', _stripes(colors), text)
-                 for colors, text in actor_key(scene)]
+        items = [_item('box', color, text) for color, text in actor_key(scene)]
     return '\n'.join([_entry(mark, scene) for mark in Mark if mark in marks] + items)
-
-
-def _stripes(colors: list[str]) -> str:
-    """Return a background of stripes of equal width."""
-    if len(colors) == 1:
-        return colors[0]
-    stops = ','.join(f'{color} {100 * k / len(colors):g}% {100 * (k + 1) / len(colors):g}%'
-                     for k, color in enumerate(colors))
-    return f'linear-gradient(to right,{stops})'
 
 
 def _entry(mark: Mark, scene: Scene) -> str:

@@ -14,6 +14,10 @@ INK = '#1f2933'
 QUIET = '#7b8794'
 GROUND = '#f5f7fa'
 FAINT = '#cbd2d9'
+# Grid on white paper.
+GRID = '#e4e7eb'
+# Band of the speeds of many actors.
+BAND = '#dde3e9'
 # Lanes of the map: other lanes, lanes for vehicles, and mere lines.
 ROADS = '#ebeef2', '#dde3e9', '#b3bdc7'
 EGO = '#d6336c'

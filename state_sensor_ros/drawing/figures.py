@@ -23,6 +23,7 @@ import plotly.graph_objects as go
 from state_sensor_ros.drawing import tracks
 from state_sensor_ros.drawing.colors import (
     ACTORS,
+    BAND,
     BY_ACTOR,
     EGO,
     EGO_BED,
@@ -38,6 +39,7 @@ from state_sensor_ros.drawing.map_layout import extent
 from state_sensor_ros.drawing.marks import actor_colors, speed_range, speed_scale
 from state_sensor_ros.drawing.scene import LEFT, Scene
 from state_sensor_ros.drawing.shapes import bands_of
+from state_sensor_ros.drawing.speed_band import speed_band
 from state_sensor_ros.drawing.wording import (
     NOTHING,
     seconds,
@@ -186,7 +188,15 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     """
     figure = go.Figure()
     time_s, speed, moving = scene.tracks.time_s, scene.tracks.speed, scene.moves
-    others = moving & ~scene.is_ego
+    band = speed_band(scene)
+    others = band.has_line & ~scene.is_ego
+    if band.n_others:
+        for speeds, fill, line in ((band.slowest, None, BAND), (band.fastest, 'tonexty', BAND),
+                                   (band.median, None, QUIET)):
+            figure.add_scatter(
+                x=band.time_s, y=speeds, mode='lines', fill=fill, fillcolor=BAND,
+                line={'color': line, 'width': 0.5 if line == BAND else 1}, name=band.text,
+                hoverinfo='name' if fill is None and line == QUIET else 'skip')
     if coloring == BY_ACTOR:
         i_color = actor_colors(scene)
         for k, color in enumerate(ACTORS):

@@ -15,8 +15,8 @@ from typing import Any
 
 from matplotlib.font_manager import FontEntry, fontManager, get_font
 
-from state_sensor_ros.drawing.colors import INK, QUIET
-from state_sensor_ros.drawing.page_style import PageSize
+from state_sensor_ros.drawing.colors import GRID, GROUND, INK, QUIET
+from state_sensor_ros.drawing.page_style import PageSize, TEXT_PT
 
 # Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
 DEFAULT_FAMILY = 'DejaVu Sans'
@@ -79,12 +79,21 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
     :param size: size of the page.
     :returns: argument of rc_context, whose keys only matplotlib 3.11 has a type for.
     """
+    text_pt = TEXT_PT * size.text_scale
+    # White grids on a grey ground; on white paper, grey grids.
+    ground, grid, line_pt = ('white', GRID, 0.4) if size.is_paper else (GROUND, 'white', 1.0)
     return {
-        'font.family': fonts.families, 'font.size': 8.5 * size.text_scale, 'axes.linewidth': 0.7,
-        'legend.fontsize': 8.5 * size.text_scale, 'axes.labelsize': 8.5 * size.text_scale,
-        'xtick.labelsize': 8.5 * size.text_scale, 'ytick.labelsize': 8.5 * size.text_scale,
+        'font.family': fonts.families, 'axes.linewidth': 0.7,
+        **dict.fromkeys(('font.size', 'legend.fontsize', 'axes.labelsize', 'xtick.labelsize',
+                         'ytick.labelsize'), text_pt),
         **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), QUIET),
         **dict.fromkeys(('axes.labelcolor', 'xtick.labelcolor', 'ytick.labelcolor', 'text.color'),
                         INK),
+        'axes.facecolor': ground, 'axes.grid': True, 'axes.axisbelow': True, 'grid.color': grid,
+        'grid.linewidth': line_pt,
+        **dict.fromkeys(('xtick.major.pad', 'ytick.major.pad'), 2.0 if size.is_paper else 3.5),
+        'axes.labelpad': 2.0 if size.is_paper else 4.0,
         # Names of files and actors may contain dollar signs.
-        'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros', 'pdf.fonttype': 42}
+        'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros',
+        # Venues refuse Type 3 fonts: TrueType fonts are embedded as they are.
+        'pdf.fonttype': 42, 'ps.fonttype': 42}

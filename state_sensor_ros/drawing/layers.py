@@ -18,12 +18,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Affine2D
 import numpy as np
 
-from state_sensor_ros.drawing import shapes, tracks
+from state_sensor_ros.drawing import map_layout, shapes, tracks
 from state_sensor_ros.drawing.colors import EGO_BED, INK, OBJECT_EDGE, ROADS, SIGN_EDGE
 from state_sensor_ros.drawing.map_layout import Area, Map
 from state_sensor_ros.drawing.marks import colors_of, fills_of
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
-from state_sensor_ros.drawing.shapes import bands_of, CAR_LENGTH_M, CONE_M
+from state_sensor_ros.drawing.shapes import bands_of, CONE_M
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 DASHED = (0, (2.0, 1.2))
@@ -33,8 +33,7 @@ SYMBOL_PT = {shapes.PEDESTRIAN: 5.0, shapes.LIGHT: 7.0, shapes.SIGN: 12.0}
 _ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
 # Half of the size of a mark, points.
 LANE_CHANGE_PT = 5.0
-# Footprints shorter than this on paper are drawn as dots; their diameters, points.
-_MIN_LENGTH_PT = 5.0
+# Diameters of footprints that are drawn as dots, points.
 DOT_PT, EGO_DOT_PT = 3.4, 5.0
 _NUMBER_PT = 6.0
 # Id of the artists of a scale bar.
@@ -166,11 +165,11 @@ def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
     """
     actor = scene.actor[samples]
     kind = np.where(scene.is_ego[actor], shapes.VEHICLE, scene.kind[actor])
-    length = np.full(len(actor), np.inf)
-    length[kind == shapes.VEHICLE] = CAR_LENGTH_M
-    length[kind == shapes.OBJECT] = CONE_M[0]
-    small: Bools = inches_per_m * 72.0 * length < _MIN_LENGTH_PT
-    return small
+    small = np.zeros(len(shapes.KIND_NAMES), np.bool_)
+    small[shapes.VEHICLE] = map_layout.are_dots(inches_per_m)
+    small[shapes.OBJECT] = map_layout.are_dots(inches_per_m, CONE_M[0])
+    dots: Bools = small[kind]
+    return dots
 
 
 def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: str,

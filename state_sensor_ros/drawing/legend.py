@@ -21,7 +21,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.colors import BY_SPEED, EGO_BED, INK, OBJECT_EDGE, QUIET, SIGN_EDGE
+from state_sensor_ros.drawing.colors import (
+    BAND,
+    BY_SPEED,
+    EGO_BED,
+    INK,
+    OBJECT_EDGE,
+    QUIET,
+    SIGN_EDGE,
+)
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.layers import DASHED
 from state_sensor_ros.drawing.map_layout import Map
@@ -36,20 +44,22 @@ from state_sensor_ros.drawing.marks import (
     track_marks,
 )
 from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.speed_band import SpeedBand
 from state_sensor_ros.frame import Rows
 
 Dashes = tuple[float, tuple[float, ...]]
 CLOSE_UP_DASHES: Dashes = (0, (4, 2))
 # Width of the line that marks the time of the boxes, points.
 INSTANT_PT = 1.6
+# Width of the line of the median, points.
+MEDIAN_PT = 0.8
 
 
 class LegendEntry(NamedTuple):
-    """A label and its artists, drawn over each other or side by side."""
+    """A label and its artists, drawn over each other."""
 
     artists: tuple[Patch | Line2D, ...]
     label: str
-    is_row: bool = False
 
 
 def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str,
@@ -88,14 +98,19 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
     return entries
 
 
-def strip_entries(instant: int) -> list[LegendEntry]:
+def strip_entries(instant: int, band: SpeedBand) -> list[LegendEntry]:
     """
     Return the entries of the speeds over time; lines have names instead.
 
     :param instant: instant of the footprints, -1 for none.
+    :param band: speeds of the actors without a line.
     """
     line = Line2D([], [], color=INK, linewidth=INSTANT_PT)
-    return [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
+    entries = [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
+    if band.n_others:
+        entries.append(LegendEntry((Patch(facecolor=BAND, edgecolor='none'), Line2D(
+            [], [], color=QUIET, linewidth=MEDIAN_PT, linestyle=DASHED)), band.text))
+    return entries
 
 
 def _entry(mark: Mark) -> LegendEntry:
@@ -132,14 +147,13 @@ def _marker(shape: str, fill: str, edge: str, width: float, size: float) -> Line
 
 def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
     """
-    Return an entry for each vehicle that has its own color, or one for all.
+    Return an entry for each color of vehicles.
 
     :param scene: the recording, with the names.
     :param fonts: fonts for the names.
     """
-    return [LegendEntry(tuple(Patch(facecolor=color, edgecolor=INK, linewidth=0.4)
-                              for color in colors), fonts.drawable(text), is_row=True)
-            for colors, text in actor_key(scene)]
+    return [LegendEntry((Patch(facecolor=color, edgecolor=INK, linewidth=0.4),),
+                        fonts.drawable(text)) for color, text in actor_key(scene)]
 
 
 class Entries:
@@ -173,8 +187,7 @@ class Entries:
             self._legend(figure, (left / width, 1.0 - top / height))
 
     def _legend(self, figure: Figure, anchor: tuple[float, float]) -> Legend:
-        handlers = {entry.artists: HandlerTuple(
-            None if entry.is_row else 1, pad=0.0) for entry in self._entries}
+        handlers = {entry.artists: HandlerTuple(1, pad=0.0) for entry in self._entries}
         return figure.legend(
             handles=[entry.artists for entry in self._entries],
             labels=[entry.label for entry in self._entries], handler_map=handlers,

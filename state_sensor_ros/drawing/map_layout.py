@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.drawing import shapes
+from state_sensor_ros.drawing.page_style import ORDINARY, PageSize
 from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.shapes import CAR_LENGTH_M
 from state_sensor_ros.drawing.wording import part_of, seconds
 from state_sensor_ros.frame import Bools, Floats, Rows
 
@@ -25,11 +27,13 @@ from state_sensor_ros.frame import Bools, Floats, Rows
 _MARGIN_M, _MARGIN = 8.0, 0.04
 # Static objects are shown if the extents become at most this many times as large.
 _MAX_GROWTH = 1.5
+# Footprints shorter than this on paper are drawn as dots, points.
+_MIN_LENGTH_PT = 5.0
 # Width of an empty map, m.
 _EMPTY_M = 50.0
 # Width of a close-up, m.
 CLOSE_UP_M = 80.0
-# A close-up has at least this many actors: a single one has the same shape in every scale.
+# A close-up of footprints that are visible without it has at least this many actors.
 _MIN_CLOSE_UP_ACTORS = 2
 
 
@@ -110,14 +114,15 @@ def extent(position_xy: npt.NDArray[np.float32]) -> Area:
     return Area(float(x), float(y), float(width), float(height))
 
 
-def close_up(scene: Scene, instant: int, area: Area, aspect: float) -> Area | None:
+def close_up(scene: Scene, instant: int, area: Area, aspect: float,
+             n_actors: int) -> Area | None:
     """
     Return the surroundings of the ego, else of the vehicle with the most others around it.
 
     :param instant: index of the instant.
     :param area: area of the data, which contains the close-up.
     :param aspect: height / width.
-    :returns: None if it would show fewer than two actors.
+    :param n_actors: None is returned if it would show fewer actors.
     """
     samples = scene.samples_at(instant)
     actor = scene.actor[samples]
@@ -126,7 +131,7 @@ def close_up(scene: Scene, instant: int, area: Area, aspect: float) -> Area | No
     if centre is None:
         return None
     wanted = Area(centre[0], centre[1], CLOSE_UP_M, CLOSE_UP_M * aspect).within(area)
-    has_enough = np.count_nonzero(wanted.contains(position_xy)) >= _MIN_CLOSE_UP_ACTORS
+    has_enough = np.count_nonzero(wanted.contains(position_xy)) >= n_actors
     return wanted if has_enough else None
 
 
@@ -189,10 +194,8 @@ def _parts(scene: Scene, actors: Rows, where: str) -> list[str]:
     return [f'{", ".join(texts)} {where}'] if texts else []
 
 
-# Space between two maps, with room for the numbers and the title of an axis, inches.
-GAP = 0.75
-# Least and greatest height of a map, and height of a close-up below it, as fractions of the width.
-_MAP_HEIGHT = (0.32, 0.7)
+# Least height of a map, and height of a close-up below it, as fractions of the width.
+_LEAST_MAP_HEIGHT = 0.32
 _CLOSE_UP_HEIGHT = 0.28
 # A close-up below takes this share of a given height.
 _CLOSE_UP_SHARE = 0.4
@@ -226,6 +229,7 @@ class MapLayout:
     whole: Map
     detail: Map | None = None
     is_beside: bool = False
+    gap: float = 0.0
 
     @property
     def needs_detail(self) -> bool:
@@ -237,11 +241,21 @@ class MapLayout:
         """Return the height of both, inches."""
         if self.detail is None or self.is_beside:
             return self.whole.height
-        return self.whole.height + GAP + self.detail.height
+        return self.whole.height + self.gap + self.detail.height
+
+
+def are_dots(inches_per_m: float, length_m: float = CAR_LENGTH_M) -> bool:
+    """
+    Return whether footprints of a length are too small to be drawn.
+
+    :param inches_per_m: scale of the map.
+    :param length_m: length, m.
+    """
+    return inches_per_m * 72.0 * length_m < _MIN_LENGTH_PT
 
 
 def layout_of(scene: Scene, instant: int, width: float, height: float | None = None, *,
-              has_detail: bool = True) -> MapLayout:
+              has_detail: bool = True, size: PageSize = ORDINARY) -> MapLayout:
     """
     Choose the maps: a close-up only if it shows more than the map of the whole recording.
 
@@ -249,22 +263,26 @@ def layout_of(scene: Scene, instant: int, width: float, height: float | None = N
     :param width: width of all maps, inches.
     :param height: height of all maps, inches; None to choose it by the shape of the data.
     :param has_detail: whether there may be a close-up.
+    :param size: size of the page.
     """
+    gap = size.gap
     data = data_area(scene)
-    alone = MapLayout(_whole(data, width, width, height))
+    alone = MapLayout(_whole(data, width, size, height))
     if not has_detail or not alone.needs_detail:
         return alone
     is_beside = data.height / data.width > _BESIDE_ABOVE and width > _BESIDE_WIDTH
     if is_beside:
-        whole = _whole(data, _MAP_SHARE * (width - GAP), width, height)
-        wide, high = width - GAP - whole.width, whole.height
+        whole = _whole(data, _MAP_SHARE * (width - gap), size, height)
+        wide, high = width - gap - whole.width, whole.height
     else:
-        high = _CLOSE_UP_HEIGHT * width if height is None else _CLOSE_UP_SHARE * (height - GAP)
-        whole = _whole(data, width, width, None if height is None else height - GAP - high)
+        high = max(_CLOSE_UP_HEIGHT * width, _LEAST_HEIGHT) if height is None \
+            else _CLOSE_UP_SHARE * (height - gap)
+        whole = _whole(data, width, size, None if height is None else height - gap - high)
         wide = width
     if min(high, whole.height) < _LEAST_HEIGHT:
         return alone
-    part = close_up(scene, instant, data, high / wide)
+    part = close_up(scene, instant, data, high / wide,
+                    1 if are_dots(alone.whole.inches_per_m) else _MIN_CLOSE_UP_ACTORS)
     if part is None:
         return alone
     # The close-up is smaller if the data is narrower than its place.
@@ -272,11 +290,11 @@ def layout_of(scene: Scene, instant: int, width: float, height: float | None = N
     detail = Map(part, scale * part.width, scale * part.height)
     if scale < _CLOSE_UP_TIMES * whole.inches_per_m:
         return alone
-    return MapLayout(whole, detail, is_beside)
+    return MapLayout(whole, detail, is_beside, gap)
 
 
-def _whole(data: Area, width: float, page_width: float, height: float | None) -> Map:
+def _whole(data: Area, width: float, size: PageSize, height: float | None) -> Map:
     if height is None:
-        low, high = (share * page_width for share in _MAP_HEIGHT)
-        height = min(max(width * data.height / data.width, low), high)
+        low, high = _LEAST_MAP_HEIGHT * size.inner, size.highest_map * size.inner
+        height = min(max(width * data.height / data.width, low, _LEAST_HEIGHT), high)
     return Map(data.filling(height / width), width, height)

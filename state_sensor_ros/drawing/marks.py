@@ -18,6 +18,7 @@ from matplotlib.colors import ListedColormap, to_hex, to_rgba_array
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.colors import (
     ACTORS,
@@ -158,31 +159,39 @@ def actor_colors(scene: Scene) -> Rows:
     Return the color of each vehicle if colors distinguish vehicles.
 
     :param scene: the recording, with A actors.
-    :returns: (A,) int64, index in ACTORS; -1 for the ego and for actors that are not vehicles.
+    :returns: (A,) int64, index in ACTORS: one for each vehicle, or one for each class if there
+        are more vehicles than colors; -1 for the ego and for actors that are not vehicles.
     """
     has_color = scene.is_vehicle & ~scene.is_ego
-    index: Rows = (np.cumsum(has_color) - 1) % len(ACTORS)
+    index: Rows = np.cumsum(has_color) - 1
+    if np.count_nonzero(has_color) > len(ACTORS):
+        index = np.zeros(len(has_color), np.int64)
+        index[has_color] = np.unique(scene.actor_class[has_color], return_inverse=True)[1]
     return np.where(has_color, index, -1)
 
 
-def actor_key(scene: Scene) -> list[tuple[list[str], str]]:
+def actor_key(scene: Scene) -> list[tuple[str, str]]:
     """
     Return the colors that distinguish vehicles other than the ego, and the texts of their key.
 
     :param scene: the recording.
-    :returns: a color and a name for each vehicle; one entry of all colors if they repeat.
+    :returns: a color and the name for each vehicle, or the name of the class and its number.
     """
     index = actor_colors(scene)
     colored = np.flatnonzero(index >= 0)
-    if len(colored) > len(ACTORS):
-        return [(list(ACTORS), f'{len(colored)} vehicles, whose colors repeat')]
-    return [([ACTORS[index[i]]], shortened(scene.names[i])) for i in colored]
+    if len(colored) <= len(ACTORS):
+        return [(ACTORS[index[i]], shortened(scene.names[i])) for i in colored]
+    classes, first, numbers = np.unique(
+        scene.actor_class[colored], return_index=True, return_counts=True)
+    return [(ACTORS[index[colored[i]]], f'class {CLASS_NAMES[class_]} ({number})')
+            for class_, i, number in zip(classes, first, numbers, strict=True)]
 
 
 def ego_text(scene: Scene) -> str:
     """Return the text of the ego in a key, with its name if there is exactly one ego."""
     egos = np.flatnonzero(scene.is_ego)
-    return f'ego {shortened(scene.names[egos[0]])}' if len(egos) == 1 else 'ego'
+    name = scene.names[egos[0]] if len(egos) == 1 else ''
+    return f'ego {shortened(name)}' if name.lower() not in ('', 'ego') else 'ego'
 
 
 def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:

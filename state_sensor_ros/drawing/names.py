@@ -26,6 +26,7 @@ from state_sensor_ros.drawing import layers, shapes, tracks
 from state_sensor_ros.drawing.colors import EGO, INK, QUIET
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.map_layout import Area
+from state_sensor_ros.drawing.page_style import ORDINARY
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.wording import shortened
 from state_sensor_ros.frame import Bools, Floats, Rows
@@ -77,7 +78,6 @@ def overlapping(box: Floats, others: Floats) -> Bools:
 
 # Ids of the artists.
 NAME_GID, LEADER_GID = 'name', 'leader'
-_NAME_PT = 6.5
 _HALO = [patheffects.withStroke(linewidth=2.0, foreground='white')]
 # Distances of a name from its actor, points; a line leads to the actor from the larger ones.
 _DISTANCES_PT = (2.0, 6.0, 12.0, 20.0, 30.0)
@@ -94,7 +94,8 @@ _KINDS = (shapes.VEHICLE, shapes.PEDESTRIAN, shapes.OBJECT, shapes.LIGHT, shapes
 
 def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,
                changes: Sequence[LaneChangeMark], left_out: Area | None = None,
-               kept: dict[int, Direction] | None = None) -> None:
+               kept: dict[int, Direction] | None = None, *,
+               size_pt: float = ORDINARY.name_pt) -> None:
     """
     Write the names of actors if there is room, the ego's first.
 
@@ -107,6 +108,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
     :param left_out: area without names, which another map shows.
     :param kept: places of names by actor, which are tried first, and updated: names of a film
         keep their places while these are free.
+    :param size_pt: size of the names, points.
     """
     hidden = np.zeros((0, 4))
     if left_out is not None:
@@ -123,7 +125,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
     for k, row in enumerate(samples.tolist()):
         i = int(scene.actor[row])
         text = axes.text(
-            0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=_NAME_PT, ha='left',
+            0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=size_pt, ha='left',
             va='bottom', zorder=11, path_effects=_HALO, gid=NAME_GID,
             color=EGO if scene.is_ego[i] else INK)
         place = places.best(k, np.array(text.get_window_extent().size), point,

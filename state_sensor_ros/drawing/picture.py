@@ -20,20 +20,21 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, GROUND, INK, QUIET
+from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, INK, QUIET
 from state_sensor_ros.drawing.fonts import Fonts, style_of
 from state_sensor_ros.drawing.legend import (
     actor_entries,
     CLOSE_UP_DASHES,
     Entries,
+    LegendEntry,
     map_entries,
     strip_entries,
 )
 from state_sensor_ros.drawing.map_layout import (
-    GAP,
     layout_of,
     Map,
     MapLayout,
@@ -44,6 +45,7 @@ from state_sensor_ros.drawing.marks import speed_range, SPEEDS
 from state_sensor_ros.drawing.names import draw_names
 from state_sensor_ros.drawing.page_style import PageSize, PictureStyle
 from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.speed_band import speed_band
 from state_sensor_ros.drawing.speed_strip import draw_strip
 from state_sensor_ros.drawing.wording import (
     NOTHING,
@@ -56,14 +58,15 @@ from state_sensor_ros.drawing.wording import (
 from state_sensor_ros.errors import ConfigError
 
 PICTURE_FORMATS = ('png', 'svg', 'pdf')
-# Margins, heights of the lines and spaces above and below the maps, and least heights, inches.
-TOP, BOTTOM = 0.2, 0.55
+# Heights of the lines, spaces above and below the maps, and least heights, inches.
 _TITLE, _LINE, _SPACE = 0.31, 0.21, 0.16
 _STRIP, _LEAST_STRIP, _LEAST_MAP, _LEAST_MAP_SHARE = 1.9, 0.6, 0.5, 0.35
 _TITLE_PT, _FACTS_PT = 13.0, 9.0
 # The map of a whole recording has names up to this many actors.
 MAX_NAMED = 40
 _MAX_TITLE, _LETTERS_PER_INCH = 80, 7.2
+# Half of the number of an axis reaches above a map, inches; narrower pages have a lower strip.
+_TICK, _NARROW = 0.06, 6.5
 
 
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
@@ -107,25 +110,33 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     """
     size, coloring = style.size, style.coloring
     width = size.inner
-    bottom = BOTTOM * size.text_scale
-    key = Entries(actor_entries(scene, fonts) if coloring == BY_ACTOR else [], width)
-    over_strip = Entries(strip_entries(instant), width)
-    around_strip = over_strip.height + _SPACE / 2 + bottom + GAP / 2
+    bottom, gap = size.bottom, size.gap
+    space = _SPACE / 2 if size.is_paper else _SPACE
+
+    def legend(entries: list[LegendEntry]) -> Entries:
+        return Entries(entries if style.has_legend else [], size.legend_width)
+
+    key = legend(actor_entries(scene, fonts) if coloring == BY_ACTOR else [])
+    band = speed_band(scene)
+    over_strip = legend(strip_entries(instant, band))
+    around_strip = over_strip.height + space / 2 + bottom + gap / 2
     # A first guess of the maps, from which the legend and the facts follow.
-    guess = layout_of(scene, instant, width, has_detail=not is_ground)
+    guess = layout_of(scene, instant, width, has_detail=not is_ground, size=size)
     views = [guess.whole] if guess.detail is None else [guess.whole, guess.detail]
     shown = np.arange(len(scene.actor)) if is_ground else visible_samples(
         scene, instant, [view.area for view in views])
-    head = Entries(map_entries(scene, shown, views, coloring, fonts), width)
-    lines = [fonts.drawable(line) for line in _facts(
+    head = legend(map_entries(scene, shown, views, coloring, fonts))
+    lines = [] if size.is_paper else [fonts.drawable(line) for line in _facts(
         scene, -1 if is_ground else instant, guess.whole, style)]
     # Distances from the top of the page, inches.
-    head_top = TOP + (_TITLE + len(lines) * _LINE) * size.text_scale + _SPACE / 2
-    maps_top = head_top + head.height + _SPACE
-    strip = _STRIP * (0.6 if size.is_compact else 1.0)
-    layout, gap = guess, GAP
+    title_height = _TITLE if style.title else 0.0
+    head_top = size.top + (title_height + len(lines) * _LINE) * size.text_scale + (
+        space / 2 if style.title or lines else 0.0)
+    maps_top = head_top + head.height + (space if head.height else _TICK)
+    strip = _STRIP * (0.6 if size.width < _NARROW else 1.0)
+    layout = guess
     if size.height is not None:
-        rest = size.height - maps_top - bottom - key.height - _SPACE
+        rest = size.height - maps_top - bottom - key.height - space
         strip = min(strip, 0.3 * rest)
         if strip < _LEAST_STRIP or rest - strip - around_strip < _LEAST_MAP_SHARE * size.height:
             strip = 0.0
@@ -133,29 +144,30 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         if maps_height < _LEAST_MAP:
             raise ConfigError('--size', f'{size.width:g}x{size.height:g}', 'a higher page: '
                               f'{max(maps_height, 0.0):.2g} inches are left for the map')
-        layout, gap = layout_of(
-            scene, instant, width, maps_height, has_detail=not is_ground), GAP / 2 + bottom
+        layout = layout_of(
+            scene, instant, width, maps_height, has_detail=not is_ground, size=size)
+        gap = gap / 2 + bottom
         if guess.detail is not None and layout.detail is None:
             # Without the entry of the close-up, for which the page is too low.
-            head = Entries(map_entries(scene, shown, [layout.whole], coloring, fonts), width)
-    strip_top = maps_top + layout.height + gap + over_strip.height + _SPACE / 2
+            head = legend(map_entries(scene, shown, [layout.whole], coloring, fonts))
+    strip_top = maps_top + layout.height + gap + over_strip.height + space / 2
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
-    page = _Page(size, key_top + key.height + (_SPACE if key.height else 0.0))
+    page = _Page(size, key_top + key.height + (space if key.height else 0.0))
 
     title = fonts.drawable(shortened(
         style.title, min(_MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
-    page.text(TOP, title, _TITLE_PT, INK, 'bold' if title.isascii() else 'normal')
+    page.text(size.top, title, _TITLE_PT, INK, 'bold' if title.isascii() else 'normal')
     for k, line in enumerate(lines):
-        page.text(TOP + (_TITLE + k * _LINE) * size.text_scale, line, _FACTS_PT, QUIET,
+        page.text(size.top + (title_height + k * _LINE) * size.text_scale, line, _FACTS_PT, QUIET,
                   'normal')
     head.draw(page.figure, size.left, head_top)
     key.draw(page.figure, size.left, key_top)
     whole = _draw_maps(page, maps_top, layout, _Drawing(scene, instant, style, fonts, is_ground))
     strip_axes = None
     if strip:
-        over_strip.draw(page.figure, size.left, strip_top - over_strip.height - _SPACE / 2)
+        over_strip.draw(page.figure, size.left, strip_top - over_strip.height - space / 2)
         strip_axes = page.axes(size.left, strip_top, width, strip)
-        draw_strip(strip_axes, scene, -1 if is_ground else instant, coloring,
+        draw_strip(strip_axes, scene, -1 if is_ground else instant, coloring, band,
                    fonts=fonts if style.names else None, size=size)
     if coloring == BY_SPEED:
         _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,
@@ -203,13 +215,11 @@ class _Drawing:
         :param is_detail: whether it is a close-up, which has thicker lines.
         """
         scene, style = self.scene, self.style
-        axes.set(xlim=view.area.x_range, ylim=view.area.y_range, facecolor=GROUND,
+        axes.set(xlim=view.area.x_range, ylim=view.area.y_range,
                  xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
         if style.size.is_compact:
             # Beside the scale.
             axes.set_xlabel(X_TITLE, loc='left')
-        axes.grid(color='white', linewidth=1.0)
-        axes.set_axisbelow(True)
         layers.draw_roads(axes, scene, view.area)
         layers.draw_tracks(axes, scene, style.coloring, 2.2 if is_detail else 1.4)
         if not self.is_ground:
@@ -219,8 +229,10 @@ class _Drawing:
             layers.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
             if style.names and (is_detail or len(samples) <= MAX_NAMED):
                 draw_names(axes, scene, samples, self.fonts, view.inches_per_m, changes,
-                           None if detail is None else detail.area)
-        layers.draw_scale_bar(axes, view.inches_per_m)
+                           None if detail is None else detail.area,
+                           size_pt=style.size.name_pt)
+        if not style.size.is_paper:
+            layers.draw_scale_bar(axes, view.inches_per_m)
         if not len(scene.actor):
             axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha='center', va='center',
                       color=QUIET, fontsize=12)
@@ -237,7 +249,7 @@ def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) ->
             (left, low), right - left, high - low, facecolor='none', edgecolor=QUIET,
             linewidth=0.9, linestyle=CLOSE_UP_DASHES, zorder=4))
         left = size.left + size.inner - detail.width if layout.is_beside else size.left
-        below = 0.0 if layout.is_beside else whole.height + GAP
+        below = 0.0 if layout.is_beside else whole.height + size.gap
         of_detail = page.axes(left, top + below, detail.width, detail.height)
         drawing.draw(of_detail, detail, None, is_detail=True)
     drawing.draw(axes, whole, detail, is_detail=False)
@@ -271,8 +283,10 @@ def _width(text: str, size_pt: float) -> float:
 
 def _draw_color_bar(axes: Axes, scene: Scene, size: PageSize) -> None:
     mappable = ScalarMappable(Normalize(*speed_range(scene)), SPEEDS)
-    bar = axes.figure.colorbar(mappable, cax=axes, label='' if size.is_compact else SPEED_TITLE)
+    bar = axes.figure.colorbar(mappable, cax=axes, ticks=MaxNLocator(6, steps=(1, 2, 5, 10)),
+                               label='' if size.is_compact else SPEED_TITLE)
     bar.ax.set_frame_on(False)
+    bar.ax.grid(visible=False)
     if size.is_compact:
         bar.ax.set_title('m/s', fontsize='medium', pad=3.0)
     # Lines of their own color close the seams; matplotlib would make an image of so many.

@@ -61,9 +61,10 @@ class Scene:
     ``position_xy`` (K, 2) m and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown,
     ``lane`` (K,) index in ``lanes`` or NO_LANE, ``display`` (K,) index in ``displays``. ``lanes``
     ids (road, section, lane). ``displays`` colors of lights and numbers of signs, the first one
-    blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of shapes.py, ``has_box``
-    (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) whether it is a vehicle
-    or has moved. ``map_lines`` of the map, global frame, empty if it is not known.
+    blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of shapes.py,
+    ``actor_class`` (A,) index in CLASSES, ``has_box`` (A,) and
+    ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) whether it is a vehicle or has
+    moved. ``map_lines`` of the map, global frame, empty if it is not known.
     Instants may be left out of a long recording, but not of ``tracks``.
     """
 
@@ -82,6 +83,7 @@ class Scene:
     names: tuple[str, ...]
     is_ego: Bools
     kind: Kinds
+    actor_class: Kinds
     has_box: Bools
     footprint_xy: Floats
     lane_changes: tuple[LaneChangeMark, ...]

@@ -90,6 +90,7 @@ class SceneBuilder:
         self._columns: dict[str, int] = {}
         self._is_ego: list[bool] = []
         self._kinds: list[int] = []
+        self._classes: list[int] = []
         self._footprints: list[Floats] = []
         self._has_box: list[bool] = []
         self._lanes: dict[Lane, int] = {}
@@ -159,6 +160,7 @@ class SceneBuilder:
             display=joined('display', np.zeros(0, np.int32)),
             lanes=tuple(self._lanes), displays=tuple(self._displays), names=tuple(self._columns),
             is_ego=np.array(self._is_ego, np.bool_), kind=kind,
+            actor_class=np.array(self._classes, np.uint8),
             has_box=np.array(self._has_box, np.bool_),
             footprint_xy=np.array(self._footprints).reshape(-1, 4, 2),
             # Changes of the lane's id count only if the simulator flags no lane change.
@@ -181,6 +183,7 @@ class SceneBuilder:
                 actor_class = class_of(int(frame.kinds[i]), frame.tags[i])
                 columns[name] = len(columns)
                 self._is_ego.append(i == ego)
+                self._classes.append(actor_class)
                 self._kinds.append(kind_of(actor_class, frame.tags[i]))
                 self._footprints.append(default_footprint(actor_class))
                 self._has_box.append(False)

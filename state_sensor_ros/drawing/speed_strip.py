@@ -17,13 +17,15 @@ from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import tracks
-from state_sensor_ros.drawing.colors import ACTORS, BY_ACTOR, GROUND, INK
+from state_sensor_ros.drawing.colors import ACTORS, BAND, BY_ACTOR, INK, QUIET
 from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.legend import INSTANT_PT
+from state_sensor_ros.drawing.layers import DASHED
+from state_sensor_ros.drawing.legend import INSTANT_PT, MEDIAN_PT
 from state_sensor_ros.drawing.marks import colors_of, plain_colors, speed_range
 from state_sensor_ros.drawing.names import inside, overlapping, points_along
 from state_sensor_ros.drawing.page_style import PageSize
 from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.speed_band import SpeedBand
 from state_sensor_ros.drawing.wording import (
     KPH_PER_MPS,
     shortened,
@@ -31,18 +33,15 @@ from state_sensor_ros.drawing.wording import (
     SPEED_TITLE,
     TIME_TITLE,
 )
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.frame import Bools, Floats
 
 # Id of the artists.
 LINE_NAME_GID = 'name of a line'
-# With more actors than this, lines are more transparent.
-_MANY = 40
 # Numbers on an axis per inch; matplotlib warns of an axis with a thousand marks, four of them
 # between two numbers.
 _TICKS_PER_INCH, _MAX_TICKS = 1.7, 150
 # Numbers on the axes are multiples of these times a power of ten.
 _STEPS = (1, 2, 5, 10)
-_NAME_PT = 6.5
 _HALO = [patheffects.withStroke(linewidth=1.5, foreground='white')]
 # Distance of a name from its line, points; its possible places, as shares of the line.
 _GAP_PT = 2.0
@@ -51,31 +50,36 @@ _SHARES = (0.98, 0.02, 0.5, 0.75, 0.25, 0.9, 0.1, 0.62, 0.38)
 _MAX_COVERED = 2
 
 
-def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: Fonts | None,
-               size: PageSize) -> None:
+def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: SpeedBand, *,
+               fonts: Fonts | None, size: PageSize) -> None:
     """
     Draw the speeds, the ego's on top, and a line at one instant.
 
     :param axes: without content.
     :param instant: instant of the line; -1 for no line.
     :param coloring: ``speed`` or ``actor``.
+    :param band: which actors have lines, and the band of the others.
     :param fonts: fonts of the names; None for no names.
     :param size: size of the page.
     """
     low, high = speed_range(scene)
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
-             ylabel='' if size.is_compact else SPEED_TITLE, facecolor=GROUND)
+             ylabel='' if size.is_compact else SPEED_TITLE)
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
     for axis, n_ticks in ((axes.xaxis, _TICKS_PER_INCH * box.width),
                           (axes.yaxis, 2.5 * _TICKS_PER_INCH * box.height)):
         axis.set_major_locator(MaxNLocator(min(max(int(n_ticks), 3), _MAX_TICKS), steps=_STEPS))
         axis.set_minor_locator(AutoMinorLocator())
-    axes.grid(color='white', linewidth=1.0)
-    axes.set_axisbelow(True)
-    if not size.is_compact:
+    if not (size.is_compact or size.is_paper):
         kph = axes.twinx()
+        kph.grid(visible=False)
         kph.set(ylim=(low * KPH_PER_MPS, high * KPH_PER_MPS), ylabel=SPEED_KPH_TITLE)
-    colors = _draw_lines(axes, scene, coloring)
+    if band.n_others:
+        axes.fill_between(band.time_s, band.slowest, band.fastest, color=BAND, linewidth=0.0,
+                          zorder=1.5)
+        axes.plot(band.time_s, band.median, color=QUIET, linewidth=MEDIAN_PT,
+                  linestyle=DASHED, zorder=1.6)
+    colors = _draw_lines(axes, scene, coloring, band.has_line)
     if instant >= 0:
         # Not clipped, so that the line has its whole width at the edges.
         axes.axvline(scene.time_s[instant], color=INK, linewidth=INSTANT_PT,
@@ -83,23 +87,22 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
         axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=INK,
                   transform=axes.get_xaxis_transform(), clip_on=False, zorder=4)
     if fonts is not None:
-        _draw_names(axes, scene, colors, fonts)
+        _draw_names(axes, scene, colors, fonts, band.has_line, size.name_pt)
 
 
-def _draw_lines(axes: Axes, scene: Scene, coloring: str) -> Floats:
+def _draw_lines(axes: Axes, scene: Scene, coloring: str, has_line: Bools) -> Floats:
     """Draw the lines; return the color of each actor, (A, 4)."""
     drawn = scene.tracks
-    begin, end = tracks.segments(drawn, scene.moves)
+    begin, end = tracks.segments(drawn, has_line)
     lines = np.stack([np.stack([drawn.time_s[row], drawn.speed[row]], axis=-1)
                       for row in (begin, end)], axis=1)
     is_ego = scene.is_ego[drawn.actor[begin]]
-    n_moving = int(scene.moves.sum())
     # If each actor has its own color, the color connects its name with its line.
-    has_colors = coloring == BY_ACTOR or n_moving <= len(ACTORS)
+    has_colors = coloring == BY_ACTOR or int(scene.moves.sum()) <= len(ACTORS)
     colors = colors_of(
         scene, np.arange(len(scene.names)), np.zeros(len(scene.names), np.float32), BY_ACTOR) \
         if has_colors else plain_colors(scene)
-    opacity = (0.9 if has_colors else 0.7) * min(1.0, _MANY / max(n_moving, 1)) ** 0.5
+    opacity = 0.9 if has_colors else 0.7
     # Round ends close the seams of opaque segments; of transparent ones, they would be visible.
     for rows, width, alpha, ends in ((~is_ego, 0.8, opacity, 'butt'), (is_ego, 2.0, 1.0, 'round')):
         axes.add_collection(LineCollection(
@@ -109,10 +112,11 @@ def _draw_lines(axes: Axes, scene: Scene, coloring: str) -> Floats:
     return colors
 
 
-def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts) -> None:
+def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line: Bools,
+                size_pt: float) -> None:
     """Write the names of lines that cover nothing, the ego's first."""
     drawn = scene.tracks
-    begin, end = tracks.segments(drawn, scene.moves & np.isin(
+    begin, end = tracks.segments(drawn, has_line & np.isin(
         np.arange(len(scene.names)), drawn.actor[np.isfinite(drawn.speed)]))
     places = np.column_stack((drawn.time_s, drawn.speed.astype(np.float64)))
     with np.errstate(invalid='ignore'):
@@ -125,7 +129,7 @@ def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts) -> None:
     for actor in order[np.isin(order, drawn.actor[begin])].tolist():
         rows = np.flatnonzero((drawn.actor == actor) & np.isfinite(drawn.speed))
         text = axes.text(0.0, 0.0, fonts.drawable(shortened(scene.names[actor])),
-                         fontsize=_NAME_PT, ha='left', va='bottom', color=colors[actor],
+                         fontsize=size_pt, ha='left', va='bottom', color=colors[actor],
                          path_effects=_HALO, zorder=5, gid=LINE_NAME_GID)
         box = _place(drawn.time_s[rows], pixels[rows], np.array(text.get_window_extent().size),
                      view, gap, points, taken)

@@ -254,16 +254,16 @@ CSV = Format(
     writes=_TABLE_WRITES)
 PICTURE = Format(
     name='picture', noun='a picture', suffixes=('.png',), command=RENDER,
-    writes=_DRAWN | {'at', 'size', 'dpi'})
+    writes=_DRAWN | {'at', 'size', 'dpi', 'style', 'legend'})
 VECTORS = Format(
     name='vectors', noun='a picture without pixels', suffixes=('.svg', '.pdf'), command=RENDER,
-    writes=_DRAWN | {'at', 'size'})
+    writes=_DRAWN | {'at', 'size', 'style', 'legend'})
 ANIMATION = Format(
     name='animation', noun='an animation', suffixes=('.html',), command=RENDER,
     writes=_DRAWN | {'at'})
 FILM = Format(
     name='film', noun='a film', suffixes=('.gif', '.mp4'), command=RENDER,
-    writes=_DRAWN | {'size', 'dpi'})
+    writes=_DRAWN | {'size', 'dpi', 'legend'})
 SCENE = Format(
     name='scene', noun='a scene of Rerun', suffixes=('.rrd',), command=VIEW,
     writes=frozenset(('names', 'map')))

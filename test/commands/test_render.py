@@ -8,15 +8,18 @@
 # language governing permissions and limitations under the License.
 """The command render, on files."""
 
+from contextlib import suppress
 import fcntl
 import io
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
 import sys
 import termios
+import zlib
 
 from budgets import AWAIT_S
 from paths import CARLA, SAMPLE
@@ -73,7 +76,7 @@ def test_render_takes_size_resolution_and_part_of_the_recording(tmp_path):
 @pytest.mark.parametrize(('words', 'error'), [
     (['out.svg', '--dpi', '100'], '--dpi is for writing a picture (.png) or a film (.gif, .mp4)'),
     (['out.html', '--size', '4x3'], '--size is for '), (['out.mp4', '--at', '1'], '--at is for '),
-    (['out.png', '--size', '4'], "argument --size: '4' is not like 3.5x3"),
+    (['out.png', '--size', '4x'], "argument --size: '4x' is not like 3.5x3 or 3.5"),
     (['out.png', '--size', 'nanx3'], 'argument --size: nanx3 is not between 2.8x2 and 200x200'),
     (['out.png', '--dpi', '5'], 'argument --dpi: 5 is not between 10 and 1200'),
     (['out.bmp'], 'OUT out.bmp: .bmp is not the suffix of a format')])
@@ -133,6 +136,31 @@ def test_render_writes_a_large_page_without_pixels(tmp_path, capsys, suffix):
     assert main(['render', str(drive), str(out), '--size', '200x30', '-q']) == 0
     assert capsys.readouterr().err == ''
     assert out.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(('words', 'width'), [([], 3.5), (['--size', '7.16'], 7.16),
+                                              (['--size', '3x4', '--color', 'actor'], 3.0)])
+def test_render_writes_a_figure_of_a_paper(tmp_path, words, width):
+    """Its fonts are embedded as TrueType, at the size of captions, Greek letters as well."""
+    out = tmp_path / 'out.pdf'
+    assert main(['render', str(SAMPLE), str(out), '--style', 'paper', '--title', 'Ω drive',
+                 '--legend', *words, '-q']) == 0
+    written = out.read_bytes()
+    fonts = re.findall(rb'/Type /Font\s(.*?)\nendobj', written, re.DOTALL)
+    kinds = set(re.findall(rb'/Subtype /(\w+)', b' '.join(fonts)))
+    assert kinds
+    assert kinds <= {b'Type0', b'TrueType', b'CIDFontType2'}
+    assert b'/Type3' not in written
+    assert written.count(b'/FontFile2') >= 1
+    [box] = re.findall(rb'/MediaBox \[([^]]*)\]', written)
+    assert float(box.split()[2]) == pytest.approx(72.0 * width)
+    pieces = re.findall(rb'stream\r?\n(.*?)\r?\nendstream', written, re.DOTALL)
+    sizes = set()
+    for piece in pieces:
+        with suppress(zlib.error):
+            sizes |= set(map(float, re.findall(rb'/F\d+ ([\d.]+) Tf', zlib.decompress(piece))))
+    # Of the title, and of all other texts.
+    assert {round(size, 1) for size in sizes} == {12.2, 8.0}
 
 
 def test_render_animates_the_sample(tmp_path):

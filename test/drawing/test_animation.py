@@ -133,9 +133,9 @@ def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
     assert 0.0 < farthest <= 0.2
 
 
-def test_animation_key_names_no_color_of_several_actors():
+def test_animation_key_names_the_classes_of_many_actors():
     many = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(9))))
-    assert '9 vehicles, whose colors repeat' in page_of(many, coloring=BY_ACTOR).key
+    assert 'class car (9)' in page_of(many, coloring=BY_ACTOR).key
     assert 'car_' not in page_of(many, coloring=BY_ACTOR).key
     few = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(8))))
     assert page_of(few, coloring=BY_ACTOR).key.count('car_') == 8

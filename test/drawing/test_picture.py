@@ -35,10 +35,11 @@ from state_sensor_ros.drawing.layers import (
     SCALE_GID,
 )
 from state_sensor_ros.drawing.map_layout import data_area, layout_of
-from state_sensor_ros.drawing.marks import EGO
+from state_sensor_ros.drawing.marks import EGO, fills_of
 from state_sensor_ros.drawing.names import NAME_GID
 from state_sensor_ros.drawing.page_style import PageSize, PictureStyle
 from state_sensor_ros.drawing.picture import draw_page, write_picture
+from state_sensor_ros.drawing.speed_band import speed_band
 from state_sensor_ros.drawing.speed_strip import LINE_NAME_GID
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import KIND_OBJECT
@@ -59,10 +60,10 @@ def spots(picture, color):
     return np.stack([columns, rows], axis=-1)
 
 
-def page_of(scene, coloring=BY_SPEED, at_s=None, **options):
+def page_of(scene, coloring=BY_SPEED, at_s=None, title='test', **options):
     """Return the page as a drawn figure of matplotlib."""
     fonts = Fonts(scene.names)
-    style = PictureStyle('test', coloring, **options)
+    style = PictureStyle(title, coloring, **options)
     with rc_context(style_of(fonts, style.size)):
         figure = draw_page(scene, style, scene.instant_at(at_s), fonts).figure
         figure.draw_without_rendering()
@@ -155,7 +156,9 @@ def test_picture_without_a_place_for_the_close_up_has_no_entry_of_it():
 
 
 @pytest.mark.parametrize(('extent', 'apart', 'has_close_up'), [
-    (2000.0, 5.0, True), (100.0, 5.0, False), (2000.0, 300.0, False)])
+    (2000.0, 5.0, True), (100.0, 5.0, False), (400.0, 300.0, False),
+    # Boxes would be dots.
+    (2000.0, 300.0, True)])
 def test_picture_has_a_close_up_only_where_it_shows_more(extent, apart, has_close_up):
     scene = pair(extent, apart)
     figure = page_of(scene)
@@ -260,9 +263,18 @@ def test_picture_has_a_legend_of_what_is_drawn():
 def test_picture_by_actor_has_a_key_of_the_colors():
     texts = legend_texts(page_of(crowd(30), BY_ACTOR))
     assert 'vehicle' not in texts
-    assert '29 vehicles, whose colors repeat' in texts
+    assert 'class car (29)' in texts
     assert [text for text in texts if 'vehicle_with' in text] == ['ego vehicle_with_a_name_8']
     assert 'other' in legend_texts(page_of(scene_of(*ride()), BY_ACTOR))
+    # With more vehicles than colors, each class has one.
+    mixed = scene_of(frame(0.0, Agent('EGO', tags=('ego',)), *(Agent(
+        f'{i}', 9.0 * i, tags=('vehicle', ('bus', 'truck', 'car')[i % 3])) for i in range(10))))
+    assert legend_texts(page_of(mixed, BY_ACTOR)) == [
+        'ego', 'size assumed', 'class bus (4)', 'class truck (3)', 'class car (3)',
+        'time of the boxes']
+    fills = fills_of(mixed, slice(1, None), BY_ACTOR)
+    assert len(np.unique(fills, axis=0)) == 3
+    assert (fills[:3] == fills[3:6]).all()
 
 
 def test_picture_names_the_lines_of_the_strip():
@@ -280,6 +292,65 @@ def test_picture_names_the_lines_of_the_strip():
         step = f'{ticks[1] - ticks[0]:.0e}'
         assert step[0] in '125'
     assert len(strip.get_yticks()) >= 5
+
+
+def test_picture_of_many_actors_has_the_lines_of_the_ego_and_its_nearest():
+    def drive(n_cars):
+        """Return an ego at 20 m/s, and cars on lanes farther and farther away, faster by 1 m/s."""
+        return scene_of(*(frame(float(i), Agent('hero', 20.0 * i, speed=20.0, tags=('ego',)), *(
+            Agent(f'car{k}', (10.0 + k) * i, 5.0 * k + 5.0, speed=10.0 + k)
+            # The fastest one leaves.
+            for k in range(n_cars if i < 3 else n_cars - 1))) for i in range(5)))
+
+    def lines_of(scene):
+        figure = page_of(scene)
+        [strip] = [axes for axes in figure.axes if axes.get_ylabel() == 'speed (m/s)'
+                   and axes.get_xlabel()]
+        return {name for name, _ in extents(strip, LINE_NAME_GID)}, legend_texts(figure)
+
+    names, legend = lines_of(drive(11))
+    assert len(names) == 12
+    assert not any('others' in text for text in legend)
+    scene = drive(13)
+    names, legend = lines_of(scene)
+    lines = {'hero', *(f'car{k}' for k in range(5))}
+    # Names have a place where they cover nothing.
+    assert {'hero'} < names <= lines
+    assert '8 others: slowest, median, fastest' in legend
+    band = speed_band(scene)
+    assert {scene.names[i] for i in np.flatnonzero(band.has_line)} == lines
+    for begin, end, speeds in ((0.1, 1.9, (15.0, 18.5, 22.0)), (2.1, 4.0, (15.0, 18.0, 21.0))):
+        then = (band.time_s > begin) & (band.time_s < end)
+        found = np.stack([band.slowest[then], band.median[then], band.fastest[then]])
+        assert found == pytest.approx(np.repeat(np.array(speeds)[:, None], then.sum(), axis=1))
+    nobody = speed_band(scene_of())
+    assert (nobody.n_others, np.isfinite(nobody.fastest).any()) == (0, False)
+
+
+@pytest.mark.parametrize('width', [3.5, 7.16])
+def test_picture_for_a_paper_has_no_header_and_titles_of_all_axes(width):
+    size = PageSize(width, is_paper=True)
+    scene = scene_of(*ride())
+    assert page_texts(page_of(scene, size=size)) == 'test'
+    without_title = page_of(scene, size=size, has_legend=False, title='')
+    assert page_texts(without_title) == ''
+    assert legend_texts(without_title) == []
+    titles = {(axes.get_xlabel(), axes.get_ylabel()) for axes in without_title.axes}
+    assert titles == {('x (m)', 'y (m)'), ('time since the first frame (s)', 'speed (m/s)'),
+                      ('', 'speed (m/s)')}
+    # Tight: the drawing fills the page, and all of it is on the page.
+    drawn = without_title.get_tightbbox()
+    page = without_title.get_size_inches()
+    assert -0.01 <= drawn.x0 < 0.25
+    assert -0.01 <= drawn.y0 < 0.15
+    assert page[0] - 0.25 < drawn.x1 <= page[0] + 0.01
+    assert page[1] - 0.15 < drawn.y1 <= page[1] + 0.01
+
+
+def test_picture_without_a_title_has_no_gap_for_it():
+    tall, low = (page_of(scene_of(*ride()), title=title) for title in ('test', ''))
+    assert tall.get_size_inches()[1] - low.get_size_inches()[1] == pytest.approx(0.31)
+    assert not any(text.get_text() == 'test' for text in low.texts)
 
 
 @pytest.mark.parametrize('name', SCENES)
