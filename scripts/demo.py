@@ -18,13 +18,13 @@ from pathlib import Path
 import re
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import time
 from types import FrameType
 
-from demo_recorder import record, Recording, Row
+from demo_recorder import record, Row
+from demo_report import show, show_deviation
 from domains import claim, is_empty, MAX_DOMAIN
 import rclpy
 from rclpy.signals import SignalHandlerOptions
@@ -50,6 +50,8 @@ EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'line
 CARLA = ('-p', 'source:=carla9')
 SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego')
 NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
+TITLES = {'monodrive': 'Mock simulator of monoDrive', 'carla': 'Mock server of CARLA 0.9',
+          'sumo': 'SUMO'}
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
 
@@ -114,16 +116,20 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
         with_sumo: bool, with_carla: bool, is_driven: bool) -> None:
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
+    simulator = 'sumo' if with_sumo else 'carla' if with_carla else 'monodrive'
     with ExitStack() as stack:
         where, programs = start_programs(stack, interruption, folder, with_sumo=with_sumo,
                                          with_carla=with_carla, is_driven=is_driven)
         print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
         recording = record(folder / 'bag', NODE, duration_s, lambda: check_all(*programs))
     show(recording)
+    if is_driven:
+        show_deviation(folder / 'bag', line_of(with_sumo=with_sumo))
     pictures = [folder / 'picture.png', folder / 'animation.html']
     with ExitStack() as stack:
         renderers = [Program(stack, interruption, picture.with_suffix('.log'), 'state_sensor',
-                             'render', str(folder / 'bag'), str(picture), '--title', 'make demo',
+                             'render', str(folder / 'bag'), str(picture), '--title',
+                             f'{TITLES[simulator]}, {duration_s:g} s',
                              *(['--map', str(NETWORK)] if with_sumo else []))
                      for picture in pictures]
         for renderer in renderers:
@@ -171,9 +177,14 @@ def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *
           # The frame that the configurations of viewers follow.
           '-p', 'ego_frame:=base_link')
     if is_driven:
-        name = 'sumo' if with_sumo else 'monodrive'
-        start('line_follower.log', sys.executable, str(EXAMPLE), str(LINES / f'{name}.json.gz'))
+        start('line_follower.log', sys.executable, str(EXAMPLE),
+              str(line_of(with_sumo=with_sumo)))
     return where, programs
+
+
+def line_of(*, with_sumo: bool) -> Path:
+    """Return the line to follow; the mock server of CARLA 0.9 has the road of monoDrive's."""
+    return LINES / ('sumo.json.gz' if with_sumo else 'monodrive.json.gz')
 
 
 def empty_domain(stack: ExitStack, interruption: Interruption) -> int:
@@ -278,25 +289,6 @@ def check_all(*programs: Program) -> None:
     """Check that all programs are running, as :meth:`Program.check`."""
     for program in programs:
         program.check()
-
-
-def show(recording: Recording) -> None:
-    """Print a table of the recorded topics, and the latency."""
-    table = [('topic', 'type', 'topics', 'messages', 'rate of each')]
-    for name, row in recording.rows.items():
-        rate = f'{statistics.median(row.rates_hz):.1f} Hz' if row.rates_hz else '-'
-        table.append((name, row.type_name, str(row.n_topics), str(row.n_messages), rate))
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    print()
-    for cells in table:
-        print('  '.join(cell.ljust(width) if i < 2 else cell.rjust(width)
-                        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))))
-    if recording.latencies_ms:
-        median_ms = statistics.median(median for median, _ in recording.latencies_ms)
-        # The driver's 99th percentile is over all frames so far.
-        p99_ms = recording.latencies_ms[-1][1]
-        print(f'\nlatency, last byte received to last topic published: median {median_ms:.2f} ms, '
-              f'p99 {p99_ms:.2f} ms')
 
 
 if __name__ == '__main__':

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 import math
 from pathlib import Path
 import re
+import statistics
 import struct
 import time
 
@@ -58,10 +60,17 @@ class Row:
 
 @dataclass
 class Recording:
-    """Result: a row per topic, and the median and 99th percentile of each second, ms."""
+    """
+    Result: a row per topic, and the median and 99th percentile of each second, ms.
+
+    ``frame_hz`` frames per second of wall time; ``simulated_hz`` frames per second of simulated
+    time, which is that of the wall in a simulation in real time; both 0 without two frames.
+    """
 
     rows: dict[str, Row]
     latencies_ms: list[tuple[float, float]]
+    frame_hz: float = 0.0
+    simulated_hz: float = 0.0
 
 
 def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -> Recording:
@@ -115,6 +124,7 @@ class Recorder:
         self._topics: dict[str, Topic] = {}
         self._times_ns: dict[str, list[int]] = {}
         self._latencies_ms: list[tuple[float, float]] = []
+        self._frame_stamps_ns: list[int] = []
         self._latched: list[tuple[Topic, bytes]] = []
         self._last_found_s = time.monotonic()
         self._is_recording = False
@@ -143,7 +153,7 @@ class Recorder:
             raise TimeoutError(f'no frame arrived within {START_TIMEOUT_S:g} s')
         self._end(check)
         self._sink.finish()
-        return Recording(self._rows(), self._latencies_ms)
+        return Recording(self._rows(), self._latencies_ms, *self._frame_rates())
 
     def _begin(self) -> None:
         """
@@ -197,6 +207,8 @@ class Recorder:
             self._stamps_ns[topic.name] = stamp_ns
             if not self._after_ns < stamp_ns <= self._until_ns:
                 return
+            if self._is_recording and topic.name == f'{self._name}/frame':
+                self._frame_stamps_ns.append(stamp_ns)
         if not self._is_recording:
             if topic.qos.latched:
                 self._latched.append((topic, data))
@@ -211,6 +223,15 @@ class Recorder:
             if all(values.get(key) for key in LATENCY_KEYS):
                 median_ms, p99_ms = (float(values[key]) for key in LATENCY_KEYS)
                 self._latencies_ms.append((median_ms, p99_ms))
+
+    def _frame_rates(self) -> tuple[float, float]:
+        """Return the rates of frames by the clock on the wall and by that of the simulator."""
+        times_ns = self._times_ns.get(f'{self._name}/frame', [])
+        steps_ns = [after - before for before, after in pairwise(self._frame_stamps_ns)]
+        if not steps_ns or times_ns[-1] == times_ns[0]:
+            return 0.0, 0.0
+        return (len(steps_ns) * 1e9 / (times_ns[-1] - times_ns[0]),
+                1e9 / statistics.median(steps_ns))
 
     def _rows(self) -> dict[str, Row]:
         """Return a row for each topic; those of all actors are one row per kind."""

@@ -19,6 +19,7 @@ from paths import ROOT
 from programs import ENVIRONMENT, PIPES, start_script
 import pytest
 
+import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
@@ -43,6 +44,20 @@ def test_examples_are_short():
     for path in scripts:
         limit = {'analysis.py': 35, 'follow_line.py': 60}.get(path.name, 30)
         assert len(path.read_text(encoding='utf-8').splitlines()) <= limit
+
+
+def test_lines_to_follow_can_be_driven():
+    """A car moves along its heading: one line moved sideways, by a lane change at a standstill."""
+    lines = sorted((ROOT / 'resource' / 'lines').glob('*.json.gz'))
+    assert len(lines) == 3
+    for line in lines:
+        with sensor.open_recording(line) as recording:
+            track = recording.ego_track()
+        way = np.diff(track.position_xyz[:, :2], axis=0)
+        length = np.hypot(way[:, 0], way[:, 1])
+        # A chord of the tightest turn differs from the heading at its begin by 25 degrees.
+        sideways = np.abs(np.sin(np.arctan2(way[:, 1], way[:, 0]) - track.yaw[:-1]))
+        assert sideways[length > 0.05].max() < np.sin(np.radians(30.0)), line.name
 
 
 @pytest.mark.parametrize('name', ['analysis', 'plot_recording', 'stream_to_pandas'])
