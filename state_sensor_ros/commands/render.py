@@ -70,7 +70,6 @@ _EPILOG = """examples:
   state_sensor render drive.json figure.pdf --style paper --no-names
   state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
 _SCREEN, _PAPER = _STYLES = 'screen', 'paper'
-# The parameters of the node that change the scene.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
