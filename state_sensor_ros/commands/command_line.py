@@ -179,7 +179,7 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
         _complete(parser)
     args, unknown = parser.parse_known_args(words)
     if unknown:
-        subparsers.choices[args.command].unrecognised(unknown)
+        subparsers.choices[args.command].unrecognized(unknown)
     interruption.begin()
     if is_program:
         reserve()

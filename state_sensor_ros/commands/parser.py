@@ -72,14 +72,14 @@ class Parser(argparse.ArgumentParser):
         text = shortened(one_line(message), _MAX_MESSAGE)
         self.exit(WRONG_USAGE, f'error: {self.prog}: {text} (see {self.prog} --help)\n')
 
-    def unrecognised(self, words: Sequence[str]) -> NoReturn:
+    def unrecognized(self, words: Sequence[str]) -> NoReturn:
         """End the program after one line about unknown words."""
         options = [option for option in self._option_string_actions if option.startswith('--')]
         if '.' in words[0] and '-p' in self._option_string_actions:
             from state_sensor_ros.commands.parameter_options import options_of_simulators
             options += options_of_simulators()
         likely = nearest(words[0].partition('=')[0], options) if words[0][:1] == '-' else ''
-        self.error(f'unrecognised arguments: {" ".join(words)}'
+        self.error(f'unrecognized arguments: {" ".join(words)}'
                    + (f'; did you mean {likely}?' if likely else ''))
 
     def parse_known_args(self, args: Any = None,  # noqa: ANN401
