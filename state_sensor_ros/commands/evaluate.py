@@ -52,8 +52,9 @@ if TYPE_CHECKING:
     from state_sensor_ros.evaluation.ground_truth import GroundTruth
     from state_sensor_ros.evaluation.matching import Selection
     from state_sensor_ros.files.bags.open_bag import OpenBag
+    from state_sensor_ros.library.safety import Safety
 
-# The parameters of the node that change the truth.
+# The parameters of the node that change the ground truth.
 _PARAMETERS = options_in(EVALUATING)
 # Options that only topics of objects use.
 _OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
@@ -168,7 +169,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     )
     old = None if args.against is None else read_result(args.against)
     with clock_shown('evaluate', is_quiet=args.quiet):
-        truth, topic_results = evaluated(args, stack)
+        truth, topic_results, safety = evaluated(args, stack)
     from state_sensor_ros.commands.evaluate_outputs import write_outputs
     from state_sensor_ros.evaluation.confidence import intervals_of
     from state_sensor_ros.evaluation.evaluation_result import result_of
@@ -181,7 +182,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     for found in topic_results:
         _warn(stack, found)
     changed = None if old is None else changes(result, old)
-    write_outputs(args, interruption, stack, topic_results, result, changed)
+    write_outputs(args, interruption, stack, topic_results, result, changed, safety)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
@@ -199,7 +200,7 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     """Refuse options that are not used for the format of TRUTH, or for many bags."""
     given: frozenset[str] = getattr(args, 'given', frozenset())
     for name in parameter_names(args):
-        # Parameters of the truth's simulator are checked when the truth is opened.
+        # Parameters of the ground truth's simulator are checked when the ground truth is opened.
         if name not in _PARAMETERS and ('.' not in name or name in NAMES):
             raise UsageError(f'-p {name} does not change the ground truth; those that do are '
                              f'{", ".join(_PARAMETERS)} and those of the simulator of TRUTH')
@@ -215,18 +216,21 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
                              f'{args.truth} is {truth.noun}')
 
 
-def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[TopicResult]]:
+def evaluated(args: argparse.Namespace,
+              stack: str) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
     """
     Evaluate the topics of a bag.
 
     :param args: the parsed options.
     :param stack: path of the bag.
-    :returns: the truth, and a result for each topic.
+    :returns: the ground truth, a result for each topic, and measures of safety if there is a page
+        and an ego.
     """
     from state_sensor_ros.commands.truth_reading import read_truth
     from state_sensor_ros.evaluation.evaluator import Evaluator
     from state_sensor_ros.evaluation.frame_transforms import FrameTransforms
     from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
+    from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
     settings = settings_of(args, _PARAMETERS)
     with _opened(args, stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic)
@@ -239,7 +243,9 @@ def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[T
         if ODOMETRY not in types:
             refuse_given(args, ('align', 'base_link_xyz'), 'is for the odometry of the ego; of '
                          f'{stack} only objects are evaluated')
-        truth = read_truth(args, settings)
+        collector = None if args.html is None else SafetyCollector(
+            EGO, HORIZON_S, settings.ego_tag)
+        truth = read_truth(args, settings, None if collector is None else collector.add)
         selection = _selection(args, truth)
         evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
                               alignment=args.align, with_averages=args.definition == 'nuscenes',
@@ -256,7 +262,8 @@ def evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[T
             except DecodeError as error:
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
-    return truth, topic_results
+    return truth, topic_results, None if collector is None or not collector.has_actor \
+        else collector.safety()
 
 
 def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:

@@ -49,7 +49,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :param args: the parsed options.
     :param interruption: signal handling of the program.
     :raises TrajectoryFormatError: if one cannot be evaluated, or a number is beyond its bound.
-    :raises ConfigError: if there is no bag, or no truth for one.
+    :raises ConfigError: if there is no bag, or no ground truth for one.
     """
     stacks = find_recordings(args.stack)
     truths = _truths_of(args, stacks)
@@ -79,7 +79,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[str]:
-    """Return the truth of each bag: one for all, or the one at its place."""
+    """Return the ground truth of each bag: one for all, or the one at its place."""
     truths = find_recordings([args.truth])
     if [recording.path for recording in truths] == [args.truth]:
         return [args.truth] * len(stacks)

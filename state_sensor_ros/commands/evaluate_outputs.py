@@ -16,13 +16,21 @@ import os
 from typing import Any, BinaryIO
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.summary import show_result, size_of
+from state_sensor_ros.commands.summary import (
+    event_texts,
+    MEASURES,
+    show_result,
+    size_of,
+    worst_rows,
+)
 from state_sensor_ros.errors import one_line, UsageError
 from state_sensor_ros.evaluation.detection_metrics import ERROR_NAMES, RECALLS
+from state_sensor_ros.evaluation.evaluation_plots import SafetySection
 from state_sensor_ros.evaluation.evaluation_result import Change
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.library.safety import Safety
 
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
 
@@ -67,7 +75,7 @@ def check_outputs(args: argparse.Namespace, given: frozenset[str]) -> None:
 
 def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
                   topic_results: list[TopicResult], result: dict[str, Any],
-                  changes: list[Change] | None) -> None:
+                  changes: list[Change] | None, safety: Safety | None) -> None:
     """
     Write the files that the options name.
 
@@ -77,6 +85,7 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
     :param topic_results: results of the topics.
     :param result: result of the bag.
     :param changes: what got better or worse, None without an earlier result.
+    :param safety: measures of the ego in the ground truth, None without an ego.
     """
     is_quiet = args.quiet or args.json
     if args.parquet is not None:
@@ -93,13 +102,22 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
         from state_sensor_ros.evaluation.evaluation_page import write_page
         with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
             write_page(file.handle, one_line(stack), one_line(args.truth), topic_results, result,
-                       changes)
+                       changes, None if safety is None else _safety_section(safety))
         show_result(args.html, size_of(args.html), is_quiet=is_quiet)
+
+
+def _safety_section(safety: Safety) -> SafetySection:
+    events = safety.events()
+    return SafetySection(
+        safety.name, tuple(worst_rows(safety)), tuple(map(event_texts, events)),
+        safety.game_time, {(heading, unit): getattr(safety, name)
+                           for name, (heading, unit, _) in MEASURES.items()},
+        tuple((event.start, event.end) for event in events))
 
 
 def _write_matches(topic_results: Sequence[TopicResult], file: BinaryIO) -> int:
     """
-    Write a row for each match at 2 m: the truth, the detection and the errors.
+    Write a row for each match at 2 m: the ground truth, the detection and the errors.
 
     :param topic_results: topic_results of the topics.
     :param file: file to write to.

@@ -14,6 +14,7 @@ The line of facts is ``drive_bag: 600 frames, 30 s, 52 actors, 48 MB``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 import math
@@ -34,8 +35,8 @@ from state_sensor_ros.frame import Frame
 if TYPE_CHECKING:
     from state_sensor_ros.library.safety import Safety, SafetyEvent
 
-_MEASURES = {
-    'closest_distance': ('closest', 'm', True), 'gap': ('gap', 'm', True),
+MEASURES = {
+    'closest_distance': ('closest distance', 'm', True), 'gap': ('gap', 'm', True),
     'time_headway': ('time headway', 's', True),
     'time_to_collision': ('time to collision', 's', True),
     'post_encroachment_time': ('post-encroachment time', 's', True),
@@ -149,18 +150,38 @@ def safety_rows(safety: Safety) -> list[tuple[str, str]]:
 
     :param safety: measures of the ego.
     """
-    rows: list[tuple[str, str]] = []
-    for name, (heading, unit, _) in _MEASURES.items():
-        worst = _worst(safety, name)
-        if worst is None:
-            continue
-        value, time, other = worst
-        rows.append(('' if rows else 'safety', f'{heading} {figure(value)} {unit} at '
-                     f'{seconds(time)}' + (f' ({other})' if other else '')))
+    rows = [('' if i else 'safety',
+             f'{heading} {value} at {time}' + (f' ({other})' if other else ''))
+            for i, (heading, value, time, other) in enumerate(worst_rows(safety))]
     events = safety.events()
     return [*(rows or [('safety', 'nothing to measure')]), *(
         ('' if i else 'events', text) for i, text in enumerate(
             [_text(event) for event in events] or ['none']))]
+
+
+def worst_rows(safety: Safety) -> Iterator[tuple[str, str, str, str]]:
+    """
+    Yield heading, worst value, its time and the other actor of each measure that has one.
+
+    :param safety: measures of the ego.
+    """
+    for name, (heading, unit, _) in MEASURES.items():
+        worst = _worst(safety, name)
+        if worst is not None:
+            value, time, other = worst
+            yield heading, f'{figure(value)} {unit}', seconds(time), other
+
+
+def event_texts(event: SafetyEvent) -> tuple[str, str, str, str]:
+    """
+    Return kind, times, the other actor, and the worst value of an event.
+
+    :param event: any event.
+    """
+    times = seconds(event.start) if event.end == event.start \
+        else f'{seconds(event.start)} to {seconds(event.end)}'
+    return event.kind.replace('_', ' '), times, event.actor, \
+        f'{event.measure.replace("_", " ")} {figure(event.value)} {_UNITS[event.measure]}'
 
 
 def safety_record(safety: Safety) -> dict[str, object]:
@@ -169,7 +190,7 @@ def safety_record(safety: Safety) -> dict[str, object]:
 
     :param safety: measures of the ego.
     """
-    worst = {name: _worst(safety, name) for name in _MEASURES}
+    worst = {name: _worst(safety, name) for name in MEASURES}
     return {'actor': safety.name,
             'worst': {name: None if found is None else {
                 'value': found[0] if math.isfinite(found[0]) else None, 'game_time': found[1],
@@ -183,14 +204,11 @@ def _worst(safety: Safety, name: str) -> tuple[float, float, str] | None:
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):
         return None
-    i = known[values[known].argmin() if _MEASURES[name][2] else values[known].argmax()]
+    i = known[values[known].argmin() if MEASURES[name][2] else values[known].argmax()]
     others: tuple[str, ...] = getattr(safety, _OTHERS.get(name, 'lead'))
     return float(values[i]), float(safety.game_time[i]), others[i]
 
 
 def _text(event: SafetyEvent) -> str:
-    times = seconds(event.start) if event.end == event.start \
-        else f'{seconds(event.start)} to {seconds(event.end)}'
-    kind, measure = event.kind.replace('_', ' '), event.measure.replace('_', ' ')
-    return f'{kind}, {times}' + (f', {event.actor}' if event.actor else '') \
-        + f': {measure} {figure(event.value)} {_UNITS[event.measure]}'
+    kind, times, actor, value = event_texts(event)
+    return f'{kind}, {times}' + (f', {actor}' if actor else '') + f': {value}'

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The truth of `state_sensor evaluate`: any recording, or another program's bag of objects."""
+"""The ground truth of `state_sensor evaluate`: any recording, or a bag of objects."""
 
 from __future__ import annotations
 
@@ -47,23 +47,25 @@ from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.bags.state_frames import STATE_FRAME
 from state_sensor_ros.files.storage.storage_file import limits_of
-from state_sensor_ros.frame import Floats, NS_PER_S
+from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import NAMES, Settings
 from state_sensor_ros.simulators.opening import format_of
 
-# Parameters by which the truth is made of frames.
+# Parameters by which the ground truth is made of frames.
 _OF_FRAMES = ('stamp_source', 'ego_tag', 'base_link_xyz', 'default_sizes')
 
 
-def read_truth(args: argparse.Namespace, settings: Settings) -> GroundTruth:
+def read_truth(args: argparse.Namespace, settings: Settings,
+               observe: Callable[[Frame], None] | None) -> GroundTruth:
     """
-    Read the truth.
+    Read the ground truth.
 
     :param args: ``truth``, ``truth_topic``, ``actors``, ``max_bag_bytes`` and ``quiet`` are used.
     :param settings: settings of the node.
+    :param observe: called with each frame of a recording of frames, None for no call.
     :raises TrajectoryFormatError: if it cannot be read or has no frame.
     """
     if settings.stamp_source == 'ros':
@@ -82,11 +84,11 @@ def read_truth(args: argparse.Namespace, settings: Settings) -> GroundTruth:
             refuse_given(args, ('stamp_source',), f'is for a TRUTH without stamps; {args.truth} '
                          'is a bag, which has its own')
             stamps_ns = _header_stamps(bag, frames[0])
-    return _of_frames(args, settings, stamps_ns)
+    return _of_frames(args, settings, stamps_ns, observe)
 
 
 def _of_simulator(args: argparse.Namespace) -> dict[str, object]:
-    """Return the parameters that the simulator of the truth declares."""
+    """Return the parameters that the simulator of the ground truth declares."""
     if not parameter_names(args):
         return {}
     return {name: value for name, value in given_parameters(args, (), with_added=True).items()
@@ -99,8 +101,8 @@ def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
             + int.from_bytes(data[8:12], 'little') for _, _, data in bag.messages({key})]
 
 
-def _of_frames(args: argparse.Namespace, settings: Settings,
-               stamps_ns: list[int] | None) -> GroundTruth:
+def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int] | None,
+               observe: Callable[[Frame], None] | None) -> GroundTruth:
     """Read a recording of frames; ``stamps_ns`` are the stamps of a bag, None for others."""
     rule = TagRule(settings.desired_tags, settings.undesired_tags)
     actors = frozenset(args.actors)
@@ -116,9 +118,11 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
                         parameters=_of_simulator(args)) as recording:
         refuse_of_others(args, recording.simulator)
         truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
-        for frame in read_frames(recording, 'truth', is_quiet=args.quiet):
+        for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
             warnings.place = recording.place
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
+            if observe is not None:
+                observe(frame)
     warnings.show()
     _check_actors(actors, seen)
     return _checked(truth.finish())

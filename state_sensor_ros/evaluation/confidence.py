@@ -175,7 +175,7 @@ def _average_precisions(scores: ClassScores, rows: Rows, weights: Floats,
     :param scores: scores of the class.
     :param rows: (N,) int64, block of each detection.
     :param weights: (N_RESAMPLES, B) float64.
-    :param n_truths: (N_RESAMPLES,) float64, numbers of truths.
+    :param n_truths: (N_RESAMPLES,) float64, numbers of ground-truth objects.
     """
     detections, n_blocks = scores.detections, weights.shape[1]
     if not len(rows):

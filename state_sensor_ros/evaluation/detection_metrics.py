@@ -66,9 +66,9 @@ class Matches:
     The R matches at 2 m of all frames, in their order.
 
     ``frames`` (R,) index of the frame; ``stamps_ns`` (R,); ``stack`` and ``truth`` (R, 9) states;
-    ``classes`` (R,); ``scores`` (R,); ``distances`` (R,) of the truth from the ego, m; ``errors``
-    (R, 5) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s), attribute (0 or
-    1), NaN if unknown; ``stack_ids`` and ``truth_ids`` R strings.
+    ``classes`` (R,); ``scores`` (R,); ``distances`` (R,) of the ground truth from the ego, m;
+    ``errors`` (R, 5) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s),
+    attribute (0 or 1), NaN if unknown; ``stack_ids`` and ``truth_ids`` R strings.
     """
 
     frames: Rows
@@ -161,12 +161,12 @@ class Curves:
 @dataclass(frozen=True, slots=True, eq=False)
 class Detections:
     """
-    The N detections of all frames, and their M truths.
+    The N detections of all frames, and their M ground-truth objects.
 
     ``frames``, ``classes`` and ``scores`` (N,); ``are_matches`` (4, N) at each of
     MATCH_DISTANCES_M; ``errors`` (N, 5) at 2 m, NaN without a match; ``distances`` (4, N) of the
-    matching truth, else of the detection, from the ego, m; ``truth_frames``, ``truth_classes`` and
-    ``truth_distances`` (M,).
+    matching ground-truth object, else of the detection, from the ego, m; ``truth_frames``,
+    ``truth_classes`` and ``truth_distances`` (M,).
     """
 
     frames: Rows
@@ -185,8 +185,8 @@ class ClassScores:
     """
     The scores of one class.
 
-    ``curves`` None without truths; ``errors`` (5,) plain means of :attr:`Matches.errors`, NaN for
-    none; ``recall_errors`` (5,) the same as nuScenes' means over recall, 1 for none;
+    ``curves`` None without ground truth; ``errors`` (5,) plain means of :attr:`Matches.errors`,
+    NaN for none; ``recall_errors`` (5,) the same as nuScenes' means over recall, 1 for none;
     ``detections`` those of the class; ``bands`` the scores by the names of BANDS, empty without an
     ego.
     """
@@ -203,7 +203,7 @@ class ClassScores:
 
     @property
     def average_precisions(self) -> Floats | None:
-        """Average precision at each of MATCH_DISTANCES_M, (4,), None without truths."""
+        """Average precision at each of MATCH_DISTANCES_M, (4,), None without ground truth."""
         return None if self.curves is None else self.curves.average_precisions
 
 
@@ -234,7 +234,7 @@ def _collect_detections(frames: Sequence[EvaluatedFrame], matches: Matches) -> D
 
 def score_classes(frames: Sequence[EvaluatedFrame], matches: Matches) -> list[ClassScores]:
     """
-    Score each class that has a truth or a detection.
+    Score each class that has a ground-truth object or a detection.
 
     :param frames: frames in the order of time.
     :param matches: matches of these frames.
@@ -292,7 +292,7 @@ def _curve(scores: Floats, are_matches: Bools, n_truths: int) -> tuple[Floats, F
 
     :param scores: (K,) float64, in falling order.
     :param are_matches: (K,) bool.
-    :param n_truths: number of truths.
+    :param n_truths: number of ground-truth objects.
     """
     positives = np.cumsum(are_matches).astype(np.float64)
     if not len(scores) or not positives[-1]:
@@ -331,7 +331,7 @@ def _mean_of_known(errors: Floats) -> Floats:
 
 def averaged_classes(classes: Sequence[ClassScores]) -> list[ClassScores]:
     """
-    Return the classes of which means are taken: those that have truths, without "unknown".
+    Return the classes of which means are taken: those with ground truth, without "unknown".
 
     :param classes: scores of all classes.
     """
@@ -341,7 +341,7 @@ def averaged_classes(classes: Sequence[ClassScores]) -> list[ClassScores]:
 
 def mean_average_precision(classes: Sequence[ClassScores]) -> float:
     """
-    Return mAP, the mean over classes and match distances; NaN without truths.
+    Return mAP, the mean over classes and match distances; NaN without ground truth.
 
     :param classes: scores of all classes.
     """
@@ -352,7 +352,7 @@ def mean_average_precision(classes: Sequence[ClassScores]) -> float:
 
 def mean_recall_errors(classes: Sequence[ClassScores]) -> Floats:
     """
-    Return (5,) mATE, mASE, mAOE, mAVE, mAAE of nuScenes, NaN without truths.
+    Return (5,) mATE, mASE, mAOE, mAVE, mAAE of nuScenes, NaN without ground truth.
 
     :param classes: scores of all classes.
     """
@@ -363,7 +363,7 @@ def mean_recall_errors(classes: Sequence[ClassScores]) -> Floats:
 
 def detection_score(classes: Sequence[ClassScores]) -> float:
     """
-    Return NDS, the nuScenes detection score; NaN without truths.
+    Return NDS, the nuScenes detection score; NaN without ground truth.
 
     NDS = (5 mAP + sum over the five errors of (1 - min(1, mean error))) / 10.
 

@@ -179,7 +179,7 @@ def _time_marks(truth: EgoPoses, length_s: float) -> Rows:
 
 
 def _aligned(poses: Floats, truth: Floats, *, has_scale: bool) -> tuple[Floats, float]:
-    """Return the poses moved onto the truth with the least squares of distances, and the scale."""
+    """Return the poses moved by the alignment of least squares, and the scale."""
     middle, true_middle = poses[:, :3].mean(axis=0), truth[:, :3].mean(axis=0)
     offsets, true_offsets = poses[:, :3] - middle, truth[:, :3] - true_middle
     left, values, right = np.linalg.svd(true_offsets.T @ offsets / len(poses))

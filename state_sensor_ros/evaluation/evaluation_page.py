@@ -68,10 +68,12 @@ FIGURES: Final = (
     ('miss rate at 5 s', 'prediction/5.0/miss_rate', ''), ('ATE', 'ego/ate_rmse', ' m'),
     ('RPE over 1 m', 'ego/rpe_rmse', ' m'))
 _N_CHANGES = 15
+_N_EVENTS = 20
 
 
 def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[TopicResult],
-               result: Mapping[str, Any], changes: Sequence[Change] | None) -> None:
+               result: Mapping[str, Any], changes: Sequence[Change] | None,
+               safety: plots.SafetySection | None) -> None:
     """
     Write the page.
 
@@ -81,6 +83,7 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
     :param topic_results: results of the topics.
     :param result: their result, as ``result_of`` returns it, with the confidence intervals.
     :param changes: what got better or worse, None without an earlier result.
+    :param safety: measures of the ego in the ground truth, None without an ego.
     """
     confidence = result['confidence']
     intervals = confidence['intervals']
@@ -93,6 +96,7 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
     parts += [*_figures(result, intervals), *_changes(changes), *_tables(result, intervals)]
     for found in topic_results:
         parts += _sections(found)
+    parts += _safety(safety)
     write_document(file, f'Evaluation of {stack}', parts)
 
 
@@ -190,6 +194,36 @@ def table_elements(table: ResultTable, intervals: Mapping[str, Any]) -> Iterator
     yield '</tbody></table>'
     if table.note:
         yield f'<p>{escape(table.note)}</p>'
+
+
+def _safety(section: plots.SafetySection | None) -> Iterator[str]:
+    if section is None:
+        return
+    yield (f'<h2>Safety of {escape(section.actor)} in the ground truth</h2>'
+           '<p>Boxes in the plane; definitions in the guide, &ldquo;Measures of safety&rdquo;. '
+           'Areas in the curves are events.</p>')
+    if not section.worst:
+        yield '<p>There is no other actor to measure.</p>'
+        return
+    yield '<div class="beside"><section><h3>Worst moments</h3>'
+    yield from _text_table(('measure', 'value', 'game time', 'other actor'), section.worst)
+    yield f'</section><section><h3>{counted(len(section.events), "event")}</h3>'
+    if section.events:
+        yield from _text_table(('event', 'game time', 'other actor', 'worst'),
+                               section.events[:_N_EVENTS])
+    if len(section.events) > _N_EVENTS:
+        yield (f'<p>and {len(section.events) - _N_EVENTS} later ones '
+               '(<code>inspect --safety</code> has all)</p>')
+    yield '</section></div>'
+    yield _image(plots.safety_over_time(section), 'measures of safety over time')
+
+
+def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield '<table><thead><tr>' + ''.join(f'<th>{escape(heading)}</th>' for heading in headings)
+    yield '</tr></thead><tbody>'
+    for row in rows:
+        yield '<tr>' + ''.join(f'<td>{escape(text)}</td>' for text in row) + '</tr>'
+    yield '</tbody></table>'
 
 
 def _sections(found: TopicResult) -> Iterator[str]:

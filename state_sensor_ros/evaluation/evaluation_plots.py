@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 import math
@@ -52,6 +52,8 @@ _SMALL = 0.5
 _CORNERS: Floats = np.array(((0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)))
 # Width and height of a picture; farther objects are not drawn.
 _VIEW_M: Floats = np.array((90.0, 70.0))
+# Least and greatest top of the axis of a measure of safety, by its unit.
+_SAFETY_TOPS = {'m': (1.0, 50.0), 's': (1.0, 10.0), 'm/s2': (1.0, 15.0)}
 # Least top of the axis of errors, so that smaller ones look small: m, deg, m/s.
 _LEAST_TOPS = (0.01, 0.1, 0.01)
 
@@ -61,8 +63,9 @@ class Moment:
     """
     A evaluated frame and its errors.
 
-    ``n_missed`` truths without a match at 2 m; ``n_false`` detections without one; ``errors`` (R,)
-    translation errors of the matches, m; ``cost`` the two numbers plus the sum of errors by 2 m.
+    ``n_missed`` ground-truth objects without a match at 2 m; ``n_false`` detections without one;
+    ``errors`` (R,) translation errors of the matches, m; ``cost`` the two numbers plus the sum of
+    errors by 2 m.
     """
 
     frame: EvaluatedFrame
@@ -70,6 +73,25 @@ class Moment:
     n_false: int
     errors: Floats
     cost: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SafetySection:
+    """
+    Measures of safety of one actor in the ground truth.
+
+    ``actor`` its raw name; ``worst`` heading, value, time and other actor of each measure;
+    ``events`` kind, times, other actor and value of each; ``times_s`` (T,) game time, s;
+    ``curves`` (T,) numbers by their heading and unit, NaN where undefined; ``spans_s`` begin and
+    end of each event, s.
+    """
+
+    actor: str
+    worst: tuple[tuple[str, str, str, str], ...]
+    events: tuple[tuple[str, str, str, str], ...]
+    times_s: Floats
+    curves: Mapping[tuple[str, str], Floats]
+    spans_s: tuple[tuple[float, float], ...]
 
 
 def moment_of(frame: EvaluatedFrame) -> Moment:
@@ -123,9 +145,9 @@ def _axes(figure: Figure, rows: int, columns: int, index: int, x: str, y: str) -
 
 def precision_recall(classes: Sequence[ClassScores]) -> str:
     """
-    Draw precision over recall of each class that has truths, for each match distance.
+    Draw precision over recall of each class with ground truth, for each match distance.
 
-    :param classes: scores, at least of one class with truths.
+    :param classes: scores, at least of one class with ground truth.
     :returns: address of an image.
     """
     drawn = [each for each in classes if each.curves is not None]
@@ -236,9 +258,41 @@ def ego_over_time(distances: Floats) -> str:
     return _png(figure)
 
 
+def safety_over_time(section: SafetySection) -> str:
+    """
+    Draw the measures of safety over time, with the events as areas.
+
+    :param section: measures, at least one.
+    :returns: address of an image.
+    """
+    columns = 3
+    rows = math.ceil(len(section.curves) / columns)
+    figure = Figure(figsize=(11.2, 2.5 * rows), layout='constrained')
+    # A run that begins again draws no line back.
+    breaks = np.flatnonzero(np.diff(section.times_s) < 0.0) + 1
+    times = np.insert(section.times_s, breaks, np.nan)
+    for index, ((heading, unit), values) in enumerate(section.curves.items(), 1):
+        axes = _axes(figure, rows, columns, index, 'game time (s)', f'{heading} ({unit})')
+        axes.yaxis.label.set_fontsize(8.5)
+        shown = np.insert(np.where(np.isfinite(values), values, np.nan), breaks, np.nan)
+        for begin, end in section.spans_s:
+            axes.axvspan(begin, max(end, begin + 1e-3), color=_FALSE, alpha=0.25, linewidth=1.0)
+        axes.plot(times, shown, color=_STACK, linewidth=1.3, marker='.', markersize=2)
+        known = shown[np.isfinite(shown)]
+        least, greatest = _SAFETY_TOPS[unit]
+        top = min(max(1.1 * float(known.max(initial=0.0)), least), greatest)
+        axes.set_ylim(0.0, top)
+        if np.isfinite(times).any():
+            axes.set_xlim(np.nanmin(times), np.nanmax(times) + 1e-3)
+        if known.min(initial=np.inf) > top:
+            axes.text(0.5, 0.5, f'always above {top:g} {unit}' if len(known) else 'undefined',
+                      ha='center', va='center', transform=axes.transAxes, color=_TRUTH)
+    return _png(figure)
+
+
 def moment_picture(moment: Moment) -> str:
     """
-    Draw truth and stack at one moment from above, in the area with the most errors.
+    Draw ground truth and stack at one moment from above, in the area with the most errors.
 
     :param moment: with at least one object.
     :returns: address of an image.
@@ -249,7 +303,7 @@ def moment_picture(moment: Moment) -> str:
     figure = Figure(figsize=(5.4, 4.6), layout='constrained')
     axes = _axes(figure, 1, 1, 1, 'x (m)', 'y (m)')
     axes.set_aspect('equal')
-    # A matched truth has a wide line, which is visible around the detection.
+    # A matched ground-truth object has a wide line, which is visible around the detection.
     _draw(axes, frame.truth, is_found, _TRUTH, 2.6)
     _draw(axes, frame.truth, ~is_found, _MISSED, 1.8)
     _draw(axes, frame.stack, matches >= 0, _STACK, 1.2)

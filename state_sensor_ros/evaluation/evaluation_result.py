@@ -63,7 +63,7 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
     Return the result with the keys of doc/guide/evaluation.md; undefined numbers are None.
 
     :param topic_results: results of topics; each part is that of the first one that has it.
-    :param n_truth_frames: number of frames of the truth.
+    :param n_truth_frames: number of frames of the ground truth.
     :param definition: one of DEFINITIONS, of the errors of detections.
     :param alignment: alignment of the poses of the ego.
     """

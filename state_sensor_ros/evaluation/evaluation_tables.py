@@ -101,7 +101,7 @@ def detection_table(detection: Mapping[str, Any]) -> ResultTable:
     note = f'  (without class {_UNKNOWN})' if _UNKNOWN in detection['classes'] else ''
     return ResultTable(
         'detection', (*(f'AP {distance} m' for distance in DISTANCES), *_ERROR_HEADINGS,
-                      'recall', 'precision', 'truths', 'detected'), tuple(rows),
+                      'recall', 'precision', 'objects', 'detected'), tuple(rows),
         f'mAP {text_of(detection["map"])}  NDS {text_of(detection["nds"])}  ' + '  '.join(
             f'm{name.upper()} {text_of(detection[f"m{name}"])}' for name in ERROR_NAMES) + note)
 

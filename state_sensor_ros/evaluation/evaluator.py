@@ -91,12 +91,12 @@ class TopicResult:
 
 class Evaluator:
     """
-    Evaluate topics against one truth.
+    Evaluate topics against one ground truth.
 
-    :param truth: truth, by the same clock as the stamps.
+    :param truth: ground truth, by the same clock as the stamps.
     :param selection: selection of messages and objects to evaluate.
-    :param at: AT_STAMP or AT_RECEIVED, the time at which truth is taken.
-    :param global_frame: frame of the truth.
+    :param at: AT_STAMP or AT_RECEIVED, the time at which ground truth is taken.
+    :param global_frame: frame of the ground truth.
     :param alignment: one of ALIGNMENTS, for the poses of the ego.
     :param with_averages: whether AMOTA and AMOTP are computed.
     :param transforms: returns the transforms of the bag; called once, and only if a message is in
@@ -122,7 +122,7 @@ class Evaluator:
         :param key: name and type of the topic.
         :param messages: messages of the topic.
         :raises DecodeError: if one is damaged.
-        :raises TrajectoryFormatError: if none has a truth.
+        :raises TrajectoryFormatError: if none has ground truth.
         """
         topic, type_name = key
         if type_name in (TRACKED, PREDICTED):
@@ -175,7 +175,7 @@ class Evaluator:
         :param key: name and type of the topic.
         :param messages: messages of the topic.
         :raises DecodeError: if one is damaged.
-        :raises TrajectoryFormatError: if the truth has no ego, or no message has a truth.
+        :raises TrajectoryFormatError: if the ground truth has no ego, or none at a message.
         """
         topic, type_name = key
         ego = self._truth.ego

@@ -10,8 +10,8 @@
 Objects at one instant as arrays, and the match of a stack's with ground truth.
 
 As in nuscenes-devkit 1.2.0, ``detection/algo.py``: in the order of falling confidence, each
-detection is matched with the nearest truth of its class that is still free, if that is nearer than
-the match distance.
+detection is matched with the nearest ground-truth object of its class that is still free, if that
+is nearer than the match distance.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class ObjectSet:
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluatedFrame:
     """
-    One message of the stack beside the truth at its time.
+    One message of the stack beside the ground truth at its time.
 
     ``stamp_ns`` of the message; ``stack`` N objects; ``truth`` M objects; ``matches`` (4, N)
-    int64, for each of MATCH_DISTANCES_M the matching truth of each object of the stack, -1 for
-    none; ``ego_xyz`` (3,) float64, the ego's origin, m, NaN without an ego.
+    int64, for each of MATCH_DISTANCES_M the matching ground-truth object of each object of the
+    stack, -1 for none; ``ego_xyz`` (3,) float64, the ego's origin, m, NaN without an ego.
     """
 
     stamp_ns: int
@@ -107,7 +107,7 @@ class EvaluatedFrame:
 
     @property
     def distances(self) -> Floats:
-        """Distances of the truths from the ego's origin, (M,) float64, m, NaN without an ego."""
+        """Distances of the ground truth from the ego's origin, (M,), m, NaN without an ego."""
         return distances_from(self.ego_xyz, self.truth)
 
 
@@ -140,7 +140,8 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
 
     :param stack: N objects.
     :param truth: M objects.
-    :returns: (4, N) int64, row of the matching truth at each of MATCH_DISTANCES_M, -1 for none.
+    :returns: (4, N) int64, row of the matching ground-truth object at each of MATCH_DISTANCES_M,
+        -1 for none.
     """
     n_stack, n_truth = len(stack.ids), len(truth.ids)
     matches = np.full((len(MATCH_DISTANCES_M), n_stack), -1, np.int64)
@@ -153,7 +154,7 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
     # Of equal confidences the later one is first, as in nuscenes-devkit.
     order = np.lexsort((np.arange(n_stack), stack.scores))[::-1]
     for row, limit in zip(matches, MATCH_DISTANCES_M, strict=True):
-        # The other detections have no truth within the limit at all.
+        # The other detections have no ground-truth object within the limit at all.
         able = order[least[order] < limit]
         wanted = nearest[able]
         if len(np.unique(wanted)) == len(wanted):
@@ -164,7 +165,7 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
 
 
 def _take_in_turn(row: Rows, order: Rows, distances: Floats, limit: float) -> None:
-    """Match detections one after the other, for the case that two have the same nearest truth."""
+    """Match one after the other, for the case that two have the same nearest object."""
     free = distances.copy()
     for detection in order.tolist():
         truth = int(free[detection].argmin())
@@ -193,7 +194,7 @@ class Selection:
         """
         Return whether a message is evaluated.
 
-        :param stamp_ns: time at which truth is taken.
+        :param stamp_ns: time at which ground truth is taken.
         :param last_ns: the same of the last evaluated message, None before the first one.
         """
         # A tolerance of a millisecond: periods of recordings vary.
@@ -209,8 +210,8 @@ class Selection:
         :param stamp_ns: stamp of the message.
         :param stack: objects of the message.
         :param truth: M objects.
-        :param are_selected: (M,) bool, whether each truth is evaluated; a detection whose nearest
-            truth within 2 m is not, is left out like it.
+        :param are_selected: (M,) bool, whether each ground-truth object is evaluated; a detection
+            whose nearest ground truth within 2 m is not, is left out like it.
         :param ego_xyz: (3,) float64, origin of the ego, m, NaN without an ego.
         :param merges: whether bus and trailer are one class.
         """

@@ -9,8 +9,8 @@
 """
 Metrics of predicted paths: minADE, minFDE, miss rate and overlap rate at horizons.
 
-An object counts if the truth that it matches at 2 m and one of its paths reach the horizon. Only
-points after now count. Where Argoverse and nuScenes differ, both are given.
+An object counts if the ground-truth object that it matches at 2 m and one of its paths reach the
+horizon. Only points after now count. Where Argoverse and nuScenes differ, both are given.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PathScorer:
     """
     Scores the paths of a stack frame by frame; keeps sums.
 
-    :param truth: truth of all frames.
+    :param truth: ground truth of all frames.
     """
 
     def __init__(self, truth: GroundTruth) -> None:
@@ -63,7 +63,7 @@ class PathScorer:
         Score the paths of a frame.
 
         :param frame: frame whose objects of the stack have paths.
-        :param now_ns: time of the truth of the frame.
+        :param now_ns: time of the ground truth of the frame.
         """
         matches = frame.matches[I_ERRORS]
         rows = np.flatnonzero(matches >= 0)
@@ -123,7 +123,7 @@ class PathScorer:
             off = np.linalg.norm(path_xy - true_xy, axis=2)
             means = off[:, :n_counted].mean(axis=1) if n_counted else off[:, -1]
             errors = np.column_stack((means, off[:, -1], off.max(axis=1)))
-            # NaN if the truth does not reach the horizon.
+            # NaN if the ground truth does not reach the horizon.
             reach = np.isfinite(errors).all(axis=1)
             found.append((np.array(objects)[reach], np.array(ranks)[reach], errors[reach]))
         objects_, ranks_, errors_ = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -139,7 +139,7 @@ class PathScorer:
 
         :param paths: paths of K objects, the most likely one first.
         :param states: (K, 9) float64, of the objects.
-        :param names: names of their truths.
+        :param names: names of their ground-truth objects.
         :param now_ns: time of the first points.
         :returns: (K,) float64, ns from now, infinite for never.
         """

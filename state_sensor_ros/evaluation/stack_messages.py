@@ -392,7 +392,7 @@ def _ego(evaluable: Sequence[TopicKey]) -> TopicKey | None:
 
 def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey:
     """
-    Choose the topic of objects that are the truth, in a bag of another program.
+    Choose the topic of objects that are the ground truth, in a bag of another program.
 
     :param name: name of the bag.
     :param topics: topics of the bag that have messages.

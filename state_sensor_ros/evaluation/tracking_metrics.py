@@ -11,9 +11,9 @@ Tracking metrics: CLEAR MOT as motmetrics 1.4.0, AMOTA as nuScenes, HOTA and IDF
 
 Sources: Bernardin and Stiefelhagen (2008); ``motmetrics/mot.py`` and ``metrics.py``;
 ``nuscenes/eval/tracking/algo.py`` and ``metrics.py`` of nuscenes-devkit 1.2.0. Objects match
-within 2 m; a match of the last frame in which its truth was matched is kept. For trackeval (extra
-``[evaluate]``) the similarity of two objects is 1 at distance 0 and 0 at 4 m, so that MOTA and
-IDF1 match within 2 m.
+within 2 m; a match of the last frame in which its ground-truth object was matched is kept. For
+trackeval (extra ``[evaluate]``) the similarity of two objects is 1 at distance 0 and 0 at 4 m, so
+that MOTA and IDF1 match within 2 m.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ MAX_IDS: Final = 5000
 @dataclass(frozen=True, slots=True, eq=False)
 class TrackArrays:
     """
-    The T truths and S objects of a stack of F frames, and the P pairs of both within 2 m.
+    T ground-truth objects and S objects of a stack in F frames, and their P pairs within 2 m.
 
     ``times_s`` (F,); ``truth_frames``, ``truth_ids``, ``truth_classes`` (T,) int64 and the same of
     the stack (S,); ``stack_scores`` (S,) mean confidence of the track; ``pair_truths`` and
-    ``pair_stacks`` (P,) rows, in the order of truths; ``pair_distances`` (P,) m.
+    ``pair_stacks`` (P,) rows, in the order of ground-truth objects; ``pair_distances`` (P,) m.
     """
 
     times_s: Floats
@@ -78,8 +78,8 @@ class ClearScores:
     CLEAR MOT metrics.
 
     Counts of objects: ``n_truths``, ``n_matches`` (switches included), ``n_misses``,
-    ``n_false_positives``, ``n_switches``, ``n_fragmentations``. Counts of tracks of the truth:
-    ``n_tracks``, ``n_mostly_tracked`` (at least 80 % of its objects matched),
+    ``n_false_positives``, ``n_switches``, ``n_fragmentations``. Counts of tracks of the ground
+    truth: ``n_tracks``, ``n_mostly_tracked`` (at least 80 % of its objects matched),
     ``n_partially_tracked``, ``n_mostly_lost`` (less than 20 %). ``motp`` mean distance of the
     matches, m; ``initialization_s`` mean time to the first match of the tracks that have one, and
     ``longest_gap_s`` mean of their longest time without a match. NaN if undefined.
@@ -106,7 +106,7 @@ def collect_tracks(frames: Sequence[EvaluatedFrame], truth_ids: Sequence[Rows],
     Collect the objects of all frames.
 
     :param frames: frames in the order of time.
-    :param truth_ids: number of each truth of each frame, unique in the frame.
+    :param truth_ids: number of each ground-truth object of each frame, unique in the frame.
     :param stack_ids: likewise of each object of the stack.
     """
     truths, stacks, distances = [], [], []
@@ -152,7 +152,7 @@ def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
         return rows
     frames = tracks.truth_frames[truths]
     truth_ids, stack_ids = tracks.truth_ids[truths], tracks.stack_ids[stacks]
-    # The stack's id with which each truth was last matched.
+    # The stack's id with which each ground-truth object was last matched.
     last_ids = np.full(int(tracks.truth_ids.max()) + 1, -1)
     are_matched, done = are_alone.copy(), 0
     for frame in np.unique(frames[~are_alone]).tolist():
@@ -176,7 +176,7 @@ def _assigned(truths: Rows, stacks: Rows, distances: Floats, are_kept: Bools) ->
     :param truths: (K,) int64, ascending.
     :param stacks: (K,) int64.
     :param distances: (K,) float64, m.
-    :param are_kept: (K,) bool, whether the truth was last matched with the same track.
+    :param are_kept: (K,) bool, whether the object was last matched with the same track.
     """
     from scipy.optimize import linear_sum_assignment
     chosen: Bools = np.zeros(len(truths), np.bool_)
@@ -205,7 +205,7 @@ def clear_scores(tracks: TrackArrays, pairs: Rows, are_truths: Bools,
 
     :param tracks: objects of all frames.
     :param pairs: rows of the pairs that match.
-    :param are_truths: (T,) bool, the truths that count.
+    :param are_truths: (T,) bool, the ground-truth objects that count.
     :param n_stacks: number of objects of the stack that count.
     """
     hits: Rows = np.full(len(tracks.truth_ids), -1)
@@ -238,9 +238,9 @@ def _durations(times_s: Floats, frames: Rows, numbers: Rows,
     Return the mean time to the first match, and the mean of the longest gaps, s.
 
     :param times_s: (F,) float64, of all frames.
-    :param frames: (T,) int64, frames of the truths, track by track.
+    :param frames: (T,) int64, frames of the ground-truth objects, track by track.
     :param numbers: (T,) int64, number of the track of each.
-    :param hit_rows: (H,) int64, truths that are matched.
+    :param hit_rows: (H,) int64, ground-truth objects that are matched.
     """
     if not len(hit_rows):
         return math.nan, math.nan
@@ -262,7 +262,7 @@ def _durations(times_s: Floats, frames: Rows, numbers: Rows,
 
 def average_scores(tracks: TrackArrays, class_number: int) -> tuple[float, float]:
     """
-    Return AMOTA and AMOTP (m) of a class, NaN without truths.
+    Return AMOTA and AMOTP (m) of a class, NaN without ground truth.
 
     :param tracks: objects of all frames.
     :param class_number: index in EVALUATED_CLASSES.
@@ -291,7 +291,7 @@ def average_scores(tracks: TrackArrays, class_number: int) -> tuple[float, float
 
 def frame_counts(tracks: TrackArrays, pairs: Rows) -> Floats:
     """
-    Return (F, 5) numbers of truths, objects of the stack, matches, switches, sum of distances (m).
+    Return (F, 5) numbers of objects of both, matches and switches, and sum of distances (m).
 
     :param tracks: objects of all frames.
     :param pairs: rows of the pairs that match.
@@ -307,7 +307,7 @@ def frame_counts(tracks: TrackArrays, pairs: Rows) -> Floats:
 
 
 def _are_switches(tracks: TrackArrays, pairs: Rows) -> Bools:
-    """Return which matches are with another track than the last one of the truth."""
+    """Return which matches are with another track than the last one of the ground truth."""
     ids = tracks.truth_ids[tracks.pair_truths[pairs]]
     stack_ids = tracks.stack_ids[tracks.pair_stacks[pairs]]
     order = np.argsort(ids, kind='stable')
@@ -334,9 +334,10 @@ class TrackingScores:
     """
     The scores of tracks.
 
-    ``hota`` (mean over its thresholds), ``mota``, ``idf1`` None without truths or above MAX_IDS
-    ids, of which there are ``n_ids``; ``clear`` the other CLEAR MOT metrics; ``averages`` AMOTA
-    and AMOTP (m) of each class that has truths, None if not requested; ``frame_counts`` (F, 5) as
+    ``hota`` (mean over its thresholds), ``mota``, ``idf1`` None without ground truth or above
+    MAX_IDS ids, of which there are ``n_ids``; ``clear`` the other CLEAR MOT metrics; ``averages``
+    AMOTA and AMOTP (m) of each class with ground truth, None if not requested; ``frame_counts``
+    (F, 5) as
     :func:`frame_counts` returns them.
     """
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros.classes import ego_row, EGO_TAG
 from state_sensor_ros.errors import ConfigError, counted, importing, StateError
 from state_sensor_ros.frame import Bools, Floats, Frame, speed_along
 from state_sensor_ros.objects.criticality import (
@@ -217,10 +218,11 @@ class SafetyCollector:
 
     :param actor: raw name of the actor, or ``ego`` for the ego.
     :param horizon: longest post-encroachment time, s.
+    :param ego_tag: tag that marks the ego.
     """
 
-    def __init__(self, actor: str, horizon: float) -> None:
-        self._actor, self._horizon = actor, horizon
+    def __init__(self, actor: str, horizon: float, ego_tag: str = EGO_TAG) -> None:
+        self._actor, self._horizon, self._ego_tag = actor, horizon, ego_tag
         self._name = ''
         self._times: list[float] = []
         self._rows: list[Criticality] = []
@@ -232,7 +234,7 @@ class SafetyCollector:
 
     def add(self, frame: Frame) -> None:
         """Add a frame."""
-        row = _row_of(frame, self._actor)
+        row = self._row_of(frame)
         i, now = len(self._times), frame.game_time
         if i and not now >= self._times[-1]:
             # Another run of the simulator.
@@ -262,6 +264,12 @@ class SafetyCollector:
             self._cut_ins[i] = self._is_cut_in(here, frame.names[found.lead])
         self._cross(here)
         self._past.append(here)
+
+    def _row_of(self, frame: Frame) -> int | None:
+        row = ego_row(frame.tags, self._ego_tag) if self._actor == EGO else None
+        if row is None and self._actor in frame:
+            row = frame.row(self._actor)
+        return row
 
     def passing(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """
@@ -316,6 +324,11 @@ class SafetyCollector:
             np.abs(path_of(before.own, boxes)[1]) for boxes in (then, now, here.own))
         return bool(aside_then - aside_now >= max(_MOVED_ASIDE, own_aside))
 
+    @property
+    def has_actor(self) -> bool:
+        """Whether a frame had the actor."""
+        return bool(self._name)
+
     def safety(self) -> Safety:
         """
         Return the measures.
@@ -348,12 +361,6 @@ def check_horizon(horizon: float) -> None:
     """
     if not 0.0 <= horizon < math.inf:
         raise ConfigError('horizon', str(horizon), 'a finite time of 0 or more')
-
-
-def _row_of(frame: Frame, actor: str) -> int | None:
-    if actor == EGO and frame.ego is not None:
-        return frame.ego
-    return frame.row(actor) if actor in frame else None
 
 
 def _forward_acceleration(frame: Frame, row: int) -> float:

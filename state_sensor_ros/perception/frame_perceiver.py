@@ -27,7 +27,7 @@ from state_sensor_ros.payloads import ignore
 from state_sensor_ros.perception.perceiver import Perceived, Perceiver
 from state_sensor_ros.settings import Settings
 
-_GHOST_TAGS = ('vehicle', 'car')
+_FALSE_TAGS = ('vehicle', 'car')
 _BOX_NAME = 'perceived'
 
 
@@ -56,7 +56,7 @@ class FramePerceiver:
         if perceived.seen is not None:
             missed = np.delete(perceived.truth.rows, perceived.seen)
             frame = frame.select(np.delete(np.arange(frame.n_actors), missed))
-        return _with_ghosts(frame, perceived) if perceived.ghosts else frame
+        return _with_false_positives(frame, perceived) if perceived.false_positives else frame
 
 
 def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
@@ -94,23 +94,23 @@ def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
     return Boxes(owners[order], tuple([names[i] for i in order.tolist()]), numbers[order])
 
 
-def _with_ghosts(frame: Frame, perceived: Perceived) -> Frame:
-    """Return a frame with the ghosts as its last actors; they stand on the ground."""
-    n_ghosts, ghosts = len(perceived.ghosts), perceived.ghost_objects()
-    rows = frame.n_actors + np.arange(n_ghosts)
-    kinematics = np.column_stack((ghosts.poses, ghosts.twists))
-    kinematics[:, 2] -= ghosts.sizes[:, 2] / 2.0
-    blank = ('',) * n_ghosts
+def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
+    """Return a frame with the false positives as its last actors; they stand on the ground."""
+    n_false, false_positives = len(perceived.false_positives), perceived.false_objects()
+    rows = frame.n_actors + np.arange(n_false)
+    kinematics = np.column_stack((false_positives.poses, false_positives.twists))
+    kinematics[:, 2] -= false_positives.sizes[:, 2] / 2.0
+    blank = ('',) * n_false
     return replace(
-        frame, names=(*frame.names, *[ghost.name for ghost in perceived.ghosts]),
-        kinds=np.append(frame.kinds, np.full(n_ghosts, KIND_VEHICLE, np.uint8)),
-        tags=(*frame.tags, *[_GHOST_TAGS] * n_ghosts),
+        frame, names=(*frame.names, *[actor.name for actor in perceived.false_positives]),
+        kinds=np.append(frame.kinds, np.full(n_false, KIND_VEHICLE, np.uint8)),
+        tags=(*frame.tags, *[_FALSE_TAGS] * n_false),
         kinematics=np.concatenate((_full(frame), kinematics)), forward_speed=None,
         accelerations=None,
-        ids=None if frame.ids is None else np.append(frame.ids, np.full(n_ghosts, -1)),
-        boxes=_with_boxes(frame.boxes or NO_BOXES, rows, ghosts),
+        ids=None if frame.ids is None else np.append(frame.ids, np.full(n_false, -1)),
+        boxes=_with_boxes(frame.boxes or NO_BOXES, rows, false_positives),
         inputs=None if frame.inputs is None else np.concatenate(
-            (frame.inputs, np.full((n_ghosts, 4), np.nan))),
+            (frame.inputs, np.full((n_false, 4), np.nan))),
         appearance=None if frame.appearance is None else Appearance(
             (*frame.appearance.colors, *blank), (*frame.appearance.replay_classes, *blank)),
         # It has the actors of the simulator alone.

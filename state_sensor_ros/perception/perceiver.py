@@ -42,8 +42,8 @@ from state_sensor_ros.perception.random_numbers import (
 from state_sensor_ros.settings import Perception, Settings
 
 # Second number of the key: each use of the seed has words of its own.
-_GHOSTS: Final = 2
-# Greatest distance of a ghost if the range is not limited, m.
+_FALSE_POSITIVES: Final = 2
+# Greatest distance of a false positive if the range is not limited, m.
 _RANGE_M: Final = 100.0
 # Assumed: a false car moves at up to this speed, m/s, along its length.
 _MAX_SPEED: Final = 15.0
@@ -56,9 +56,9 @@ _SHARE_ERROR: Final = 1e-9
 # Cosine of the pitch from which on an actor has no direction in the plane.
 _UPRIGHT: Final = 1e-6
 # Ids of actors count up from 1.
-_LEAST_GHOST_ID: Final = 2 ** 31
-_GHOST_PREFIX: Final = 'ghost_'
-GHOST_NAME_LENGTH: Final = len(_GHOST_PREFIX) + 16
+_LEAST_FALSE_ID: Final = 2 ** 31
+_FALSE_PREFIX: Final = 'ghost_'
+FALSE_NAME_LENGTH: Final = len(_FALSE_PREFIX) + 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,20 @@ def usual_number(mean: float) -> int:
     """
     Return a number that hardly any frame exceeds.
 
-    :param mean: number of ghosts in a frame, of a Poisson distribution.
+    :param mean: number of false positives in a frame, of a Poisson distribution.
     """
     return math.ceil(mean + 4.0 * math.sqrt(mean))
 
 
-def ghosts_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *, range_m: float,
-              field_of_view: float, size: Floats) -> tuple[Objects, Words] | None:
+def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *,
+                       range_m: float, field_of_view: float,
+                       size: Floats) -> tuple[Objects, Words] | None:
     """
     Draw the false objects of a frame, uniformly in the field of view.
 
     :param seed: parameter ``perception.seed``.
     :param number: :func:`frame_number` of the frame.
-    :param mean: number of ghosts in a frame, of a Poisson distribution.
+    :param mean: number of false positives in a frame, of a Poisson distribution.
     :param viewpoint: viewpoint of the ego.
     :param range_m: greatest distance, 0 for that of a sensor without limit.
     :param field_of_view: deg, 0 for all around.
@@ -96,42 +97,42 @@ def ghosts_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *, rang
     :returns: G objects and (G,) uint64, a random identity of each; None if there are none.
     """
     words = _words(seed, number, 1 + usual_number(mean) * _N_WORDS)
-    n_ghosts = _poisson(mean, (int(words[0]) >> 11) * 2.0 ** -53)
-    if not n_ghosts:
+    n_false = _poisson(mean, (int(words[0]) >> 11) * 2.0 ** -53)
+    if not n_false:
         return None
-    n_words = 1 + n_ghosts * _N_WORDS
+    n_words = 1 + n_false * _N_WORDS
     if n_words > len(words):
         words = _words(seed, number, n_words)
-    drawn = words[1:n_words].reshape(n_ghosts, _N_WORDS)
+    drawn = words[1:n_words].reshape(n_false, _N_WORDS)
     share, side, turn, pace, _ = uniforms(drawn).T
     distances = (range_m or _RANGE_M) * np.sqrt(share)
     directions = viewpoint.heading + math.radians(field_of_view or 360.0) * (side - 0.5)
     half_yaws = np.pi * turn
     angles = np.array((directions, half_yaws, 2.0 * half_yaws))
     cosines, sines = np.cos(angles), np.sin(angles)
-    poses, twists = np.zeros((n_ghosts, 7)), np.zeros((n_ghosts, 6))
+    poses, twists = np.zeros((n_false, 7)), np.zeros((n_false, 6))
     poses[:, :3] = viewpoint.origin
     poses[:, 0] += distances * cosines[0]
     poses[:, 1] += distances * sines[0]
     # They stand on the ground of the ego.
     poses[:, 2] += size[2] / 2.0
     poses[:, 5], poses[:, 6] = sines[1], cosines[1]
-    axes = np.zeros((n_ghosts, 3, 3))
+    axes = np.zeros((n_false, 3, 3))
     axes[:, 0, 0] = axes[:, 1, 1] = cosines[2]
     axes[:, 1, 0], axes[:, 0, 1], axes[:, 2, 2] = sines[2], -sines[2], 1.0
     twists[:, :2] = (_MAX_SPEED * pace)[:, None] * axes[:, :2, 0]
-    sizes = np.empty((n_ghosts, 3))
+    sizes = np.empty((n_false, 3))
     sizes[:] = size
-    return Objects(np.full(n_ghosts, -1), np.full(n_ghosts, CAR, np.uint8), poses, axes, sizes,
-                   twists, np.zeros((n_ghosts, 6))), drawn[:, 4]
+    return Objects(np.full(n_false, -1), np.full(n_false, CAR, np.uint8), poses, axes, sizes,
+                   twists, np.zeros((n_false, 6))), drawn[:, 4]
 
 
 def _words(seed: int, number: int, n_words: int) -> Words:
-    """Return the first words of the ghosts of a frame."""
+    """Return the first words of the false positives of a frame."""
     n_counters = -(-n_words // 4)
     # numpy's generator increments the counter first.
     places = np.arange(1, n_counters + 1, dtype=np.uint64)
-    return philox((seed, _GHOSTS), (places, number, 0, 0), n_counters).T.ravel()[:n_words]
+    return philox((seed, _FALSE_POSITIVES), (places, number, 0, 0), n_counters).T.ravel()[:n_words]
 
 
 def _poisson(mean: float, chance: float) -> int:
@@ -152,12 +153,11 @@ class Perceived:
     The objects of a frame that a sensor reports.
 
     ``truth`` all T objects as they are; ``objects`` the R that are reported: S that are seen, in
-    the same order, and then G ghosts, whose ``rows`` are -1; ``true_twists`` (R, 6) their
+    the same order, and then G false positives, whose ``rows`` are -1; ``true_twists`` (R, 6) their
     velocities without noise; ``seen`` (S,) int64 which of the T are seen, None for all;
-    ``reported`` (T + P,) bool, which of the T and of the places of ghosts after them have an
-    object, None for all; ``turns`` (S,) by how much the yaw is off, rad, None for not at all;
-    ``is_noisy`` whether poses may be off; ``ghosts`` G names and ids that no actor of the frame
-    has.
+    ``reported`` (T + P,) bool, which of the T and of the places of false positives after them have
+    an object, None for all; ``turns`` (S,) error of the yaw, rad, None for no error; ``is_noisy``
+    whether poses have noise; ``false_positives`` G names and ids that no actor of the frame has.
     """
 
     truth: Objects
@@ -167,20 +167,21 @@ class Perceived:
     reported: Bools | None = None
     turns: Floats | None = None
     is_noisy: bool = False
-    ghosts: tuple[Actor, ...] = ()
+    false_positives: tuple[Actor, ...] = ()
 
     @property
-    def n_ghost_places(self) -> int:
-        """Return the number P of places of ghosts in the layout of a message."""
+    def n_false_places(self) -> int:
+        """Return the number P of places of false positives in the layout of a message."""
         return 0 if self.reported is None else len(self.reported) - len(self.truth.rows)
 
     def seen_objects(self) -> Objects:
-        """Return the objects that are seen, as they are perceived, without ghosts."""
-        return self.objects.at(slice(0, -len(self.ghosts))) if self.ghosts else self.objects
+        """Return the objects that are seen, as they are perceived, without false positives."""
+        n_false = len(self.false_positives)
+        return self.objects.at(slice(0, -n_false)) if n_false else self.objects
 
-    def ghost_objects(self) -> Objects:
-        """Return the ghosts."""
-        return self.objects.at(slice(len(self.objects.rows) - len(self.ghosts), None))
+    def false_objects(self) -> Objects:
+        """Return the false positives."""
+        return self.objects.at(slice(len(self.objects.rows) - len(self.false_positives), None))
 
 
 class Perceiver:
@@ -190,7 +191,7 @@ class Perceiver:
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
     :param objects: maker of the objects of the same frames.
     :param report: called with a kind and a line, once if the ego is missing.
-    :ivar changes_who_is_there: whether objects may be missing, or ghosts be there.
+    :ivar changes_who_is_there: whether objects may be missing, or false positives be there.
     """
 
     def __init__(self, settings: Settings, objects: FrameObjects, report: Report) -> None:
@@ -209,11 +210,12 @@ class Perceiver:
                            self._perception.occlusion))
         self._car_size = default_sizes(settings)[CAR]
         classes = settings.object_classes
-        self._has_ghosts = self._perception.ghosts > 0.0 and (
+        self._has_false_positives = self._perception.ghosts > 0.0 and (
             not classes or CLASSES[CAR].name in classes)
         # Grows, so that the layout of a message rarely changes.
-        self._n_ghost_places = usual_number(self._perception.ghosts) if self._has_ghosts else 0
-        self.changes_who_is_there = self._has_ghosts or self._looks or bool(
+        self._n_false_places = usual_number(self._perception.ghosts) \
+            if self._has_false_positives else 0
+        self.changes_who_is_there = self._has_false_positives or self._looks or bool(
             self._perception.missing)
         self._object_range = settings.object_range
         self._frame: Frame | None = None
@@ -240,7 +242,7 @@ class Perceiver:
     def _perceive(self, truth: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
         perception, number = self._perception, frame_number(frame.game_time)
         viewpoint, seen, turns = None, None, None
-        if self._looks or self._has_ghosts:
+        if self._looks or self._has_false_positives:
             viewpoint = self._viewpoint(frame, actor_list)
         if viewpoint is not None and self._looks:
             seen = self._in_view(truth, viewpoint)
@@ -254,24 +256,24 @@ class Perceiver:
         twists = objects.twists
         if self._has_noise:
             objects, turns = _noisy(objects, deviates_of(words), perception)
-        ghosts: tuple[Actor, ...] = ()
-        drawn = self._ghosts(number, viewpoint) if self._has_ghosts else None
+        false_positives: tuple[Actor, ...] = ()
+        drawn = self._false_positives(number, viewpoint) if self._has_false_positives else None
         if drawn is not None:
-            ghost_objects, identities = drawn
-            ghosts = _named(identities, actor_list)
-            objects = objects.followed_by(ghost_objects)
-            twists = np.concatenate((twists, ghost_objects.twists))
+            false_objects, identities = drawn
+            false_positives = _named(identities, actor_list)
+            objects = objects.followed_by(false_objects)
+            twists = np.concatenate((twists, false_objects.twists))
         return Perceived(truth, objects, twists, seen, self._reported(
-            len(truth.rows), seen, len(ghosts)), turns, self._has_noise, ghosts)
+            len(truth.rows), seen, len(false_positives)), turns, self._has_noise, false_positives)
 
-    def _reported(self, n_objects: int, seen: Rows | None, n_ghosts: int) -> Bools | None:
+    def _reported(self, n_objects: int, seen: Rows | None, n_false: int) -> Bools | None:
         """Return :attr:`Perceived.reported`."""
-        self._n_ghost_places = max(self._n_ghost_places, n_ghosts)
+        self._n_false_places = max(self._n_false_places, n_false)
         if not self.changes_who_is_there:
             return None
-        reported = np.zeros(n_objects + self._n_ghost_places, np.bool_)
+        reported = np.zeros(n_objects + self._n_false_places, np.bool_)
         reported[slice(0, n_objects) if seen is None else seen] = True
-        reported[n_objects:n_objects + n_ghosts] = True
+        reported[n_objects:n_objects + n_false] = True
         return reported
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList) -> Viewpoint | None:
@@ -328,18 +330,19 @@ class Perceiver:
             centres.poses[chosen, :2] - viewpoint.origin[:2], headings / lengths,
             centres.sizes[chosen, :2], wanted)[wanted]
 
-    def _ghosts(self, number: int, viewpoint: Viewpoint | None) -> tuple[Objects, Words] | None:
-        """Return the ghosts of a frame and their identities, None without any."""
+    def _false_positives(self, number: int,
+                         viewpoint: Viewpoint | None) -> tuple[Objects, Words] | None:
+        """Return the false positives of a frame and their identities, None without any."""
         perception = self._perception
-        drawn = ghosts_of(
+        drawn = false_positives_of(
             perception.seed, number, perception.ghosts, viewpoint or NO_EGO,
             range_m=perception.range, field_of_view=perception.field_of_view, size=self._car_size)
         if drawn is None or viewpoint is None or not self._object_range:
             return drawn
-        ghosts, identities = drawn
-        ways = ghosts.poses[:, :3] - viewpoint.origin
+        false_positives, identities = drawn
+        ways = false_positives.poses[:, :3] - viewpoint.origin
         are_near = np.einsum('ij,ij->i', ways, ways) <= self._object_range ** 2
-        return (ghosts.at(are_near), identities[are_near]) if are_near.any() else None
+        return (false_positives.at(are_near), identities[are_near]) if are_near.any() else None
 
 
 def _noisy(truth: Objects, deviates: Deviates,
@@ -379,19 +382,20 @@ def turn(orientations_xyzw: Floats, angles: Floats) -> None:
 
 
 def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
-    """Return a name and an id for each ghost, neither of which an actor of the frame has."""
-    ghosts, taken = [], _ghost_names(actor_list)
+    """Return a name and an id for each false positive, which no actor of the frame has."""
+    false_positives, taken = [], _false_names(actor_list)
     for identity in identities.tolist():
-        while (name := f'{_GHOST_PREFIX}{identity:016x}') in taken:
+        while (name := f'{_FALSE_PREFIX}{identity:016x}') in taken:
             identity = (identity + 1) % 2 ** 64
-        ghosts.append(Actor(name, '', '', _LEAST_GHOST_ID + identity % _LEAST_GHOST_ID, False))
-    return tuple(ghosts)
+        false_positives.append(
+            Actor(name, '', '', _LEAST_FALSE_ID + identity % _LEAST_FALSE_ID, False))
+    return tuple(false_positives)
 
 
 @lru_cache(maxsize=1)
-def _ghost_names(actor_list: ActorList) -> frozenset[str]:
-    """Return the names of actors that a ghost could have."""
-    return frozenset([name for name in actor_list.names if name.startswith(_GHOST_PREFIX)])
+def _false_names(actor_list: ActorList) -> frozenset[str]:
+    """Return the names of actors that a false positive could have."""
+    return frozenset([name for name in actor_list.names if name.startswith(_FALSE_PREFIX)])
 
 
 def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
@@ -411,9 +415,9 @@ def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
             turn(poses[:, :, 3:], perceived.turns[:, None])
         # Without the rounding of the difference.
         poses[:, 0] = found_poses
-    if not perceived.ghosts:
+    if not perceived.false_positives:
         return Paths(poses, lengths)
-    ghosts = ConstantPaths().paths(perceived.ghost_objects())
-    joined = np.zeros((len(poses) + len(ghosts.poses), len(TIMES_S), 7))
-    joined[:len(poses), :poses.shape[1]], joined[len(poses):] = poses, ghosts.poses
-    return Paths(joined, np.concatenate((lengths, ghosts.lengths)))
+    false_positives = ConstantPaths().paths(perceived.false_objects())
+    joined = np.zeros((len(poses) + len(false_positives.poses), len(TIMES_S), 7))
+    joined[:len(poses), :poses.shape[1]], joined[len(poses):] = poses, false_positives.poses
+    return Paths(joined, np.concatenate((lengths, false_positives.lengths)))

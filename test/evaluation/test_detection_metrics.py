@@ -46,7 +46,7 @@ def object_set(rows):
 
 
 def evaluated(frames):
-    """Return frames of rows of the stack and of the truth, evaluated."""
+    """Return frames of rows of the stack and of the ground truth, evaluated."""
     found = []
     for i, (stack, truth) in enumerate(frames):
         stack, truth = object_set(stack), object_set(truth)
@@ -97,7 +97,7 @@ def by_loop(stack, truth, limit):
 
 @pytest.mark.parametrize('seed', range(40))
 def test_matches_are_those_of_the_loop(seed):
-    """Dense objects with equal confidences: many want the same truth."""
+    """Dense objects with equal confidences: many want the same ground-truth object."""
     random = np.random.default_rng(seed)
 
     def scattered(n_objects):
@@ -147,7 +147,7 @@ def test_attribute_error(name, truth_speed, speed, expected):
 
 
 def test_bands_of_distance():
-    """A detection is in the band of its truth, a false one in its own."""
+    """A detection is in the band of its ground-truth object, a false one in its own."""
     truth, stack = object_set([car(x=29.0), car(x=60.0)]), object_set(
         [car(x=30.5, score=0.9), car(x=45.0, score=0.8), car(x=500.0, score=0.7)])
     frame = EvaluatedFrame(0, stack, truth, match(stack, truth), np.zeros(3))
@@ -176,7 +176,7 @@ def test_perfect_detections_score_one_at_most():
 
 
 def result_of_classes(frames):
-    """Return the result of frames of rows of the stack and of the truth."""
+    """Return the result of frames of rows of the stack and of the ground truth."""
     return result_of([TopicResult('/t', classes=list(scored(frames).values()))], 1)
 
 

@@ -39,6 +39,7 @@ from stack_bags import (
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.errors import counted
 
 KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego',
         'confidence'}
@@ -213,9 +214,41 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
                          'positives', text)
     assert len(moments) == 10
     assert {(missed, false) for _, missed, false in moments} == {('6', '1')}
-    assert text.count('<img src="data:image/png;base64,') == 4 + 10
+    assert text.count('<img src="data:image/png;base64,') == 5 + 10
     times = sorted(float(time_s) for time_s, *_ in moments)
     assert min(after - before for before, after in pairwise(times)) >= 0.5
+
+
+def test_page_has_the_safety_of_the_ego(tmp_path, drive, stack):
+    page = tmp_path / 'page.html'
+    words = ['-q', '--force', '--html', str(page)]
+    assert main(['evaluate', str(drive), str(stack), *words]) == 0
+    text = page.read_text()
+    with sensor.open_recording(drive) as recording:
+        safety = recording.safety()
+    assert f'<h2>Safety of {safety.name} in the ground truth</h2>' in text
+    for heading, unit, values, worst in (
+            ('gap', 'm', safety.gap, min), ('time to collision', 's', safety.time_to_collision,
+                                            min),
+            ('closest distance', 'm', safety.closest_distance, min),
+            ('required deceleration', 'm/s2', safety.required_deceleration, max)):
+        known = values[np.isfinite(values)]
+        row = f'<td>{heading}</td><td>' + (f'{worst(known):.4g} {unit}</td>' if len(known) else '')
+        assert (row in text) is (len(known) > 0), heading
+    assert np.isfinite(safety.closest_distance).all()
+    events = safety.events()
+    assert f'<h3>{counted(len(events), "event")}</h3>' in text
+    assert all(f'<td>{event.kind.replace("_", " ")}</td><td>{round(event.start, 2):g} s' in text
+               for event in events)
+    assert 'alt="measures of safety over time"' in text
+    # The ego is the actor with the tag; without frames or without an ego nothing is measured.
+    assert main(['evaluate', str(drive), str(stack), '--ego-tag', 'car', *words]) == 0
+    [name] = re.findall('<h2>Safety of (.*) in the', page.read_text())
+    assert name not in ('', safety.name)
+    for truth, options in ((drive, ['--ego-tag', 'none', '--topic', TRACKING]), (stack, [])):
+        assert main(['evaluate', str(truth), str(stack), *options, *words]) == 0
+        assert '<h2>Detection</h2>' in page.read_text()
+        assert 'Safety of' not in page.read_text()
 
 
 def test_page_of_small_errors_shows_the_greatest(tmp_path, drive, stack):
@@ -279,18 +312,18 @@ def test_selection_by_huge_times(evaluate, stack, words, n_frames):
 
 
 def test_selection_by_actor_ignores_detections_of_others(tmp_path, evaluate, stack, drive):
-    """Only false objects that are near no other truth count against the stack."""
+    """Only false objects that are near no other ground-truth object count against the stack."""
     with sensor.open_recording(drive) as recording:
         first = next(iter(recording))
     name = next(name for name, tags in zip(first.names, first.tags, strict=True)
                 if 'ego' not in tags)
 
-    def ghost(message, log_ns):
+    def with_false_object(message, log_ns):
         other = copy.deepcopy(message.objects[0])
         other.kinematics.pose_with_covariance.pose.position.x += 1e4
         other.object_id.uuid = np.full(16, 7, np.uint8)
         message.objects.append(other)
-    bag = changed(stack, tmp_path / 'bag', ghost)
+    bag = changed(stack, tmp_path / 'bag', with_false_object)
     car = evaluate(bag, '--actors', name)['detection']['classes']['car']
     assert (car['truths'], car['detections'], car['recall'], car['precision']) == (
         80, 160, 1.0, 0.5)
@@ -386,7 +419,7 @@ def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, evaluate, driv
     count = iter([0] * 80)
     assert 'found 80 poses that are not finite or not rotations; expected' in evaluate(
         changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)
-    # The same poses as the truth of another program.
+    # The same poses as the ground truth of another program.
     truth = write_bag(tmp_path / 'truth', [*messages_of(bag), *messages_of(stack, (TRACKING,))])
     assert evaluate(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.02
 
@@ -756,12 +789,12 @@ def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):
 
 
 def test_parameters_of_the_truth(capsys, evaluate, drive, stack):
-    """With -p as with their options; those that do not change the truth are refused."""
+    """With -p as with their options; those that do not change the ground truth are refused."""
     by_option = evaluate(stack, '--ego-tag', 'vehicle')
     assert evaluate(stack, '-p', 'ego_tag:=vehicle') == by_option
     for name, words in (
-            ('perception.missing:=0.5', '-p perception.missing does not change the truth'),
-            ('tf:=none', '-p tf does not change the truth'),
+            ('perception.missing:=0.5', '-p perception.missing does not change the ground truth'),
+            ('tf:=none', '-p tf does not change the ground truth'),
             ('sumo.net:=a.net.xml', '-p sumo.net is for a recording of sumo')):
         assert main(['evaluate', str(drive), str(stack), '-p', name]) == 2
         assert words in capsys.readouterr().err

@@ -107,14 +107,14 @@ def test_missing(numbers, share):
     others_are_perfect(found, 'recall', 'ap', 'mota', 'idf1', 'hota')
 
 
-def test_ghosts(numbers):
+def test_false_positives(numbers):
     found = numbers(ghosts=2.0)
-    n_ghosts = found['detections'] - N_TRUTHS
-    assert n_ghosts == pytest.approx(2.0 * 80, abs=4.0 * math.sqrt(2.0 * 80))
+    n_false = found['detections'] - N_TRUTHS
+    assert n_false == pytest.approx(2.0 * 80, abs=4.0 * math.sqrt(2.0 * 80))
     assert found['recall'] == 1.0
     assert found['precision'] == pytest.approx(N_TRUTHS / found['detections'], abs=1e-9)
-    assert found['mota'] == pytest.approx(1.0 - n_ghosts / N_TRUTHS, abs=1e-9)
-    # A ghost beside a car may take its place: of equal confidences, the first one does.
+    assert found['mota'] == pytest.approx(1.0 - n_false / N_TRUTHS, abs=1e-9)
+    # A false positive beside a car may take its place: of equal confidences, the first one does.
     others_are_perfect(found, 'precision', 'ap', 'mota', 'idf1', 'hota')
 
 

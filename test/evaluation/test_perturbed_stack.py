@@ -84,15 +84,15 @@ def test_missed_objects(evaluated, share):
 
 
 def test_false_objects(evaluated):
-    """Two ghosts beside N cars, far away and less likely than these: precision N / (N + 2)."""
-    def haunted(message, log_ns):
+    """Beside N cars two false ones, far away and less likely: precision N / (N + 2)."""
+    def with_false_objects(message, log_ns):
         for i in range(2):
-            ghost = copy.deepcopy(message.objects[0])
-            ghost.existence_probability = 0.5
-            ghost.object_id.uuid = np.full(16, 200 + i, np.uint8)
-            ghost.kinematics.pose_with_covariance.pose.position.x += 1e5 * (i + 1)
-            message.objects.append(ghost)
-    numbers = evaluated(haunted)
+            false = copy.deepcopy(message.objects[0])
+            false.existence_probability = 0.5
+            false.object_id.uuid = np.full(16, 200 + i, np.uint8)
+            false.kinematics.pose_with_covariance.pose.position.x += 1e5 * (i + 1)
+            message.objects.append(false)
+    numbers = evaluated(with_false_objects)
     assert numbers['precision'] == pytest.approx(N_CARS / (N_CARS + 2.0), abs=1e-12)
     assert numbers['mota'] == pytest.approx(1.0 - 2.0 / N_CARS, abs=1e-9)
     assert numbers['idf1'] == pytest.approx(N_CARS / (N_CARS + 1.0), abs=1e-9)
@@ -157,7 +157,7 @@ def test_wrong_velocities(evaluated):
 
 
 def test_wrong_class(evaluated):
-    """A quarter of the cars is called a truck: cars are missed, and trucks have no truth."""
+    """A quarter of the cars is called a truck: cars are missed, and trucks are false."""
     def wrong(message, log_ns):
         for each in message.objects[:N_CARS // 4]:
             each.classification[0].label = 2
@@ -167,7 +167,7 @@ def test_wrong_class(evaluated):
     truck = numbers['result']['detection']['classes']['truck']
     assert (truck['truths'], truck['detections'], truck['recall']) == (0, N_CARS // 4 * 80, None)
     assert list(truck['ap'].values()) == [None] * 4
-    # The mean is that of the classes with truths.
+    # The mean is that of the classes with ground-truth objects.
     assert numbers['result']['detection']['map'] == pytest.approx(numbers['ap'])
 
 

@@ -70,7 +70,7 @@ STEPS = np.arange(float(N_STEPS))
 
 
 def test_definitions_of_argoverse_and_nuscenes():
-    """One path ends at the truth after a detour of 3 m; the other is off by 1 m all the time."""
+    """One path ends at the true place after a detour of 3 m; the other is always 1 m off."""
     detour = np.where((STEPS > 0) & (STEPS < 6), 3.0, 0.0)
     paths = path((STEPS, detour), 0.6), path((STEPS, np.ones(N_STEPS)), 0.4)
     scores = scored(paths)[3.0]

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Truth against itself is perfect: each topic of a stack, each form of the truth."""
+"""Ground truth against itself is perfect: each topic of a stack, each format of TRUTH."""
 
 import json
 
@@ -71,7 +71,7 @@ def test_drive_against_itself(evaluate, stack, topic):
 
 
 def test_prediction_of_the_drive_itself(evaluate, stack):
-    """The last 3 and 5 s have no truth for a whole path."""
+    """The last 3 and 5 s have no ground truth for a whole path."""
     prediction = evaluate(stack, '--topic', PREDICTED)['prediction']
     assert prediction.keys() == {'3.0', '5.0', '8.0'}
     assert prediction['8.0']['min_ade'] is None
@@ -190,7 +190,7 @@ def test_ego_of_a_truth_of_one_frame(tmp_path, evaluate, drive, stack):
 
 
 def test_frames_without_truth_are_counted(tmp_path, evaluate, drive, stack):
-    """Of 8 s of the stack, the truth has those from 2 s to 5 s."""
+    """Of 8 s of the stack, the ground truth has those from 2 s to 5 s."""
     frames = json.loads(drive.read_text())
     first_s = frames[0]['game_time']
     part = [frame for frame in frames if 1.99 < frame['game_time'] - first_s < 5.01]

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Messages of perceived objects in bags: the truth stays byte by byte, and all topics agree."""
+"""Perceived objects in bags: the ground truth stays byte by byte, and all topics agree."""
 
 import json
 import math
@@ -125,20 +125,20 @@ def test_topics_do_not_depend_on_the_others(seen, convert):
 
 
 def test_all_topics_show_the_same_objects(seen):
-    n_ghosts = 0
+    n_false = 0
     for i in range(40):
         tracked = items_of(objects_of(seen[TRACKING], i)[1])
         for topic in PERCEIVED:
             found = items_of(objects_of(seen[topic], i)[1])
             assert [numbers_of(pose_of(each)) for each in found] \
                 == [numbers_of(pose_of(each)) for each in tracked], topic
-        n_ghosts += sum(each.id >= 2 ** 31 for each in items_of(objects_of(seen[DERIVED], i)[1]))
+        n_false += sum(each.id >= 2 ** 31 for each in items_of(objects_of(seen[DERIVED], i)[1]))
         assert [each.shape.dimensions.x for each in tracked] == [
             each.shape.dimensions.x for each in items_of(objects_of(seen[PREDICTED], i)[1])]
-    assert n_ghosts == pytest.approx(1.5 * 40, abs=4 * (1.5 * 40) ** 0.5)
+    assert n_false == pytest.approx(1.5 * 40, abs=4 * (1.5 * 40) ** 0.5)
 
 
-def test_ghosts_have_the_id_of_no_actor(true, seen):
+def test_false_positives_have_the_id_of_no_actor(true, seen):
     def ids(messages, topic, of):
         return {of(each) for i in range(40)
                 for each in items_of(objects_of(messages[topic], i)[1])}
@@ -191,7 +191,7 @@ def test_paths_are_off_as_their_objects_are(true, seen):
             assert poses[0].tolist() == list(own)
             truth = truths.get(bytes(each.object_id.uuid))
             if truth is None:
-                # A ghost: straight, at its own speed.
+                # A false positive: straight, at its own speed.
                 twist = each.kinematics.initial_twist_with_covariance.twist
                 yaw = 2.0 * math.atan2(own[5], own[6])
                 ahead = np.array((math.cos(yaw), math.sin(yaw))) * twist.linear.x * 0.5

@@ -24,7 +24,7 @@ def test_nothing_is_on_by_default():
     found = Sensor(seed=5, delay=1.0).perceived(scene(PLACES))
     assert found.objects is found.truth
     assert found.seen is None
-    assert found.ghosts == ()
+    assert found.false_positives == ()
 
 
 def test_noise_is_that_of_seed_name_and_time_in_whatever_order_actors_come():
@@ -174,24 +174,25 @@ def test_without_an_ego_range_view_and_occlusion_do_nothing_and_say_so_once():
     assert not Sensor(missing=0.1).reports
 
 
-def ghosts(n_frames=400, places=(), ego=(0.0, 0.0, 0.0), **perception):
-    """Return the ghosts of many frames, and how many there are in each."""
+def false_positives(n_frames=400, places=(), ego=(0.0, 0.0, 0.0), **perception):
+    """Return the false positives of many frames, and how many there are in each."""
     sensor = Sensor(seed=2, ghosts=3.0, **perception)
     found = [sensor.perceived(scene(places, ego=ego, game_time=0.1 * i)) for i in range(n_frames)]
-    objects = [each.ghost_objects() for each in found if each.ghosts]
+    objects = [each.false_objects() for each in found if each.false_positives]
     assert all((each.rows == -1).all() for each in objects)
     return (np.concatenate([np.zeros((0, 7)), *[each.poses for each in objects]]),
-            np.array([len(each.ghosts) for each in found]), found)
+            np.array([len(each.false_positives) for each in found]), found)
 
 
-def test_ghosts_are_as_many_as_poisson_says():
-    _, counts, _ = ghosts()
+def test_false_positives_are_as_many_as_poisson_says():
+    _, counts, _ = false_positives()
     assert counts.mean() == pytest.approx(3.0, abs=4 * (3.0 / 400) ** 0.5)
     assert counts.var() == pytest.approx(3.0, rel=0.35)
 
 
-def test_ghosts_are_uniform_in_the_field_of_view():
-    poses, _, _ = ghosts(field_of_view=90.0, range=40.0, ego=(100.0, -50.0, math.pi / 2.0))
+def test_false_positives_are_uniform_in_the_field_of_view():
+    poses, _, _ = false_positives(field_of_view=90.0, range=40.0,
+                                  ego=(100.0, -50.0, math.pi / 2.0))
     ways = poses[:, :2] - (100.0, -50.0)
     distances = np.hypot(*ways.T)
     angles = np.arctan2(-ways[:, 0], ways[:, 1])
@@ -204,35 +205,35 @@ def test_ghosts_are_uniform_in_the_field_of_view():
     assert (poses[:, 2] == SIZE[2] / 2.0).all()
 
 
-def test_ghosts_reach_100_m_without_a_range_and_nothing_beyond_object_range():
-    poses, _, _ = ghosts()
+def test_false_positives_reach_100_m_without_a_range_and_nothing_beyond_object_range():
+    poses, _, _ = false_positives()
     distances = np.hypot(*poses[:, :2].T)
     assert 95.0 < distances.max() <= 100.0
-    poses, _, _ = ghosts(settings={'object_range': 20.0}.items())
+    poses, _, _ = false_positives(settings={'object_range': 20.0}.items())
     assert 15.0 < np.hypot(*poses[:, :2].T).max() <= 20.0
-    assert ghosts(settings={'object_classes': ('person',)}.items())[1].sum() == 0
+    assert false_positives(settings={'object_classes': ('person',)}.items())[1].sum() == 0
 
 
-def test_ghosts_have_names_and_ids_of_no_actor():
-    _, counts, found = ghosts()
-    named = [ghost for each in found for ghost in each.ghosts]
-    assert len({ghost.name for ghost in named}) == len({ghost.id for ghost in named}) \
+def test_false_positives_have_names_and_ids_of_no_actor():
+    _, counts, found = false_positives()
+    named = [actor for each in found for actor in each.false_positives]
+    assert len({actor.name for actor in named}) == len({actor.id for actor in named}) \
         == counts.sum()
-    assert min(ghost.id for ghost in named) >= 2 ** 31
+    assert min(actor.id for actor in named) >= 2 ** 31
     # Not even in a recording that has actors of their names.
-    first = next(each for each in found if each.ghosts)
-    names = [ghost.name for ghost in first.ghosts]
+    first = next(each for each in found if each.false_positives)
+    names = [actor.name for actor in first.false_positives]
     i_frame = found.index(first)
     sensor = Sensor(seed=2, ghosts=3.0)
     frame = scene([(50.0, i, 0.0) for i in range(len(names))], names=names,
                   game_time=0.1 * i_frame)
-    assert [ghost.name for ghost in sensor.perceived(frame).ghosts] \
+    assert [actor.name for actor in sensor.perceived(frame).false_positives] \
         == [f'ghost_{int(name[6:], 16) + 1:016x}' for name in names]
 
 
-def test_ghosts_do_not_depend_on_the_actors():
-    one, _, _ = ghosts(20)
-    other, _, _ = ghosts(20, PLACES, missing=0.5, position_std=0.4)
+def test_false_positives_do_not_depend_on_the_actors():
+    one, _, _ = false_positives(20)
+    other, _, _ = false_positives(20, PLACES, missing=0.5, position_std=0.4)
     assert one.tolist() == other.tolist()
 
 

@@ -160,7 +160,7 @@ class ObjectTopicEncoder(TopicEncoder):
         """Return the objects, their classes and the number of places for ghosts."""
         perceived = self._perceived(now)
         return (perceived.truth.rows.tobytes(), perceived.truth.classes.tobytes(),
-                perceived.n_ghost_places)
+                perceived.n_false_places)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out all objects and places for ghosts; those that are reported are cut out."""
@@ -169,7 +169,7 @@ class ObjectTopicEncoder(TopicEncoder):
         perceived = self._perceived(now)
         ghost = self._ghosts[now.frame.forward_speed is not None]
         self._buffer.update([self._head, *self._instances(now, perceived.truth),
-                             *[ghost] * perceived.n_ghost_places])
+                             *[ghost] * perceived.n_false_places])
         block = MessageBlock(self._buffer, {}, self.topics)
         if perceived.reported is not None:
             block.make = partial(self._message, self._buffer.array_cut())
@@ -187,8 +187,8 @@ class ObjectTopicEncoder(TopicEncoder):
         """Compute the numbers of the objects that are reported."""
         perceived = self._perceived(now)
         self.tables(now, perceived.objects, numbers)
-        if perceived.n_ghost_places:
-            numbers |= self.ghost_ids(perceived.ghosts)
+        if perceived.n_false_places:
+            numbers |= self.ghost_ids(perceived.false_positives)
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """

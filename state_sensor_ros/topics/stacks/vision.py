@@ -20,7 +20,7 @@ from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.perception.perceiver import GHOST_NAME_LENGTH
+from state_sensor_ros.perception.perceiver import FALSE_NAME_LENGTH
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
 from state_sensor_ros.topics.tables import (
@@ -38,7 +38,7 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, Numbers
 # CENTRE in a second place of one message.
 CENTRE_AGAIN = Table('object centre again', np.float64, 7)
 # Of ghosts: the characters of their names.
-GHOST_NAME = Table('ghost name', np.uint8, GHOST_NAME_LENGTH)
+GHOST_NAME = Table('ghost name', np.uint8, FALSE_NAME_LENGTH)
 
 
 class DetectionsEncoder(ObjectTopicEncoder):

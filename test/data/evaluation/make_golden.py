@@ -12,10 +12,10 @@ Make golden.json: scenes, and the numbers of nuscenes-devkit, motmetrics and evo
 
 nuscenes-devkit needs NumPy below 2, so this runs in an environment of its own::
 
-    python3.11 -m venv /tmp/nuscenes
-    /tmp/nuscenes/bin/pip install nuscenes-devkit==1.2.0 motmetrics==1.4.0 evo==1.38.1 \
+    python3.11 -m venv nuscenes
+    nuscenes/bin/pip install nuscenes-devkit==1.2.0 motmetrics==1.4.0 evo==1.38.1 \
         'numpy<2' 'pandas<2.3'
-    /tmp/nuscenes/bin/python test/data/evaluation/make_golden.py
+    nuscenes/bin/python test/data/evaluation/make_golden.py
 
 All confidences of a detection scene differ: nuscenes-devkit's errors are interpolated over them.
 At the end of its curves they are the plain mean over all matches.
