@@ -41,8 +41,6 @@ autodoc_mock_imports = list(generated.MISSING)
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'description'
 add_module_names = False
-# Smart quotes would make an en dash of '--source'.
-smartquotes = False
 # Of annotations only the names of this package are pages here.
 nitpick_ignore_regex = [('py:.*', '.*')]
 

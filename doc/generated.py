@@ -41,6 +41,8 @@ MISSING = tuple(name for name in (
     'rosbags', 'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
 with mock(MISSING):
     SCHEMA = schema_of()
+# An option outside of code, which would become an en dash and a word.
+_OPTION = re.compile(r'(?<![`\w-])--[\w.-]*\w')
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
 
 
@@ -138,10 +140,11 @@ def _command(name: str, help_: str) -> str:
     parts = [f'## {name}', f'{help_.capitalize()}.',
              f'```text\n{usage}\n```\n\n```sh\n{cleandoc(examples[2])}\n```']
     for group in parser._action_groups:
-        rows = [(f'`{shown(action)}`', described(parser, action))
+        rows = [(f'`{shown(action)}`', _OPTION.sub(r'`\g<0>`', described(parser, action)))
                 for action in group._group_actions if action.dest != 'help']
         if rows:
-            parts += [f'{group.title[0].upper()}{group.title[1:]}:', table(('', ''), *rows)]
+            title = _OPTION.sub(r'`\g<0>`', group.title)
+            parts += [f'{title[0].upper()}{title[1:]}:', table(('', ''), *rows)]
     return '\n\n'.join(parts)
 
 
