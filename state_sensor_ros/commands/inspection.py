@@ -202,7 +202,7 @@ class Inspector:
         if not usable.all():
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
             self._note_actors(frame, np.logical_not(known), 'poses with null')
-            self._note_actors(frame, known & ~usable, 'quaternions that are not rotations')
+            self._note_actors(frame, known & ~usable, 'quaternions that are no rotation')
         # Some generations have no such vectors.
         finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
         n_finite = np.count_nonzero(finite, axis=2)

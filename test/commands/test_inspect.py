@@ -136,7 +136,7 @@ def test_inspect_counts_every_anomaly(inspect):
     code, found, _ = inspect(frames)
     assert code == 0
     assert anomalies(found) == {
-        'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are not rotations': 1,
+        'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are no rotation': 1,
         'poses with null': 1, 'velocities with null': 1, 'duplicate names': 1,
         'actors left out': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
         'steps of the clock': 1, 'restarts': 1}
@@ -145,7 +145,7 @@ def test_inspect_counts_every_anomaly(inspect):
     assert places['gaps in sample_count'] == (
         places['gaps in sample_count'][0], '3 samples missing before it')
     assert places['steps of the clock'][0].endswith(': frame 40')
-    assert '60.05 s after the frame before' in places['steps of the clock'][1]
+    assert '60.05 s after the previous frame' in places['steps of the clock'][1]
     assert 'pose' in places['actors left out'][1]
 
 
