@@ -20,7 +20,7 @@ import sys
 from environment import Environment, LEAN, ROOT
 from packages import install
 import stack_interfaces
-from steps import digest, run
+from steps import announced, digest, run
 from wheel_headers import rewrite_header_paths
 
 
@@ -38,10 +38,10 @@ def build_interfaces(environment: Environment, packages_key: str) -> None:
     if environment.is_sourced or (stamp.is_file() and stamp.read_text() == key):
         return
     for package in sorted(path for path in folder.iterdir() if path.is_dir()):
-        print('setup: building {} into {}'.format(package.name, environment.venv.name), flush=True)
         build = environment.build / package.name
         shutil.rmtree(str(build), ignore_errors=True)
-        build_project(environment, package, build)
+        with announced('building {} into {}'.format(package.name, environment.venv.name)):
+            build_project(environment, package, build)
     stamp.write_text(key)
 
 
@@ -61,8 +61,6 @@ def build_stacks(environment: Environment, packages_key: str) -> None:
     stamp = environment.venv / 'stacks.stamp'
     if stamp.is_file() and stamp.read_text() == key:
         return
-    print('setup: building messages of autonomy stacks into {}; about a minute'.format(
-        environment.venv.name), flush=True)
     # What they depend on is pinned and installed.
     install(environment, ['--no-deps', '-r', requirements])
     rewrite_header_paths(environment)
@@ -72,7 +70,8 @@ def build_stacks(environment: Environment, packages_key: str) -> None:
         stack_interfaces.write_project(name, known[name], folder)
         build_project(environment, folder, folder / 'build')
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with announced('building messages of autonomy stacks into {}; about a minute'.format(
+            environment.venv.name)), ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         list(pool.map(build_one, known))
     stamp.write_text(key)
 

@@ -14,7 +14,7 @@ In the syntax of Python 3.6, as environment.py.
 import shutil
 
 from environment import Environment, LEAN, ROOT
-from steps import digest, run
+from steps import announced, digest, run
 
 
 def build_package(environment: Environment, packages_key: str) -> None:
@@ -35,13 +35,23 @@ def build_package(environment: Environment, packages_key: str) -> None:
     done = stamp.read_text().split() if stamp.is_file() else ['', '']
     if done == [packages_key, key]:
         return
-    print('setup: building state_sensor_ros', flush=True)
     if done[0] != packages_key:
         shutil.rmtree(str(environment.build / 'state_sensor_ros'), ignore_errors=True)
         shutil.rmtree(str(environment.install), ignore_errors=True)
     for path in environment.install.rglob('*'):
         if path.is_symlink() and not path.exists():
             path.unlink()
+    with announced('building state_sensor_ros'):
+        build(environment)
+    stamp.write_text(packages_key + ' ' + key)
+
+
+def build(environment: Environment) -> None:
+    """
+    Build with colcon.
+
+    :param environment: filled.
+    """
     run(environment, 'state_sensor_ros', [
         'colcon', '--log-base', environment.records / 'log', 'build', '--base-paths', ROOT,
         '--packages-select', 'state_sensor_ros', '--build-base', environment.build,
@@ -49,4 +59,3 @@ def build_package(environment: Environment, packages_key: str) -> None:
         '--event-handlers', 'console_direct+', '--cmake-args', '-DBUILD_TESTING=OFF',
         '-DPython3_EXECUTABLE=' + str(environment.python),
         '-DLEAN_INTERFACES=' + ('OFF' if environment.is_sourced else 'ON')])
-    stamp.write_text(packages_key + ' ' + key)

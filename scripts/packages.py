@@ -12,12 +12,13 @@ Install Python packages into the environment: ROS 2 as wheels, libraries and too
 In the syntax of Python 3.6, as environment.py.
 """
 import configparser
+from pathlib import Path
 import re
 import shutil
 import sys
 
 from environment import base_python, Environment, ROOT, SetupError
-from steps import digest, run
+from steps import announced, digest, DiskError, run
 from wheel_headers import rewrite_header_paths
 
 # Imports of the commands. Where Python may not write bytecode it would compile these at each
@@ -53,10 +54,25 @@ def install_packages(environment: Environment) -> str:
     done = stamp.read_text().split() if stamp.is_file() else ['', '']
     if done == [foundation, key]:
         return build_key
-    print('setup: installing {} into {}'.format(
-        'libraries beside the sourced ROS 2' if environment.is_sourced
-        else 'ROS 2 ' + environment.distribution, environment.venv.name), flush=True)
-    if done[0] != foundation:
+    with announced('installing {} into {}{}'.format(
+            'libraries beside the sourced ROS 2' if environment.is_sourced
+            else 'ROS 2 ' + environment.distribution, environment.venv.name,
+            '' if environment.is_sourced else '; 190 MB to download, 0.7 GB on disk')):
+        fill(environment, files, stamp, is_new=done[0] != foundation)
+    stamp.write_text(foundation + ' ' + key)
+    return build_key
+
+
+def fill(environment: Environment, files: list, stamp: Path, is_new: bool) -> None:
+    """
+    Install libraries and tools.
+
+    :param environment: to fill.
+    :param files: requirement files.
+    :param stamp: removed while the environment is not complete.
+    :param is_new: whether the virtual environment is made.
+    """
+    if is_new:
         shutil.rmtree(str(environment.venv), ignore_errors=True)
         options = ['--system-site-packages'] if environment.is_sourced else []
         run(environment, 'venv', [base_python(), '-m', 'venv', environment.venv] + options)
@@ -65,13 +81,12 @@ def install_packages(environment: Environment) -> str:
     if environment.is_sourced:
         requirements = sourced_requirements(environment, files)
     else:
-        requirements = [word for path in files for word in ('-r', path)] + ['-c', constraints]
+        requirements = [word for path in files for word in ('-r', path)]
+        requirements += ['-c', ROOT / 'requirements' / 'constraints.txt']
     install(environment, requirements)
     compile_modules(environment)
     if not environment.is_sourced:
         rewrite_header_paths(environment)
-    stamp.write_text(foundation + ' ' + key)
-    return build_key
 
 
 def install_extra(environment: Environment, name: str) -> None:
@@ -93,12 +108,12 @@ def install_extra(environment: Environment, name: str) -> None:
     first = files[0].read_text().partition('\n')[0]
     # Not the point of a number such as 0.9.
     what = first.partition('. ')[0].strip('# .')
-    print('setup: installing {} into {}'.format(what, environment.venv.name), flush=True)
     # A sourced ROS 2 has versions of its own, which stay.
     pins = [] if environment.is_sourced else ['-c', files[1], '-c', files[2]]
     if name in COMPLETE:
         pins = ['--no-deps']
-    install(environment, ['-r', files[0]] + pins)
+    with announced('installing {} into {}'.format(what, environment.venv.name)):
+        install(environment, ['-r', files[0]] + pins)
     stamp.write_text(key)
 
 
@@ -123,10 +138,10 @@ def install(environment: Environment, arguments: list) -> None:
             stamp.write_text(digest([installer]))
         try:
             run(environment, 'uv', [environment.venv / 'bin' / 'uv', 'pip', 'install',
-                                    '--python', environment.python, '--no-progress',
-                                    '--system-certs']
-                + arguments)
+                                    '--python', environment.python, '--system-certs'] + arguments)
             return
+        except DiskError:
+            raise
         except SetupError:
             print('setup: installing with pip, since uv failed (log: {})'.format(
                 (environment.records / 'uv.log').relative_to(ROOT)), flush=True)

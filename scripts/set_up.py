@@ -16,13 +16,16 @@ Python 3.6, as environment.py.
 """
 import argparse
 from concurrent.futures import ThreadPoolExecutor
+import errno
 import fcntl
+import signal
 import sys
 
 from environment import check_machine, choose_environment, ROOT, SetupError
 from message_packages import build_interfaces, build_stacks
 from own_package import build_package
 from packages import install_extra, install_packages
+from steps import end_running
 
 
 def main() -> int:
@@ -39,17 +42,22 @@ def main() -> int:
     parser.add_argument('--stacks', action='store_true',
                         help='with the messages of autonomy stacks, which tests need')
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         environment = choose_environment()
         check_machine(environment)
         environment.records.mkdir(parents=True, exist_ok=True)
         with (environment.records / 'lock').open('w') as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            wait_for_lock(lock)
             packages_key = install_packages(environment)
             # Neither needs the other; each has steps that one core does alone.
             with ThreadPoolExecutor(max_workers=1) as beside:
                 interfaces = beside.submit(build_interfaces, environment, packages_key)
-                build_package(environment, packages_key)
+                try:
+                    build_package(environment, packages_key)
+                except BaseException:
+                    end_running()
+                    raise
             interfaces.result()
             for name in options.extra:
                 install_extra(environment, name)
@@ -58,9 +66,32 @@ def main() -> int:
     except SetupError as error:
         print('error: {}'.format(error), file=sys.stderr)
         return 1
+    except OSError as error:
+        print('error: {}{}'.format(error, '; the set-up takes about 1 GB' if error.errno in (
+            errno.ENOSPC, errno.EDQUOT) else ''), file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
+        print('interrupted; the same command continues the set-up', file=sys.stderr)
         return 130
     return 0
+
+
+def wait_for_lock(lock: object) -> None:
+    """
+    Wait until no other set-up of this environment runs.
+
+    :param lock: open file.
+    """
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print('setup: waiting for another set-up of this folder', flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def interrupt(signum: int, frame: object) -> None:
+    """Raise KeyboardInterrupt: SIGTERM ends the programs that run, as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 if __name__ == '__main__':

@@ -7,13 +7,18 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Run the programs of a step of the set-up, with their output in a log and progress on a terminal.
+Run the programs of a step of the set-up: their output in a log, their progress on the screen.
 
 In the syntax of Python 3.6, as environment.py.
 """
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 import hashlib
+import os
 from pathlib import Path
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -21,11 +26,26 @@ import time
 
 from environment import Environment, ROOT, SetupError
 
-# Parts of pip's messages for errors of the network.
+# Parts of messages of pip and uv for errors of the network.
 NETWORK_SIGNS = (
     'Failed to establish a new connection', 'Temporary failure in name resolution',
     'Network is unreachable', 'NewConnectionError', 'ConnectTimeoutError',
     'Name or service not known', 'ProxyError', 'ReadTimeoutError')
+DISK_SIGNS = ('No space left on device', 'no space left on device', 'Disk quota exceeded')
+# Less free space than this after a failure was its reason, bytes.
+FULL_DISK = 2 ** 20
+# Time between two lines of progress without a terminal, and between updates on one, s.
+LINE_S, UPDATE_S = 10.0, 0.5
+# Lines of pip and uv about downloads: the name, the size and its unit; a name that is complete.
+DOWNLOADING = re.compile(r'^ *Downloading (\S+) \(([\d.]+) ?([kKMG])i?B\)', re.MULTILINE)
+DOWNLOADED = re.compile(r'^ *Downloaded (\S+)', re.MULTILINE)
+MEGABYTES = {'k': 1e-3, 'K': 1e-3, 'M': 1.0, 'G': 1e3}
+# The processes that run, which an interruption ends.
+RUNNING = set()
+
+
+class DiskError(SetupError):
+    """No space is left; another installer would not find any."""
 
 
 def digest(parts: list) -> str:
@@ -41,6 +61,27 @@ def digest(parts: list) -> str:
         if isinstance(part, Path):
             collected.update(part.read_bytes() + b'\0')
     return collected.hexdigest()
+
+
+@contextmanager
+def announced(text: str) -> 'Iterator[None]':
+    """
+    Print the begin of a step, and its duration at the end.
+
+    :param text: what the step does.
+    """
+    began = time.monotonic()
+    print('setup: ' + text, flush=True)
+    yield
+    print('setup: {}: done in {:.0f} s'.format(text.split(';')[0], time.monotonic() - began),
+          flush=True)
+
+
+def end_running() -> None:
+    """End the programs that run, with the programs that they have started."""
+    for process in list(RUNNING):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def run(environment: Environment, step: str, command: list) -> str:
@@ -59,52 +100,98 @@ def run(environment: Environment, step: str, command: list) -> str:
         stream.write('$ {}\n'.format(' '.join(words)))
         stream.flush()
         start = stream.tell()
+        # A group of its own: an interruption ends compilers as well, which `make` started.
         process = subprocess.Popen(
             words, cwd=str(ROOT), env=environment.variables(), stdin=subprocess.DEVNULL,
-            stdout=stream, stderr=subprocess.STDOUT)
+            stdout=stream, stderr=subprocess.STDOUT, start_new_session=True)
+        RUNNING.add(process)
         try:
-            show_progress(process, log, start)
+            show_progress(process, step, log, start)
         except BaseException:
-            process.kill()
+            end_running()
             process.wait()
             raise
+        finally:
+            RUNNING.discard(process)
         stream.seek(start)
         output = stream.read()
-    if process.returncode == 0:
-        return output
-    place = log.relative_to(ROOT)
+    if process.returncode:
+        raise failure(step, output, log.relative_to(ROOT))
+    return output
+
+
+def failure(step: str, output: str, log: Path) -> SetupError:
+    """
+    Return the error of a program that failed, one line.
+
+    :param step: name of the step.
+    :param output: what the program has printed.
+    :param log: file with its output.
+    """
+    free = shutil.disk_usage(str(ROOT)).free
+    if free < FULL_DISK or any(sign in output for sign in DISK_SIGNS):
+        return DiskError('{}: no space left on device ({:.1f} GB free here); the set-up takes '
+                         'about 1 GB (log: {})'.format(step, free / 1e9, log))
     if any(sign in output for sign in NETWORK_SIGNS):
-        raise SetupError('network: found no connection to the package index; expected PyPI within '
-                         'reach (log: {})'.format(place))
+        return SetupError('network: found no connection to the package index; expected PyPI '
+                          'within reach (log: {})'.format(log))
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
-    raise SetupError('{}: found "{}"; expected it to succeed (log: {})'.format(
-        step, (errors or lines or ['no output'])[0], place))
+    return SetupError('{}: found "{}"; expected it to succeed (log: {})'.format(
+        step, (errors or lines or ['no output'])[0], log))
 
 
-def show_progress(process: subprocess.Popen, log: Path, start: int) -> None:
+def progress(output: str) -> str:
     """
-    Wait for a program; on a terminal, show its seconds and the percentage that it prints last.
+    Return how far a program is, as text; '' if its output does not say it.
 
-    Of programs side by side that of the main thread is shown.
+    :param output: what it has printed: downloads of pip or uv, or percentages of CMake.
+    """
+    sizes = {name: float(number) * MEGABYTES[unit]
+             for name, number, unit in DOWNLOADING.findall(output)}
+    shares = re.findall(r'\[ *(\d+%)\]', output)
+    if not sizes:
+        return shares[-1] if shares else ''
+    done = set(DOWNLOADED.findall(output))
+    if not done:
+        # pip downloads one after the other, and does not say when one is complete.
+        done = set(list(sizes)[:-1])
+    left = [name for name in sizes if name not in done]
+    text = 'downloaded {:.0f} of {:.0f} MB'.format(
+        sum(sizes[name] for name in sizes if name in done), sum(sizes.values()))
+    if left:
+        return '{}, {}'.format(text, ', '.join(left[:2]) + (', …' if len(left) > 2 else ''))
+    return text + ', installing'
+
+
+def show_progress(process: subprocess.Popen, step: str, log: Path, start: int) -> None:
+    """
+    Wait for a program; show its seconds and how far it is, on a terminal in one line.
+
+    Of programs side by side a terminal shows that of the main thread.
 
     :param process: that writes to the log.
+    :param step: name of the step.
     :param log: its output.
     :param start: offset of its output in the log.
     """
     began = time.monotonic()
-    is_terminal = (sys.stdout.isatty()
-                   and threading.current_thread() is threading.main_thread())
+    is_terminal = sys.stdout.isatty()
+    is_main = threading.current_thread() is threading.main_thread()
     while True:
         try:
-            process.wait(timeout=0.5 if is_terminal else None)
+            process.wait(timeout=UPDATE_S if is_terminal else LINE_S)
             break
         except subprocess.TimeoutExpired:
+            if is_terminal and not is_main:
+                continue
             with log.open('rb') as stream:
                 stream.seek(start)
-                shares = re.findall(rb'\[ *(\d+%)\]', stream.read())
-            print('\r  {:.0f} s {}\033[K'.format(
-                time.monotonic() - began, shares[-1].decode() if shares else ''),
-                end='', flush=True)
-    if is_terminal:
+                text = '  {}: {:.0f} s {}'.format(
+                    step, time.monotonic() - began,
+                    progress(stream.read().decode('utf-8', 'replace'))).rstrip()
+            columns = shutil.get_terminal_size().columns - 1
+            print('\r{}\033[K'.format(text[:columns]) if is_terminal else text,
+                  end='' if is_terminal else '\n', flush=True)
+    if is_terminal and is_main:
         print('\r\033[K', end='', flush=True)

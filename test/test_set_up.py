@@ -13,6 +13,9 @@ Each case changes one property of the machine, by variables or by a sitecustomiz
 """
 import os
 from pathlib import Path
+import re
+import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -28,9 +31,9 @@ SCRIPT = ROOT / 'scripts' / 'set_up.py'
 FITTING = 'import platform; platform.machine = lambda: "x86_64"\n'
 
 
-def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.CompletedProcess[str]:
+def begin(folder: Path, patch: str = '', **variables: str) -> subprocess.Popen[str]:
     """
-    Run a copy of the script, so that nothing here is set up even if it does not stop.
+    Start a copy of the script, so that nothing here is set up even if it does not stop.
 
     :param folder: empty.
     :param patch: Python that runs before the script.
@@ -47,8 +50,18 @@ def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.Comple
     environment = {'PATH': os.environ['PATH'], 'PYTHONPATH': str(folder),
                    # Otherwise the Python of the ROS wheels would start itself again.
                    '_ROS_WHEELS_BOOTSTRAP_COMPLETE': '1', **variables}
-    return subprocess.run([sys.executable, copy / 'scripts' / 'set_up.py'], env=environment,
-                          capture_output=True, text=True, timeout=AWAIT_S)
+    return subprocess.Popen([sys.executable, copy / 'scripts' / 'set_up.py'], env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the copy to its end, as :func:`begin`."""
+    process = begin(folder, patch, **variables)
+    try:
+        output, errors = process.communicate(timeout=AWAIT_S)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 @pytest.mark.parametrize(('patch', 'variables', 'message'), [
@@ -92,6 +105,69 @@ def test_set_up_without_network_is_an_error(tmp_path):
     assert done.stderr.count('\n') == 1
     # What was begun is not taken for finished.
     assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+def test_set_up_interrupted_ends_its_programs_and_can_run_again(tmp_path, signum):
+    """While the index does not answer."""
+    with socket.create_server(('127.0.0.1', 0)) as index:
+        url = f'http://127.0.0.1:{index.getsockname()[1]}/simple'
+        process = begin(tmp_path, PIP_INDEX_URL=url, PIP_CONFIG_FILE=os.devnull)
+        try:
+            assert process.stdout.readline().startswith('setup: installing ROS 2 jazzy into ')
+            index.settimeout(AWAIT_S)
+            connection, _ = index.accept()
+            children = Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
+            assert len(children) == 1
+            process.send_signal(signum)
+            _, errors = process.communicate(timeout=AWAIT_S)
+            connection.close()
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert errors == 'interrupted; the same command continues the set-up\n'
+    assert not Path(f'/proc/{children[0]}').exists()
+    assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
+
+
+def run_step(folder, monkeypatch, program):
+    """Run a shell program as a step, with a line of progress every 0.2 s."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    import steps
+    monkeypatch.setattr(steps, 'ROOT', folder)
+    monkeypatch.setattr(steps, 'LINE_S', 0.2)
+    return steps.run(SimpleNamespace(records=folder, variables=lambda: dict(os.environ)), 'step',
+                     ['/bin/sh', '-c', program])
+
+
+@pytest.mark.parametrize(('printed', 'shown'), [
+    (['Downloading numpy (16.0MiB)', 'Downloading rclpy (512.0KiB)', ' Downloaded rclpy'],
+     'downloaded 1 of 17 MB, numpy'),
+    (['  Downloading a-1.whl (10.2 MB)', '  Downloading b-1.whl (30 kB)'],
+     'downloaded 10 of 10 MB, b-1.whl'),
+    (['[  4%] Built target a', '[ 47%] Building C object'], '47%'), (['Resolving'], '')])
+def test_set_up_shows_progress_without_a_terminal(tmp_path, monkeypatch, capsys, printed, shown):
+    # It goes on until its progress was shown: the test replaces the output.
+    seen = tmp_path / 'seen'
+    lines = []
+
+    def show(*words, **_):
+        lines.append(words[0])
+        if words[0].endswith(shown):
+            seen.touch()
+
+    monkeypatch.setattr('builtins.print', show)
+    echo = '; '.join(f'echo "{line}"' for line in printed)
+    output = run_step(tmp_path, monkeypatch,
+                      f'{echo}; while [ ! -e "{seen}" ]; do sleep 0.05; done')
+    assert output.splitlines() == printed
+    assert re.fullmatch(rf'  step: \d+ s ?{re.escape(shown)}', lines[-1])
+
+
+def test_set_up_on_a_full_disk_is_an_error_that_says_so(tmp_path, monkeypatch):
+    with pytest.raises(Exception, match=r'^step: no space left on device \(\d+\.\d GB free '
+                       r'here\); the set-up takes about 1 GB \(log: step\.log\)$'):
+        run_step(tmp_path, monkeypatch, 'echo "[Errno 28] No space left on device"; exit 1')
 
 
 @pytest.mark.parametrize('is_of_clone', [False, True], ids=['of-wheel', 'of-another-clone'])
