@@ -11,7 +11,8 @@ A live source whose frames another process makes, such as one with a library tha
 
 The process is started as ``python -m MODULE``, with its requests on standard input and its
 messages on standard output, both pickled; what it prints goes to standard error. It ends when its
-requests end.
+requests end. :class:`StepSource` is one whose process makes the steps of a simulation, or follows
+them.
 """
 
 from __future__ import annotations
@@ -21,19 +22,23 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+import math
 from multiprocessing.connection import Connection, Pipe
 import os
 import subprocess
 import sys
 import threading
-from typing import IO
+from typing import ClassVar, IO
 
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
-from state_sensor_ros.payloads import FrameLike, Packet
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import Decoded, FrameLike, Packet
+from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.settings import Settings
 
-__all__ = ['ProcessEnd', 'ProcessSource', 'process_pipes']
+__all__ = ['ProcessEnd', 'ProcessSource', 'Restart', 'StepControl', 'StepPace', 'StepSource',
+           'process_pipes']
 
 # Time for the process to release what it holds after its requests have ended, s.
 _END_S = 1.0
@@ -56,6 +61,25 @@ class ProcessEnd:
     is_unreachable: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class StepPace:
+    """
+    A request to a process that makes the steps.
+
+    ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether to make no steps;
+    ``n_steps`` more steps at once in a pause.
+    """
+
+    rate: float
+    is_paused: bool
+    n_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A request to such a process: begin again, with a first step even in a pause."""
+
+
 def process_pipes() -> tuple[Connection, Connection]:
     """
     Return the requests and the messages of this process; called by the process at its start.
@@ -75,7 +99,10 @@ class ProcessSource(LiveSource):
     :param address: what the process connects to, for errors.
     :param module: module that is run.
     :param reconnect: whether to start again after a failure.
+    :cvar program: what has ended if the process has, for errors.
     """
+
+    program: ClassVar[str] = 'its process'
 
     def __init__(self, settings: Settings, address: str, module: str, *,
                  reconnect: bool = True) -> None:
@@ -138,6 +165,7 @@ class ProcessSource(LiveSource):
         end: ProcessEnd | None = None
         with messages:
             while not self.is_closing:
+                self.before_message(messages)
                 try:
                     message = messages.recv()
                 except (EOFError, OSError):
@@ -155,7 +183,23 @@ class ProcessSource(LiveSource):
                 process.wait(_END_S)
             listener.join(_END_S)
             error = UnreachableError if end and end.is_unreachable else TransportError
-            raise error(self._address, end.reason if end else self.reason(process.returncode))
+            raise error(self._address, self.failure(end, process.returncode))
+
+    def before_message(self, messages: Connection) -> None:
+        """
+        Take notice that the process is silent, before the next message is awaited.
+
+        :param messages: may be polled, for some time.
+        """
+
+    def failure(self, end: ProcessEnd | None, exit_code: int | None) -> str:
+        """
+        Return why a process has failed.
+
+        :param end: its last message, None if it has sent none.
+        :param exit_code: as for :meth:`reason`.
+        """
+        return end.reason if end else self.reason(exit_code)
 
     def reason(self, exit_code: int | None) -> str:
         """
@@ -164,9 +208,9 @@ class ProcessSource(LiveSource):
         :param exit_code: its exit code, negative for the signal that killed it.
         """
         if exit_code is not None and exit_code < 0:
-            return f'its process was ended by signal {-exit_code}'
+            return f'{self.program} was ended by signal {-exit_code}'
         last = f': {self._lines[-1]}' if self._lines else ''
-        return f'its process ended with exit code {exit_code}{last}'
+        return f'{self.program} ended with exit code {exit_code}{last}'
 
     def send(self, request: object) -> None:
         """
@@ -177,12 +221,13 @@ class ProcessSource(LiveSource):
         """
         with self._lock:
             if self._requests is None:
-                raise TransportError(self._address, 'no connection')
+                raise TransportError(self._address, f'{self.program} is not running')
             try:
                 self._requests.send(request)
             except OSError as error:
                 raise TransportError(self._address,
-                                     f'requests are not taken: {reason_of(error)}') from error
+                                     f'{self.program} does not take commands: '
+                                     f'{reason_of(error)}') from error
 
     def disconnect(self) -> None:
         """End the process, and free its pipe."""
@@ -196,13 +241,17 @@ class ProcessSource(LiveSource):
         self._await_end(process)
         self.ended(process.returncode)
 
-    @staticmethod
-    def _await_end(process: subprocess.Popen[bytes]) -> None:
+    def may_kill(self) -> bool:
+        """Return whether a process that does not end within a second is killed."""
+        return True
+
+    def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         try:
             process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            if self.may_kill():
+                process.kill()
+                process.wait()
 
     def ended(self, exit_code: int | None) -> None:
         """
@@ -249,3 +298,123 @@ class ProcessSource(LiveSource):
             for raw in output:
                 if line := raw.decode(errors='replace').strip()[:_MAX_LINE]:
                     self.printed(line)
+
+
+class StepSource(ProcessSource):
+    """
+    Yield the steps of a simulation; the parameters are those of :class:`ProcessSource`.
+
+    :cvar simulator: its name, for the diagnostics.
+    :ivar is_paused: whether steps are made only on request.
+    :ivar position: simulated time since the first step of the run, s.
+    """
+
+    simulator: ClassVar[str]
+
+    def __init__(self, settings: Settings, address: str, module: str, *,
+                 reconnect: bool = True) -> None:
+        super().__init__(settings, address, module, reconnect=reconnect)
+        self._begin_s = math.nan
+        self.is_paused = False
+        self.position = 0.0
+
+    def begun(self) -> None:
+        """Note that a run has begun: the next step is its first one."""
+        self._begin_s = math.nan
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether the process has sent a step of this run."""
+        return not math.isnan(self._begin_s)
+
+    def stepped(self, frame: Frame, sample_count: int, *, is_first: bool) -> FrameLike | Packet:
+        """
+        Note a step, and return what is yielded for it.
+
+        :param frame: its actors.
+        :param sample_count: its number, 0 if it has none.
+        :param is_first: whether it is the first one after the run was begun again.
+        """
+        if not self.is_paused:
+            self.health.silence = ''
+        if math.isnan(self._begin_s):
+            self._begin_s = frame.game_time
+        self.position = frame.game_time - self._begin_s
+        return Packet(b'', frame.game_time, 0, sample_count, is_behind_gap=True,
+                      decoded=Decoded(frame, ())) if is_first else frame
+
+    def step_rate(self, settings: Settings) -> float:
+        """
+        Return the pace of the steps, times real time.
+
+        :param settings: all parameters.
+        :returns: 0 for steps as fast as possible, or as others make them.
+        """
+        return settings.rate
+
+    def reconfigure(self, settings: Settings) -> None:
+        """
+        Use a changed rate; may be called from any thread.
+
+        :param settings: all parameters.
+        """
+        super().reconfigure(settings)
+        self.send_pace()
+
+    def send_pace(self, n_steps: int = 0) -> None:
+        """
+        Send pace and pause; a process that does not run is started with them.
+
+        :param n_steps: steps to make at once in a pause.
+        """
+        with suppress(TransportError):
+            self.send(StepPace(self.step_rate(self.settings), self.is_paused, n_steps))
+
+    def show_pause(self) -> None:
+        """Have the diagnostics show whether the simulation is paused."""
+        if self.health.state in (SourceState.CONNECTED, SourceState.PAUSED):
+            self.health.state = SourceState.PAUSED if self.is_paused else SourceState.CONNECTED
+            self.health.silence = f'{self.simulator} is paused' if self.is_paused else ''
+
+
+class StepControl(StepSource):
+    """A simulation whose steps the process makes, so that it can pause, step and begin again."""
+
+    def pause(self) -> None:
+        """Make no further steps."""
+        self._set_pause(is_paused=True)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._set_pause(is_paused=False)
+
+    def step(self, n_frames: int = 1) -> None:
+        """
+        Make steps at once while paused.
+
+        :param n_frames: number of steps.
+        """
+        self._check_running()
+        self.send_pace(n_frames)
+
+    def restart(self) -> None:
+        """Begin the run again; it stays paused after its first step if it is paused."""
+        self._check_running()
+        with suppress(TransportError):
+            self.send(Restart())
+        self.position = 0.0
+
+    def _set_pause(self, *, is_paused: bool) -> None:
+        self._check_running()
+        self.is_paused = is_paused
+        self.send_pace()
+        self.show_pause()
+
+    def _check_running(self) -> None:
+        """
+        Check that there is a run to control.
+
+        :raises TransportError: if it is over.
+        """
+        if self.is_over:
+            raise TransportError(self._address, self.health.loss)

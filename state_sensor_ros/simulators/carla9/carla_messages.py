@@ -95,22 +95,3 @@ class WorldSilence:
     """Why there are no steps, ``text`` empty once there are some."""
 
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class StepPace:
-    """
-    A request to a process that ticks.
-
-    ``rate`` times real time; ``is_paused`` whether to make no steps; ``n_steps`` more steps at
-    once in a pause.
-    """
-
-    rate: float
-    is_paused: bool
-    n_steps: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reload:
-    """A request to a process that ticks: begin the episode again."""

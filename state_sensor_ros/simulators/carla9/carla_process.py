@@ -39,8 +39,6 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
     ClientRun,
     EpisodeBegun,
     Needed,
-    Reload,
-    StepPace,
     StepSettings,
     WorldNote,
     WorldSilence,
@@ -48,7 +46,7 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
 )
 from state_sensor_ros.simulators.carla9.map import read_town
 from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
-from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd
+from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd, Restart, StepPace
 
 # The process ends this long after its requests, even if the server does not answer, s.
 _END_S = 0.9
@@ -305,7 +303,7 @@ class WorldClient:
                 self._n_steps += request.n_steps
                 self._due_s = time.monotonic()
                 self._changed.notify_all()
-        elif isinstance(request, Reload):
+        elif isinstance(request, Restart):
             with self._changed:
                 self._is_reload = True
                 self._changed.notify_all()

@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-import math
 import re
 import time
 
 from state_sensor_ros.simulators import (
     cannot_connect,
-    Decoded,
     EVERYTHING,
     FrameDecoder,
     FrameLike,
@@ -27,7 +25,6 @@ from state_sensor_ros.simulators import (
     Packet,
     Report,
     Settings,
-    SourceState,
     StateSensorError,
     TransportError,
 )
@@ -35,8 +32,6 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
     ClientRun,
     EpisodeBegun,
     Needed,
-    Reload,
-    StepPace,
     StepSettings,
     WorldNote,
     WorldSilence,
@@ -44,7 +39,7 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
 )
 from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
 from state_sensor_ros.simulators.connections import Connection
-from state_sensor_ros.simulators.process_source import ProcessSource
+from state_sensor_ros.simulators.process_source import StepControl, StepSource
 
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
 _ASK_VERSION = b'\x94\x00\x01\xa7version\x90'
@@ -55,7 +50,7 @@ _ANSWER_BYTES = 256
 _RESTORED = 0
 
 
-class Carla9Source(ProcessSource):
+class Carla9Source(StepSource):
     """
     Yield a frame for each step of the world.
 
@@ -63,9 +58,9 @@ class Carla9Source(ProcessSource):
     :param report: called with what was found beside the frames.
     :param decoders: those that show what is used of the frames.
     :param reconnect: whether to connect again after a failure.
-    :ivar is_paused: whether steps are made only on request.
-    :ivar position: simulated time since the first frame of the episode, s.
     """
+
+    simulator = 'CARLA'
 
     def __init__(self, settings: Settings, report: Report, decoders: Iterable[FrameDecoder], *,
                  reconnect: bool = True) -> None:
@@ -79,9 +74,6 @@ class Carla9Source(ProcessSource):
         # Settings to restore, until a process has restored them.
         self._found: StepSettings | None = None
         self._map: tuple[MapLine, ...] = ()
-        self._begin_s = math.nan
-        self.is_paused = False
-        self.position = 0.0
 
     def _now_needed(self) -> Needed:
         needs = [decoder.needs for decoder in self._decoders] or [EVERYTHING]
@@ -93,7 +85,7 @@ class Carla9Source(ProcessSource):
 
         :raises TransportError: if no server of CARLA 0.9 answers.
         """
-        self._begin_s = math.nan
+        self.begun()
         self._check_server()
         return ClientRun(self._own, self.settings.rate, self.is_paused, self._needed, self._found)
 
@@ -156,19 +148,15 @@ class Carla9Source(ProcessSource):
         return None
 
     def _begun(self, message: EpisodeBegun) -> None:
-        self._map, self._begin_s = message.lines, math.nan
+        self._map = message.lines
+        self.begun()
         if not message.is_new:
             self.connected()
-            self._show_pause()
+            self.show_pause()
         if self._own.tick and self._found is None and message.found.is_synchronous:
             self._report('settings', f'the world was in {message.found}: another client ticks '
                          'it, or one was killed; this is restored at the end')
         self._found = message.found if self._own.tick else None
-
-    @property
-    def has_frame(self) -> bool:
-        """Whether the process has sent a frame of this episode: before, it knows no ego."""
-        return not math.isnan(self._begin_s)
 
     @property
     def address(self) -> str:
@@ -182,13 +170,7 @@ class Carla9Source(ProcessSource):
             with suppress(TransportError):
                 self.send(needed)
         frame = replace(message.frame, map_lines=self._map)
-        if math.isnan(self._begin_s):
-            self._begin_s = frame.game_time
-        self.position = frame.game_time - self._begin_s
-        if not self.is_paused:
-            self.health.silence = ''
-        return Packet(b'', frame.game_time, 0, frame.sample_count, is_behind_gap=True,
-                      decoded=Decoded(frame, ())) if message.is_first else frame
+        return self.stepped(frame, frame.sample_count, is_first=message.is_first)
 
     def packets(self) -> Iterator[Packet]:
         """Yield what arrives; at the end, restore settings that a killed process has left."""
@@ -209,59 +191,12 @@ class Carla9Source(ProcessSource):
         if exit_code == _RESTORED:
             self._found = None
 
-    def reconfigure(self, settings: Settings) -> None:
-        """
-        Use a changed rate; may be called from any thread.
-
-        :param settings: all parameters.
-        """
-        super().reconfigure(settings)
-        self._set_pace()
-
     def interrupt(self) -> None:
         """End the process or the wait for an answer, which ends :meth:`receive`."""
         if (probe := self._probe) is not None:
             probe.shut_down()
         super().interrupt()
 
-    def _set_pace(self, n_steps: int = 0) -> None:
-        # A process that does not run is started with it.
-        with suppress(TransportError):
-            self.send(StepPace(self.settings.rate, self.is_paused, n_steps))
 
-    def _show_pause(self) -> None:
-        """Have the diagnostics show whether the world is paused."""
-        if self.health.state in (SourceState.CONNECTED, SourceState.PAUSED):
-            self.health.state = SourceState.PAUSED if self.is_paused else SourceState.CONNECTED
-            self.health.silence = 'CARLA is paused' if self.is_paused else ''
-
-
-class TickingSource(Carla9Source):
+class TickingSource(StepControl, Carla9Source):
     """A world that this source ticks, which it can therefore pause, step and begin again."""
-
-    def pause(self) -> None:
-        """Make no further steps."""
-        self._set_pause(is_paused=True)
-
-    def resume(self) -> None:
-        """Go on after a pause."""
-        self._set_pause(is_paused=False)
-
-    def step(self, n_frames: int = 1) -> None:
-        """
-        Make steps at once while paused.
-
-        :param n_frames: number of steps.
-        """
-        self._set_pace(n_frames)
-
-    def restart(self) -> None:
-        """Begin the episode again; it stays paused after its first step if it is paused."""
-        with suppress(TransportError):
-            self.send(Reload())
-        self.position = 0.0
-
-    def _set_pause(self, *, is_paused: bool) -> None:
-        self.is_paused = is_paused
-        self._set_pace()
-        self._show_pause()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from state_sensor_ros.simulators import EgoCommand, Frame
+from state_sensor_ros.simulators.process_source import Restart, StepPace
 from state_sensor_ros.simulators.sumo.map import RoadNetwork
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 
@@ -47,7 +48,7 @@ class Stepped:
     One step.
 
     ``frame`` its actors; ``lights`` states of traffic lights by id, None if no light changed;
-    ``is_first`` whether it is the first one after :class:`Reset`.
+    ``is_first`` whether it is the first one after a restart.
     """
 
     frame: Frame
@@ -55,43 +56,4 @@ class Stepped:
     is_first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """
-    The scenario is over, or SUMO failed, if ``is_failure``.
-
-    ``reason`` one line; ``is_unreachable`` whether no SUMO runs that could be joined.
-    """
-
-    reason: str
-    is_failure: bool
-    is_unreachable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NewRate:
-    """A request to the process: ``rate`` times real time from now on."""
-
-    rate: float
-
-
-@dataclass(frozen=True, slots=True)
-class Paused:
-    """A request to the process: ``is_paused`` whether to make no steps from now on."""
-
-    is_paused: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """A request to the process that is paused: ``n_steps`` more, at once."""
-
-    n_steps: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """A request to the process: begin the scenario again, with a first step even while paused."""
-
-
-Request: TypeAlias = NewRate | Paused | Steps | Reset | EgoCommand
+Request: TypeAlias = StepPace | Restart | EgoCommand

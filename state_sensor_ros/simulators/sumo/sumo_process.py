@@ -31,22 +31,18 @@ from types import FrameType
 from typing import cast
 
 from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
+from state_sensor_ros.simulators.process_source import (
+    process_pipes,
+    ProcessEnd,
+    Restart,
+    StepPace,
+)
 from state_sensor_ros.simulators.sumo.commands import SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.step_frames import StepFrames
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
-from state_sensor_ros.simulators.sumo.sumo_messages import (
-    Ended,
-    NewRate,
-    Paused,
-    Request,
-    Reset,
-    Run,
-    Started,
-    Stepped,
-    Steps,
-)
+from state_sensor_ros.simulators.sumo.sumo_messages import Request, Run, Started, Stepped
 
 # Longest delay that SUMO makes up for, s: the node would drop a longer burst of frames.
 _LONGEST_DELAY_S = 0.2
@@ -58,16 +54,14 @@ def main() -> None:
     # Ctrl-C in a terminal is handled by the driver, which closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    frames = Connection(os.dup(1), readable=False)
-    os.dup2(2, 1)
-    requests = Connection(os.dup(0), writable=False)
+    requests, frames = process_pipes()
     try:
         serve(cast(Run, requests.recv()), requests, frames)
     except (EOFError, BrokenPipeError):
         pass
     except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
-        frames.send(Ended(' '.join(str(error).split()) or type(error).__name__, is_failure=True,
-                          is_unreachable=isinstance(error, UnreachableError)))
+        frames.send(ProcessEnd(' '.join(str(error).split()) or type(error).__name__,
+                               is_unreachable=isinstance(error, UnreachableError)))
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -94,7 +88,7 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
     while _serve_once(run.own, clock, requests, frames, is_reset=is_reset):
         is_reset = True
         clock.reset()
-    frames.send(Ended('the scenario is over', is_failure=False))
+    frames.send(ProcessEnd('the scenario is over', is_failure=False))
 
 
 def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames: Connection, *,
@@ -188,7 +182,7 @@ class Clock:
             left = self._left()
             if requests.poll(left):
                 request = cast(Request, requests.recv())
-                if isinstance(request, Reset):
+                if isinstance(request, Restart):
                     return False
                 self._take(request)
             elif left is not None and (left <= 0 or time.monotonic() >= self._due):
@@ -211,11 +205,10 @@ class Clock:
             self._command = request
             return
         self._due = time.monotonic()
-        if isinstance(request, NewRate):
-            self._rate = request.rate
-        elif isinstance(request, Paused):
-            self._is_paused, self._n_steps = request.is_paused, 0
-        elif isinstance(request, Steps):
+        if isinstance(request, StepPace):
+            if request.is_paused != self._is_paused:
+                self._n_steps = 0
+            self._rate, self._is_paused = request.rate, request.is_paused
             self._n_steps += request.n_steps
 
 
