@@ -46,26 +46,26 @@ from state_sensor_ros.simulators.carla.topic_names import sensor_topics
 from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
+from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
 from state_sensor_ros.topics.topic_list import fixed_topics
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5
 IMAGES, IMAGE_SIZE = 'images', 200
 SETTINGS = Settings(debug_drawing=True)
-DEMANDS = {
+SUBSCRIPTIONS = {
     'nothing': NOTHING, 'everything': EVERYTHING,
-    'like RViz': Demand.of([topic for topic in fixed_topics(SETTINGS)
+    'like RViz': Subscriptions.of([topic for topic in fixed_topics(SETTINGS)
                             if topic.name in ('/tf', '~/markers', '~/ego/odometry')])}
 
 
 class NoSink:
-    """A sink with a fixed demand that drops all messages."""
+    """A sink with fixed subscriptions that drops all messages."""
 
-    def __init__(self, demand):
-        self._demand = demand
+    def __init__(self, subscriptions):
+        self._subscriptions = subscriptions
 
-    def demand(self):
-        return self._demand
+    def subscriptions(self):
+        return self._subscriptions
 
     def open(self, topics):
         pass
@@ -131,9 +131,9 @@ def images_ms():
         folder = Path(name)
         write_dataset(folder)
         recording = DatasetRecording(folder)
-        demand = Demand.of(sensor_topics(recording.sensors))
+        subscriptions = Subscriptions.of(sensor_topics(recording.sensors))
         return min(quickest_us(recording.decoder, (entry.packet for entry in recording.frames()),
-                               demand) for _ in range(N_ROUNDS)) / 1e3
+                               subscriptions) for _ in range(N_ROUNDS)) / 1e3
 
 
 def live_images_ms():
@@ -151,8 +151,8 @@ def live_images_ms():
         packets.append(Packet(join_messages([measurement, *images]) + scene.SerializeToString(),
                               math.nan, 0, 0))
         town.advance(0.05)
-    demand = Demand.of(sensor_topics([Sensor(*split) for split in sensors]))
-    return min(quickest_us(CarlaDecoder(), packets, demand) for _ in range(N_ROUNDS)) / 1e3
+    subscriptions = Subscriptions.of(sensor_topics([Sensor(*split) for split in sensors]))
+    return min(quickest_us(CarlaDecoder(), packets, subscriptions) for _ in range(N_ROUNDS)) / 1e3
 
 
 def refuse(kind, text):
@@ -160,12 +160,12 @@ def refuse(kind, text):
     raise RuntimeError(f'{kind}: {text}')
 
 
-def quickest_us(decoder, packets, demand):
+def quickest_us(decoder, packets, subscriptions):
     """Return the cost of a frame, us; a generator of ``packets`` is a part of it."""
     definitions = load_definitions()
     further = () if isinstance(decoder, Decoder) else carla_encoders()
     codec = Codec(decoder, Encoder(SETTINGS, definitions, further=further))
-    pipeline = Pipeline(SETTINGS, lambda _: codec, NoSink(demand), report=refuse)
+    pipeline = Pipeline(SETTINGS, lambda _: codec, NoSink(subscriptions), report=refuse)
     spent = []
     began = time.process_time_ns()
     for packet in packets:
@@ -181,8 +181,9 @@ def main():
     if sys.argv[1] == IMAGES:
         json.dump([images_ms(), live_images_ms()], sys.stdout)
         return
-    carla, state, demand = carla_packets(), state_packets(), DEMANDS[sys.argv[1]]
-    pairs = [(quickest_us(CarlaDecoder(), carla, demand), quickest_us(Decoder(), state, demand))
+    carla, state, subscriptions = carla_packets(), state_packets(), SUBSCRIPTIONS[sys.argv[1]]
+    pairs = [(quickest_us(CarlaDecoder(), carla, subscriptions),
+              quickest_us(Decoder(), state, subscriptions))
              for _ in range(N_ROUNDS)]
     json.dump([min(column) for column in zip(*pairs, strict=True)], sys.stdout)
 
@@ -197,7 +198,7 @@ def figures(argument):
 def carla_rows():
     """Compare agents of CARLA with State actors; measure images."""
     rows = []
-    for subscribed in DEMANDS:
+    for subscribed in SUBSCRIPTIONS:
         carla_us, state_us = figures(subscribed)
         rows += show([Row(f'an agent of CARLA / a State actor, subscribed: {subscribed}', N_ACTORS,
                           carla_us / state_us, '<= 1.3')])

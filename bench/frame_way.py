@@ -33,7 +33,7 @@ from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 from state_sensor_ros.topics.topic_list import fixed_topics
 
 PACKAGE = f'{Path(state_sensor_ros.__file__).parent}/'
@@ -42,14 +42,14 @@ SETTINGS = Settings(debug_drawing=True)
 LIKE_A_USER = ('/tf', '~/frame', '~/markers', '~/ego/odometry')
 
 
-def demands():
-    """Return the demands that are measured, by their names."""
-    return {'~/frame, /tf, markers, odometry of the ego': Demand.of([
+def measured():
+    """Return the subscriptions that are measured, by their names."""
+    return {'~/frame, /tf, markers, odometry of the ego': Subscriptions.of([
         topic for topic in fixed_topics(SETTINGS) if topic.name in LIKE_A_USER]),
         'every topic': EVERYTHING}
 
 
-def calls_of_frame(demand):
+def calls_of_frame(subscriptions):
     """
     Return how often each Python function of the package is called in a steady frame.
 
@@ -61,7 +61,7 @@ def calls_of_frame(demand):
     packets = [Packet(encode_json(frame), math.nan, 0, 0)
                for frame in islice(generate(N_ACTORS, 0, 20.0, 3, 'v2'), N_FRAMES)]
     pipeline = Pipeline(SETTINGS, lambda settings: Codec(
-        Decoder(), Encoder(settings, load_definitions())), NoSink(demand),
+        Decoder(), Encoder(settings, load_definitions())), NoSink(subscriptions),
         report=lambda kind, text: None)
     counted = []
     for packet in packets:
@@ -80,12 +80,12 @@ def calls_of_frame(demand):
 
 
 def main():
-    """Print a line for each demand; with --functions each function, too."""
+    """Print a line for each subscriptions; with --functions each function, too."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--functions', action='store_true', help='print each function')
     args = parser.parse_args()
-    for name, demand in demands().items():
-        calls = calls_of_frame(demand)
+    for name, subscriptions in measured().items():
+        calls = calls_of_frame(subscriptions)
         modules = {module for module, _ in calls}
         print(f'{name}: {len(modules)} modules, {calls.total()} Python calls')
         if args.functions:

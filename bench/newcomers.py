@@ -31,7 +31,7 @@ from worker import NODE_NAME, pipeline_into, SETTINGS
 
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.ros.topic_sink import TopicSink
-from state_sensor_ros.topics.topic import Demand, NOTHING, Qos
+from state_sensor_ros.topics.topic import NOTHING, Qos, Subscriptions
 from state_sensor_ros.topics.topic_list import fixed_topics
 
 RATE_HZ = 50.0
@@ -45,12 +45,12 @@ class AllSubscribed(TopicSink):
 
     subscribed = NOTHING
 
-    def demand(self):
+    def subscriptions(self):
         return self.subscribed
 
     def find_subscribers(self):
         """Count each open topic as subscribed."""
-        self.subscribed = Demand.of([each.topic for each in self._open.values()])
+        self.subscribed = Subscriptions.of([each.topic for each in self._open.values()])
 
 
 class Stopwatch:

@@ -33,7 +33,7 @@ from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import OUTPUTS, parse_settings, Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 from state_sensor_ros.topics.topic_list import output_topics
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 25
@@ -72,11 +72,12 @@ def encode_times(frames, output, perception):
     settings = parse_settings({'outputs': (output,), **{
         f'perception.{name}': value for name, value in perception.items()}})
     encoder, registry = Encoder(settings, load_definitions()), Registry()
-    demand, times = Demand(frozenset(topic.name for topic in output_topics(settings)), {}), []
+    subscriptions = Subscriptions(frozenset(topic.name for topic in output_topics(settings)), {})
+    times = []
     for i, frame in enumerate(frames):
         actor_list = registry.update(frame)
         begin = time.perf_counter()
-        encoder.encode(frame, actor_list, i * PERIOD_NS + 1, demand)
+        encoder.encode(frame, actor_list, i * PERIOD_NS + 1, subscriptions)
         times.append(time.perf_counter() - begin)
     return times[N_WARM:]
 

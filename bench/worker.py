@@ -62,7 +62,7 @@ class Recorder:
     def __init__(self):
         self.messages, self.topics = [], []
 
-    def demand(self):
+    def subscriptions(self):
         return EVERYTHING
 
     def open(self, topics):

@@ -26,7 +26,7 @@ from state_sensor_ros.frame import (
     Wheels,
 )
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.topic import Subscriptions
 from state_sensor_ros.topics.topic_list import fixed_topics
 
 # All that can be published at once.
@@ -37,15 +37,15 @@ HALF = 0.5 ** 0.5
 NAMES = frozenset(topic.name for topic in fixed_topics(ALL_ON))
 
 
-def demand_without(*names, **actors):
-    """Return the demand for all but these topics, with actors by kind of topic, all if none."""
-    return Demand(NAMES - {*names}, {
+def subscriptions_without(*names, **actors):
+    """Return the subscriptions to all but these topics, with actors by kind of topic."""
+    return Subscriptions(NAMES - {*names}, {
         kind: frozenset(names) for kind, names in actors.items()} or None)
 
 
-def demand_of(*names, **actors):
-    """Return the demand for these topics, and for those of actors by kind of topic."""
-    return Demand(frozenset(names), {kind: frozenset(own) for kind, own in actors.items()})
+def subscriptions_of(*names, **actors):
+    """Return the subscriptions to these topics, and to those of actors by kind of topic."""
+    return Subscriptions(frozenset(names), {kind: frozenset(own) for kind, own in actors.items()})
 
 
 @cache
@@ -179,7 +179,7 @@ class Chance:
                                   ('bp',) * n_actors))
 
     def some(self):
-        """Return some of the names that are there, as the demand for topics of their own."""
+        """Return some of the names that are there, to subscribe to topics of their own."""
         return frozenset(name for name in self.names if self._flip(0.5))
 
     def _flip(self, chance):

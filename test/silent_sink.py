@@ -11,13 +11,13 @@
 
 
 class SilentSink:
-    """Has a fixed demand and discards the messages."""
+    """Has a fixed subscriptions and discards the messages."""
 
-    def __init__(self, demand):
-        self._demand = demand
+    def __init__(self, subscriptions):
+        self._subscriptions = subscriptions
 
-    def demand(self):
-        return self._demand
+    def subscriptions(self):
+        return self._subscriptions
 
     def open(self, topics):
         pass

@@ -159,7 +159,7 @@ def test_diagnostics_page_names_every_value():
     # Several keys that begin alike share a row: "a (ms), b (ms)".
     page = ' '.join(row[0] for row in table_rows('doc/reference/diagnostics.md'))
     for status in (StreamDiagnosis(1.0, 1).status(reading, ()),
-                   consistency_status(ConsistencyCheck().verdict())):
+                   consistency_status(ConsistencyCheck().result())):
         for key, _ in status.values:
             assert key.removeprefix('stream-to-publish latency ') in page
 

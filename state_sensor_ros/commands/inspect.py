@@ -247,16 +247,16 @@ def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
 
 
 def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
-    verdict = inspector.consistency.verdict(of_all=True)
+    result = inspector.consistency.result(of_all=True)
     check = inspector.consistency
-    if not verdict.n_pairs:
+    if not result.n_pairs:
         text = 'nothing moves' if check.not_compared.keys() <= {SLOW} else 'nothing compared'
     else:
         text = ', '.join((
-            _compared('displacement', 'velocity x time', verdict.linear_slope,
-                      f'{_figure(verdict.linear_residual)} m'),
-            _compared('rotation', 'angular velocity x time', verdict.angular_slope,
-                      f'{_figure(verdict.angular_residual)} rad')))
+            _compared('displacement', 'velocity x time', result.linear_slope,
+                      f'{_figure(result.linear_residual)} m'),
+            _compared('rotation', 'angular velocity x time', result.angular_slope,
+                      f'{_figure(result.angular_residual)} rad')))
     rows = [('truth', text)]
     if check.not_compared:
         left_out = ', '.join(f'{count} {reason}' for reason, count in check.not_compared.items())
@@ -285,7 +285,7 @@ def _figure(value: float) -> str:
 def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
     """Return the summary as JSON, with null for unknown values."""
     pace, refusal = inspector.pacing.pace(), inspector.refusal
-    verdict = inspector.consistency.verdict(of_all=True)
+    result = inspector.consistency.result(of_all=True)
     return {
         'file': recording.name, 'form': recording.form, 'frames': inspector.n_frames,
         'bytes': recording.n_bytes, 'generations': dict(inspector.generations),
@@ -303,11 +303,11 @@ def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
         'anomalies': [{'kind': kind, **asdict(anomaly)}
                       for kind, anomaly in inspector.anomalies.items()],
         'truth': {
-            'linear_slope': _known(verdict.linear_slope),
-            'linear_residual_m': _known(verdict.linear_residual),
-            'angular_slope': _known(verdict.angular_slope),
-            'angular_residual_rad': _known(verdict.angular_residual),
-            'slip': _known(verdict.slip), 'pairs': verdict.n_pairs,
+            'linear_slope': _known(result.linear_slope),
+            'linear_residual_m': _known(result.linear_residual),
+            'angular_slope': _known(result.angular_slope),
+            'angular_residual_rad': _known(result.angular_residual),
+            'slip': _known(result.slip), 'pairs': result.n_pairs,
             'compared': inspector.consistency.n_compared,
             'not_compared': dict(inspector.consistency.not_compared),
             'complaints': [asdict(complaint) for complaint in inspector.complaints.values()]},

@@ -246,7 +246,7 @@ class Inspector:
             self._note_complaints(self._last_place)
 
     def _note_complaints(self, place: str) -> None:
-        for complaint in self.consistency.verdict().complaints:
+        for complaint in self.consistency.result().complaints:
             # The same complaint may come again with other numbers.
             _note(self.complaints, _NUMBER.sub('#', complaint), place, complaint)
 

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.errors import TruncatedError
-from state_sensor_ros.files.recording import BookmarkedRecording, RecordedFrame, RecordingReader
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, SeekableRecording
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
 from state_sensor_ros.pipeline.published_actors import TagRule
@@ -165,10 +165,10 @@ class SelectedRecording:
             if selector.keeps(recorded.packet.game_time):
                 yield recorded
 
-    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
-        """Return the payload of a frame that has a bookmark of the recording."""
-        assert isinstance(self._recording, BookmarkedRecording)
-        return self._recording.payload_at(bookmark)
+    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
+        """Return the payload of a frame that has a byte_range of the recording."""
+        assert isinstance(self._recording, SeekableRecording)
+        return self._recording.payload_at(byte_range)
 
     def close(self) -> None:
         """Close the recording."""

@@ -30,8 +30,8 @@ class RecordedFrame:
 
     ``packet`` its payload, with a ``game_time`` that continues at 20 Hz if the payload has none;
     ``clock_s`` the time in the payload, s, NaN for none; ``index`` from 0; ``place`` in the file,
-    in words; ``position`` amount of the recording before the end of the frame; ``bookmark`` by
-    which a :class:`BookmarkedRecording` returns the payload again.
+    in words; ``position`` amount of the recording before the end of the frame; ``byte_range`` by
+    which a :class:`SeekableRecording` returns the payload again.
     """
 
     packet: Packet
@@ -39,7 +39,7 @@ class RecordedFrame:
     index: int
     place: str
     position: int
-    bookmark: tuple[int, int] | None = None
+    byte_range: tuple[int, int] | None = None
 
 
 class RecordingReader(Protocol):
@@ -78,14 +78,14 @@ class RecordingReader(Protocol):
 
 
 @runtime_checkable
-class BookmarkedRecording(Protocol):
+class SeekableRecording(Protocol):
     """A recording that can return any payload again without reading those before it."""
 
-    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
+    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
         """
         Return the payload of a frame; this does not affect a loop over the frames.
 
-        :param bookmark: bookmark of the frame.
+        :param byte_range: offset and length of the payload.
         :raises TrajectoryFormatError: if the file has changed or cannot be read.
         """
 

@@ -121,7 +121,7 @@ class FrameIndex:
         """
         time_s = frame.game_time
         self.generation = self.generation or frame.generation
-        begin, end = (-1, -1) if recorded.bookmark is None else recorded.bookmark
+        begin, end = (-1, -1) if recorded.byte_range is None else recorded.byte_range
         self._times.append(time_s)
         self._packet_times.append(recorded.packet.game_time)
         self._payloads.append(recorded.index)
@@ -160,7 +160,7 @@ class FrameIndex:
         Return the place of a frame.
 
         :param i: its number, from 0.
-        :returns: number of the payload; number of the frame in it; bookmark of the payload, None
+        :returns: number of the payload; number of the frame in it; byte range of the payload, None
             if the recording has none; game time of its packet.
         """
         begin = self._begins[i]

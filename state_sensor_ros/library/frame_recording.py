@@ -34,9 +34,9 @@ from state_sensor_ros.files.frame_selection import (
     SelectedRecording,
 )
 from state_sensor_ros.files.recording import (
-    BookmarkedRecording,
     RecordedFrame,
     RecordingReader,
+    SeekableRecording,
     SensorRecording,
     STANDARD_INPUT,
 )
@@ -156,8 +156,9 @@ class Recording:
                     index=recorded.index, is_timed=self._is_timed):
                 yield frame
                 if self._is_closed or self._n_loops != number:
-                    raise StateError(self.name, 'a second loop, or the end of the recording, '
-                        'inside a loop', 'one loop at a time')
+                    raise StateError(
+                        self.name, 'a second loop, or the end of the recording, inside a loop',
+                        'one loop at a time')
         if self.cut is not None:
             self.faults.add(FrameFault(CUT, 'end', self.cut.warning))
 
@@ -381,13 +382,13 @@ class Recording:
     def _frame(self, i: int) -> Frame:
         """Return the frame number ``i``, decoded as in a loop; the loop goes on."""
         self._check_open()
-        number, part, bookmark, game_time = self._indexed().place(i)
+        number, part, byte_range, game_time = self._indexed().place(i)
         if self._reader is None:
             self._reader = self._reopened()
         reader = self._reader
-        if bookmark is not None:
-            assert isinstance(reader, BookmarkedRecording)
-            packet = Packet(reader.payload_at(bookmark), game_time, 0, 0)
+        if byte_range is not None:
+            assert isinstance(reader, SeekableRecording)
+            packet = Packet(reader.payload_at(byte_range), game_time, 0, 0)
         else:
             packet = next(recorded.packet for recorded in reader.frames()
                           if recorded.index == number)

@@ -70,7 +70,7 @@ _DETAILS_PERIOD_PER_ACTOR_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ConsistencyResult:
     """
     Result for the last seconds, or for all frames.
 
@@ -131,7 +131,7 @@ class ConsistencyCheck:
     @property
     def has_passed(self) -> bool:
         """Whether enough movements and turns were compared, and all are consistent."""
-        return min(self._n_pairs, self._n_turns) >= _MIN_PAIRS and not self.verdict().complaints
+        return min(self._n_pairs, self._n_turns) >= _MIN_PAIRS and not self.result().complaints
 
     # Overflow and NaN of unusual numbers are left out of the sums.
     @np.errstate(all='ignore')
@@ -229,7 +229,7 @@ class ConsistencyCheck:
             if vehicles.any():
                 self._length = _median(boxes.size_xyz[vehicles].max(axis=1))
 
-    def verdict(self, *, of_all: bool = False) -> Verdict:
+    def result(self, *, of_all: bool = False) -> ConsistencyResult:
         """
         Return the result so far.
 
@@ -238,8 +238,9 @@ class ConsistencyCheck:
         slopes = [_slope(sums[_RECENT]) for sums in (self._linear, self._lateral, self._angular)]
         linear, angular = (sums[_ALL if of_all else _RECENT]
                            for sums in (self._linear, self._angular))
-        return Verdict(_slope(linear), _slope(angular), _rms(linear), _rms(angular), self._slip,
-                       self._n_pairs, self._complaints(*slopes))
+        return ConsistencyResult(
+            _slope(linear), _slope(angular), _rms(linear), _rms(angular), self._slip,
+            self._n_pairs, self._complaints(*slopes))
 
     def _complaints(self, linear: float, lateral: float, angular: float) -> tuple[str, ...]:
         faults = []

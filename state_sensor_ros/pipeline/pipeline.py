@@ -38,7 +38,7 @@ from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, Top
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, Topic
+from state_sensor_ros.topics.topic import Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import Messages
 
 Result = TypeVar('Result')
@@ -47,7 +47,7 @@ Result = TypeVar('Result')
 class Sink(TopicSwitch, Protocol):
     """The destination of messages. Used by one thread."""
 
-    def demand(self) -> Demand:
+    def subscriptions(self) -> Subscriptions:
         """Return which topics have subscribers."""
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
@@ -170,7 +170,7 @@ class Pipeline:
                                          settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._delay_line, self._delay_s = DelayLine(), settings.perception.delay
-        self._demand: Demand | None = None
+        self._subscriptions: Subscriptions | None = None
         self._needs = Needs()
         # Number of the last frame with a stamp, -1 if the next one is the first of a stream.
         self._last_number = -1
@@ -285,15 +285,16 @@ class Pipeline:
     def _process(self, packet: Packet, received_ns: int, number: int) -> None:
         if self._pending:
             self._apply_settings()
-        demand = self._sink.demand()
-        if demand is not self._demand and demand != self._demand:
-            self._demand, self._needs = demand, self._codec.encoder.needs(demand)
+        subscriptions = self._sink.subscriptions()
+        if subscriptions is not self._subscriptions and subscriptions != self._subscriptions:
+            self._subscriptions = subscriptions
+            self._needs = self._codec.encoder.needs(subscriptions)
         decoded = self._decode(packet)
         if decoded is None:
             return
         if packet.is_alone and not self._are_clocks_reported:
             self._compare_clocks(packet, decoded.frame)
-        self._publish(packet, decoded, demand, received_ns, number)
+        self._publish(packet, decoded, subscriptions, received_ns, number)
         unknown_members = self._codec.decoder.unknown_members
         if not unknown_members <= self._unknown_members:
             self._unknown_members |= unknown_members
@@ -308,7 +309,7 @@ class Pipeline:
             # For example, the recording that plays was removed.
             self._report_error('decoder', error)
         self._actor_topics.encoder = self._codec.encoder
-        self._demand = None
+        self._subscriptions = None
         self._restart_actors()
 
     def _decode(self, packet: Packet) -> Decoded | None:
@@ -337,8 +338,8 @@ class Pipeline:
                          f'{frame.game_time:.9g}, {frame.time}: those of the JSON '
                          'are used (reported once)')
 
-    def _publish(self, packet: Packet, decoded: Decoded, demand: Demand, received_ns: int,
-                 number: int) -> None:
+    def _publish(self, packet: Packet, decoded: Decoded, subscriptions: Subscriptions,
+                 received_ns: int, number: int) -> None:
         """Publish the frame of a packet and count its faults."""
         for fault in decoded.faults:
             if fault.kind == DUPLICATE:
@@ -367,7 +368,8 @@ class Pipeline:
         if new_topics:
             self._sink.open(new_topics)
         self._send(self._codec.encoder.encode(
-            frame, actor_list, stamp_ns, demand, advanced=advanced, upcoming=packet.upcoming))
+            frame, actor_list, stamp_ns, subscriptions, advanced=advanced,
+            upcoming=packet.upcoming))
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
@@ -425,7 +427,7 @@ class Pipeline:
             self._settings, self._delay_s = settings, settings.perception.delay
             self._codec.encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
-        self._demand = None
+        self._subscriptions = None
         self._actor_topics.reconfigure()
 
     def _close_topics(self, settings: Settings | None = None) -> None:

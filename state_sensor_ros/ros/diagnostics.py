@@ -22,7 +22,7 @@ import math
 from statistics import median
 
 from state_sensor_ros.errors import counted
-from state_sensor_ros.pipeline.consistency import Verdict
+from state_sensor_ros.pipeline.consistency import ConsistencyResult
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.source import Health
 
@@ -212,25 +212,25 @@ class StreamDiagnosis:
         return tuple((key, str(value)) for key, value in values)
 
 
-def consistency_status(verdict: Verdict, missing: str = '') -> Status:
+def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
     """
     Return the status ``<node>: truth``, whose name is part of the interface.
 
-    :param verdict: result of the consistency check.
+    :param result: result of the consistency check.
     :param missing: reason why no frames arrive, as of :meth:`StreamDiagnosis.missing`.
     """
-    level = Level.WARN if verdict.complaints else Level.OK
-    fine = 'twist and pose agree' if verdict.n_pairs else 'nothing has moved yet'
-    message = '; '.join(verdict.complaints) or fine
+    level = Level.WARN if result.complaints else Level.OK
+    fine = 'twist and pose agree' if result.n_pairs else 'nothing has moved yet'
+    message = '; '.join(result.complaints) or fine
     if missing:
         level, message = Level.STALE, f'{missing}; until then: {message}'
     return Status(level, message, (
-        ('displacement per velocity x time', shown(verdict.linear_slope)),
-        ('rotation per angular velocity x time', shown(verdict.angular_slope)),
-        ('linear residual (m)', shown(verdict.linear_residual)),
-        ('angular residual (rad)', shown(verdict.angular_residual)),
-        ('slip (sine)', shown(verdict.slip)),
-        ('pairs compared', str(verdict.n_pairs)),
+        ('displacement per velocity x time', shown(result.linear_slope)),
+        ('rotation per angular velocity x time', shown(result.angular_slope)),
+        ('linear residual (m)', shown(result.linear_residual)),
+        ('angular residual (rad)', shown(result.angular_residual)),
+        ('slip (sine)', shown(result.slip)),
+        ('pairs compared', str(result.n_pairs)),
     ))
 
 

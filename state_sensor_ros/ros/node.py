@@ -343,7 +343,7 @@ class StateSensorNode(ManagedNode):
                 pipeline.stamper.n_coarse, self.n_log_lines_dropped())
             statuses = {
                 'stream': self._diagnosis.status(reading, counters.take_latencies()),
-                'truth': consistency_status(pipeline.consistency.verdict(),
+                'truth': consistency_status(pipeline.consistency.result(),
                                             self._diagnosis.missing(reading))}
             if self._commanding is not None:
                 statuses['control'] = self._commanding.status()

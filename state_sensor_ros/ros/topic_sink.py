@@ -27,7 +27,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.serialization import deserialize_message
 
-from state_sensor_ros.topics.topic import Demand, NOTHING, Qos, Topic
+from state_sensor_ros.topics.topic import NOTHING, Qos, Subscriptions, Topic
 
 # A new subscriber misses frames for at most this long. A scan of 2000 publishers takes 0.3 to
 # 0.7 ms; in a pause between frames it is done up to _EARLY_SCAN_NS before it is due.
@@ -70,7 +70,7 @@ class TopicSink:
         # Creating or destroying a publisher takes 0.1 to 0.4 ms: deferred to a pause.
         self._to_open: dict[str, Topic] = {}
         self._to_destroy: deque[Publisher] = deque()
-        self._demand = NOTHING
+        self._subscriptions = NOTHING
         self._next_scan_ns = 0
         for topic in fixed:
             self._fixed[topic.name] = self._open[topic.name] = self._create(
@@ -148,20 +148,20 @@ class TopicSink:
             opened.publisher.wait_for_all_acked(
                 Duration(seconds=max(0.0, end_s - time.monotonic())))
 
-    def demand(self) -> Demand:
+    def subscriptions(self) -> Subscriptions:
         """Return which topics have subscribers; the result is at most 100 ms old."""
         if time.monotonic_ns() >= self._next_scan_ns:
             with self._lock:
                 self._scan()
-        return self._demand
+        return self._subscriptions
 
     def _scan(self) -> None:
         self._next_scan_ns = time.monotonic_ns() + _SCAN_PERIOD_NS
-        demand = Demand.of([opened.topic for opened in self._open.values()
-                            if opened.count_subscriptions()])
+        subscriptions = Subscriptions.of([
+            opened.topic for opened in self._open.values() if opened.count_subscriptions()])
         # Keep an equal object: the comparison for each frame is then fast.
-        if demand != self._demand:
-            self._demand = demand
+        if subscriptions != self._subscriptions:
+            self._subscriptions = subscriptions
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
         """

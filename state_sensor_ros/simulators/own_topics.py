@@ -25,7 +25,7 @@ from state_sensor_ros.topics.markers import MarkerEncoder, NewMarker
 from state_sensor_ros.topics.per_actor import Column
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
-from state_sensor_ros.topics.topic import Demand, LATCHED, STATIC_TF_TOPIC, Topic
+from state_sensor_ros.topics.topic import LATCHED, STATIC_TF_TOPIC, Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
     MessageBlock,
@@ -38,10 +38,39 @@ from state_sensor_ros.topics.traffic_lights import LIGHTS_NS, STATE_COLORS
 from state_sensor_ros.topics.transforms import StaticTransform
 
 __all__ = [
-    'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'LIGHTS_NS', 'MESSAGE_PHASE', 'STATE_COLORS',
-    'STATIC_TF_TOPIC', 'Actor', 'Column', 'Definitions', 'Demand', 'EncodeError', 'Fields',
-    'FrameToSend', 'Given', 'MarkerEncoder', 'MessageBlock', 'MessageInstance', 'Messages',
-    'NewMarker', 'NewTopicEncoder', 'Numbers', 'PatchBuffer', 'Slot', 'StaticTransform', 'Table',
-    'Template', 'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'pose',
-    'registry_of', 'xyz',
+    'ENCAPSULATION',
+    'FRAME_TOPIC',
+    'LATCHED',
+    'LIGHTS_NS',
+    'MESSAGE_PHASE',
+    'STATE_COLORS',
+    'STATIC_TF_TOPIC',
+    'Actor',
+    'Column',
+    'Definitions',
+    'EncodeError',
+    'Fields',
+    'FrameToSend',
+    'Given',
+    'MarkerEncoder',
+    'MessageBlock',
+    'MessageInstance',
+    'Messages',
+    'NewMarker',
+    'NewTopicEncoder',
+    'Numbers',
+    'PatchBuffer',
+    'Slot',
+    'StaticTransform',
+    'Subscriptions',
+    'Table',
+    'Template',
+    'Topic',
+    'TopicEncoder',
+    'given_header',
+    'given_stamp',
+    'header',
+    'pose',
+    'registry_of',
+    'xyz',
 ]

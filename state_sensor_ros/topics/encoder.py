@@ -33,7 +33,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BaseLink, move_to
 from state_sensor_ros.topics.per_actor import own_topic
 from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
-from state_sensor_ros.topics.topic import Demand, NOTHING, Topic
+from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
     MessageBlock,
@@ -96,7 +96,7 @@ class Encoder:
         # The last list whose topics were all encoded, also those of new actors only.
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._all_layouts: list[_Layout] = []
-        self._set_demand(NOTHING)
+        self._set_subscriptions(NOTHING)
 
     def _add(self, added: TopicEncoder) -> None:
         """Add an encoder, in the place of those whose topics it has."""
@@ -117,10 +117,10 @@ class Encoder:
         return [sample_of(templates) for encoder in self._encoders
                 for templates in encoder.samples()]
 
-    def needs(self, demand: Demand) -> Needs:
-        """Return which parts of a frame have to be decoded for the topics of ``demand``."""
+    def needs(self, subscriptions: Subscriptions) -> Needs:
+        """Return which parts of a frame have to be decoded for the topics of ``subscriptions``."""
         return reduce(or_, [encoder.needs(self._settings) for encoder in self._encoders
-                            if encoder.is_wanted(self._settings, demand)], NO_PARTS)
+                            if encoder.is_wanted(self._settings, subscriptions)], NO_PARTS)
 
     def new_topics(self, frame: Frame) -> list[Topic]:
         """
@@ -133,7 +133,7 @@ class Encoder:
         if not opened:
             return []
         self._unopened = [encoder for encoder in self._unopened if encoder not in opened]
-        self._set_demand(self._demand)
+        self._set_subscriptions(self._subscriptions)
         return [topic for encoder in opened for topic in encoder.topics]
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
@@ -159,14 +159,14 @@ class Encoder:
         self._settings = settings
         self._objects.reconfigure(settings)
         self._perceiver.reconfigure(settings)
-        self._set_demand(NOTHING)
+        self._set_subscriptions(NOTHING)
 
     def restart(self) -> None:
         """Start a new run of the simulator."""
         self._objects.restart()
         for encoder in self._encoders:
             encoder.restart()
-        self._set_demand(NOTHING)
+        self._set_subscriptions(NOTHING)
 
     def closing(self, stamp_ns: int, settings: Settings | None = None) -> Messages:
         """
@@ -179,22 +179,23 @@ class Encoder:
                 and (settings is None or not encoder.is_on(settings))
                 for message in encoder.closing(stamp_ns)]
 
-    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
-               advanced: bool = True, upcoming: FutureFrame | None = None) -> Messages:
+    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int,
+               subscriptions: Subscriptions, *, advanced: bool = True,
+               upcoming: FutureFrame | None = None) -> Messages:
         """
-        Encode the topics that ``demand`` names.
+        Encode the topics that have subscriptions.
 
         :param frame: frame with the parts of :meth:`needs`.
         :param actor_list: actors of the frame, in the order of its rows.
         :param stamp_ns: ns since the epoch of the messages' clock.
-        :param demand: topics that have a reader.
+        :param subscriptions: topics that have a reader.
         :param advanced: False for a frame whose clock did not advance: few topics publish it.
         :param upcoming: the frame in its recording, None for a live stream.
         :returns: the messages in the order in which they are to be sent.
         :raises EncodeError: if a message cannot be laid out.
         """
-        if demand is not self._demand and demand != self._demand:
-            self._set_demand(demand)
+        if subscriptions is not self._subscriptions and subscriptions != self._subscriptions:
+            self._set_subscriptions(subscriptions)
         layouts = self._layouts if advanced else self._layouts_of_every_frame
         if advanced and actor_list is not self._actor_list:
             layouts, self._actor_list = self._all_layouts, actor_list
@@ -246,15 +247,15 @@ class Encoder:
                 base_link = i_ego, self._base_link.offset(frame, i_ego)
                 move_to(rows[i_ego], base_link[1])
             numbers[POSE] = rows[:len(bodies.usable), :POSE.width]
-        return FrameToSend(self._settings, frame, actor_list, stamp_ns, self._demand,
+        return FrameToSend(self._settings, frame, actor_list, stamp_ns, self._subscriptions,
                            bodies.usable, rows, base_link, self._objects, self._perceiver,
                            upcoming), numbers
 
-    def _set_demand(self, demand: Demand) -> None:
-        self._demand = demand
+    def _set_subscriptions(self, subscriptions: Subscriptions) -> None:
+        self._subscriptions = subscriptions
         self._actor_list = EMPTY_ACTOR_LIST
         self._all_layouts = [_Layout(encoder) for encoder in self._encoders
-                             if encoder.is_wanted(self._settings, demand)
+                             if encoder.is_wanted(self._settings, subscriptions)
                              and encoder not in self._unopened]
         self._layouts = [layout for layout in self._all_layouts
                          if not layout.encoder.is_of_new_actors]

@@ -189,7 +189,8 @@ class PerActorTopic:
         """
         actor_list, ego_topics = now.actor_list, self._encoder.topics
         i_ego = actor_list.i_ego
-        with_ego = i_ego >= 0 and any(map(now.demand.has, ego_topics)) and bool(present[i_ego])
+        with_ego = i_ego >= 0 and bool(present[i_ego]) and any(
+            map(now.subscriptions.has, ego_topics))
         are_read = self._which_are_read(now) & present
         chosen = are_read
         if with_ego and not are_read[i_ego]:
@@ -212,8 +213,8 @@ class PerActorTopic:
     def _which_are_read(self, now: FrameToSend) -> Bools:
         """Return (N,) bool, actors whose own topic has a reader."""
         actor_list, encoder = now.actor_list, self._encoder
-        read = now.demand.actors_of(encoder.kind) if encoder.is_on_for_actors(now.settings) \
-            else NO_ACTORS
+        read = now.subscriptions.actors_of(encoder.kind) \
+            if encoder.is_on_for_actors(now.settings) else NO_ACTORS
         names = self._names.of(actor_list)
         head, tail = (0, 0) if read != self._read else common_actors(self._actor_list, actor_list)
         is_read = bool if read is None else read.__contains__

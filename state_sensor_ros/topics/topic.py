@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Topics, their quality of service, and the demand for them."""
+"""Topics, their quality of service, and the subscriptions to them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ STATIC_TF_TOPIC = Topic('/tf_static', 'tf2_msgs/msg/TFMessage', LATCHED)
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class Subscriptions:
     """
     The topics that have a reader: only they have to be decoded and encoded.
 
@@ -71,9 +71,9 @@ class Demand:
     actors: Mapping[str, frozenset[str]] | None = None
 
     @classmethod
-    def of(cls, topics: Iterable[Topic]) -> Demand:
+    def of(cls, topics: Iterable[Topic]) -> Subscriptions:
         """
-        Return the demand for exactly these topics.
+        Return the subscriptions to exactly these topics.
 
         :param topics: topics that have a reader.
         """
@@ -96,5 +96,5 @@ class Demand:
         return None if self.actors is None else self.actors.get(kind, NO_ACTORS)
 
 
-EVERYTHING = Demand()
-NOTHING = Demand.of(())
+EVERYTHING = Subscriptions()
+NOTHING = Subscriptions.of(())

@@ -28,7 +28,7 @@ from state_sensor_ros.payloads import FutureFrame, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.tables import Fields
-from state_sensor_ros.topics.topic import Demand, NO_ACTORS, Topic
+from state_sensor_ros.topics.topic import NO_ACTORS, Subscriptions, Topic
 
 Messages = list[tuple[Topic, bytes]]
 # The numbers of tables, (rows, table.width) each.
@@ -124,7 +124,7 @@ class FrameToSend:
     frame: Frame
     actor_list: ActorList
     stamp_ns: int
-    demand: Demand
+    subscriptions: Subscriptions
     usable: Bools
     rows: Floats
     base_link: tuple[int, Floats] | None
@@ -199,12 +199,12 @@ class TopicEncoder:
         """
         return True
 
-    def is_wanted(self, settings: Settings, demand: Demand) -> bool:
+    def is_wanted(self, settings: Settings, subscriptions: Subscriptions) -> bool:
         """Return whether there is anything to encode; a latched topic may have later readers."""
-        return (self.is_on(settings) and any(demand.has(topic) or topic.qos.latched
+        return (self.is_on(settings) and any(subscriptions.has(topic) or topic.qos.latched
                                              for topic in self.topics)) or bool(
             self.kind and self.is_on_for_actors(settings)
-            and demand.actors_of(self.kind) != NO_ACTORS)
+            and subscriptions.actors_of(self.kind) != NO_ACTORS)
 
     def needs(self, settings: Settings) -> Needs:
         """Return the parts of a frame that have to be decoded for these topics."""

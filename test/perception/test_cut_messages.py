@@ -18,7 +18,7 @@ from state_sensor_ros.cdr.patch_buffer import ArrayCut, PatchBuffer
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, parse_settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.topic import Subscriptions
 
 PLACES = [(8.0 + 5.0 * i, -9.0 + 4.0 * (i % 4), 0.4 * i) for i in range(9)]
 
@@ -49,10 +49,10 @@ def encoded(global_frame, perception):
         'outputs': OUTPUTS, 'autoware_objects': AUTOWARE_OBJECTS, 'global_frame': global_frame,
         **{f'perception.{name}': value for name, value in perception.items()}})
     encoder, registry = Encoder(settings, definitions()), Registry()
-    demand = Demand(frozenset(
+    subscriptions = Subscriptions(frozenset(
         topic.name for topic in encoder.topics if topic.is_perceived), {})
     return [[(topic.name, data) for topic, data in encoder.encode(
-        frame, registry.update(frame), round(frame.game_time * 1e9), demand)
+        frame, registry.update(frame), round(frame.game_time * 1e9), subscriptions)
         if topic.is_perceived]
         for frame in frames()]
 

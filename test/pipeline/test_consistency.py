@@ -37,7 +37,7 @@ def complaints(frames, change=lambda frame: None):
         decoded = decoder.decode(json.dumps(frame).encode())[0].frame
         if decoded.game_time > last:
             check.add(decoded)
-            found.update(check.verdict().complaints)
+            found.update(check.result().complaints)
         last = decoded.game_time
     return found
 
@@ -123,17 +123,17 @@ def test_consistency_leaves_out_a_frame_of_extreme_values(traffic):
     decoder, check = Decoder(), ConsistencyCheck()
     for frame in frames:
         check.add(decoder.decode(json.dumps(frame).encode())[0].frame)
-    assert check.verdict().complaints == ()
-    assert check.verdict().linear_slope == pytest.approx(1.0, abs=0.01)
+    assert check.result().complaints == ()
+    assert check.result().linear_slope == pytest.approx(1.0, abs=0.01)
 
 
 def test_consistency_restart_has_no_pairs(traffic):
     decoder, check = Decoder(), ConsistencyCheck()
     for text in traffic[:10]:
         check.add(decoder.decode(text.encode())[0].frame)
-    assert check.verdict().n_pairs == 9
+    assert check.result().n_pairs == 9
     check.restart()
-    assert check.verdict().n_pairs == 0
+    assert check.result().n_pairs == 0
 
 
 @pytest.mark.parametrize(('n_actors', 'period_s'), [(10, 5.0), (1000, 5.0), (10000, 50.0)])

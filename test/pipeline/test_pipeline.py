@@ -111,8 +111,8 @@ def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noq
 class FailingEncoder(Encoder):
     """Fails as a defect would, after it has changed its state."""
 
-    def encode(self, frame, actor_list, stamp_ns, demand, **options):
-        messages = super().encode(frame, actor_list, stamp_ns, demand, **options)
+    def encode(self, frame, actor_list, stamp_ns, subscriptions, **options):
+        messages = super().encode(frame, actor_list, stamp_ns, subscriptions, **options)
         if frame.game_time in (2.0, 3.0):
             raise ZeroDivisionError('a defect')
         return messages
@@ -189,8 +189,8 @@ def crowd(number, *names, tags=()):
 class Topics(SilentSink):
     """Keeps the messages of one topic; may cancel the pipeline in the middle of a frame."""
 
-    def __init__(self, name, demand):
-        super().__init__(demand)
+    def __init__(self, name, subscriptions):
+        super().__init__(subscriptions)
         self._name = name
         self.messages = []
         self.pipeline = None

@@ -21,10 +21,10 @@ from encode_world import (
     boxes_of,
     Chance,
     definitions,
-    demand_of,
     HALF,
     make_frame,
     STAMP_NS,
+    subscriptions_of,
     two_actors,
     writable,
 )
@@ -39,7 +39,7 @@ from state_sensor_ros.topics.topic import NOTHING
 
 CUBE, TEXT = 1, 9
 ADD, DELETE, DELETE_ALL = 0, 2, 3
-ONLY_MARKERS = demand_of('~/markers')
+ONLY_MARKERS = subscriptions_of('~/markers')
 PERIOD_NS = 50_000_000
 
 
@@ -53,12 +53,12 @@ class Stage:
         self.array = None
         self.stamp_ns = STAMP_NS - PERIOD_NS
 
-    def show(self, frame, demand=ONLY_MARKERS, *, takes=True):
+    def show(self, frame, subscriptions=ONLY_MARKERS, *, takes=True):
         """Encode a frame; ``takes`` whether the display takes its array."""
         self.stamp_ns += PERIOD_NS
         actor_list = self.registry.update(frame)
         self.array = None
-        for topic, data in self.encoder.encode(frame, actor_list, self.stamp_ns, demand):
+        for topic, data in self.encoder.encode(frame, actor_list, self.stamp_ns, subscriptions):
             if topic.name == '~/markers' and takes:
                 self._apply(read(data, topic.type_name))
         return self.array

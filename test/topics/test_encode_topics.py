@@ -15,9 +15,9 @@ from dataclasses import replace
 from encode_world import (
     ALL_ON,
     definitions,
-    demand_of,
-    demand_without,
     STAMP_NS,
+    subscriptions_of,
+    subscriptions_without,
     two_actors,
 )
 from essentials import ESSENTIALS
@@ -28,7 +28,7 @@ from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING, Qos, Topic
+from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Qos, Subscriptions, Topic
 from state_sensor_ros.topics.topic_list import fixed_topics
 
 ACTOR = Actor('Car 1', 'Car_1', 'Car_1', 3, True)
@@ -76,43 +76,44 @@ def test_messages_are_of_the_announced_topics():
     assert sent == announced
 
 
-def test_demand_of_topics_names_exactly_these():
+def test_subscriptions_to_topics_name_exactly_these():
     other = Topic('~/camera', 'sensor_msgs/msg/Image')
     own = Encoder(ALL_ON, definitions()).actor_topics(ACTOR, has_lanes=True, has_wheels=True)
-    demand = Demand.of([*fixed_topics(Settings()), *own[:2], other])
-    assert demand.names == {'~/camera', *(topic.name for topic in fixed_topics(Settings()))}
-    assert demand.actors_of('odometry') == demand.actors_of('control_state') == {'Car_1'}
-    assert demand.actors_of('joint_states') == frozenset()
-    assert demand.has(other)
-    assert not demand.has(fixed_topics(ALL_ON)[0])
-    assert Demand.of([]) == NOTHING != EVERYTHING
+    subscriptions = Subscriptions.of([*fixed_topics(Settings()), *own[:2], other])
+    assert subscriptions.names == {'~/camera', *(topic.name for topic in fixed_topics(Settings()))}
+    assert subscriptions.actors_of('odometry') == {'Car_1'}
+    assert subscriptions.actors_of('control_state') == {'Car_1'}
+    assert subscriptions.actors_of('joint_states') == frozenset()
+    assert subscriptions.has(other)
+    assert not subscriptions.has(fixed_topics(ALL_ON)[0])
+    assert Subscriptions.of([]) == NOTHING != EVERYTHING
     assert EVERYTHING.has(other)
     assert EVERYTHING.actors_of('odometry') is None
 
 
-@pytest.mark.parametrize(('settings', 'demand', 'needs'), [
+@pytest.mark.parametrize(('settings', 'subscriptions', 'needs'), [
     (ALL_ON, EVERYTHING, ALL_PARTS),
     (ALL_ON, NOTHING, ESSENTIALS),
-    (Settings(), demand_without('~/frame'), replace(ESSENTIALS, lanes=True)),
-    (Settings(), demand_of('~/control_states'), replace(ESSENTIALS, lanes=True)),
-    (Settings(), demand_of('~/ego/control_state'), replace(ESSENTIALS, lanes=True)),
-    (Settings(), demand_of(control_state='a'),
+    (Settings(), subscriptions_without('~/frame'), replace(ESSENTIALS, lanes=True)),
+    (Settings(), subscriptions_of('~/control_states'), replace(ESSENTIALS, lanes=True)),
+    (Settings(), subscriptions_of('~/ego/control_state'), replace(ESSENTIALS, lanes=True)),
+    (Settings(), subscriptions_of(control_state='a'),
      replace(ESSENTIALS, lanes=True)),
-    (replace(Settings(), odometry=False), demand_of(control_state='a'),
+    (replace(Settings(), odometry=False), subscriptions_of(control_state='a'),
      ESSENTIALS),
     (replace(ALL_ON, frame=False), EVERYTHING,
      Needs(boxes=True, wheels=True, inputs=False, appearance=False)),
-    (ALL_ON, demand_of('~/frame'), ALL_PARTS),
-    (ALL_ON, demand_of('~/markers'), replace(ESSENTIALS, boxes=True)),
-    (replace(ALL_ON, debug_drawing=False), demand_of('~/markers'), ESSENTIALS),
-    (ALL_ON, demand_of('/tf'), replace(ESSENTIALS, wheels=True)),
-    (Settings(), demand_of('/tf'), ESSENTIALS),
-    (replace(ALL_ON, tf='none'), demand_of('/tf'), ESSENTIALS),
-    (ALL_ON, demand_of(joint_states='a'),
+    (ALL_ON, subscriptions_of('~/frame'), ALL_PARTS),
+    (ALL_ON, subscriptions_of('~/markers'), replace(ESSENTIALS, boxes=True)),
+    (replace(ALL_ON, debug_drawing=False), subscriptions_of('~/markers'), ESSENTIALS),
+    (ALL_ON, subscriptions_of('/tf'), replace(ESSENTIALS, wheels=True)),
+    (Settings(), subscriptions_of('/tf'), ESSENTIALS),
+    (replace(ALL_ON, tf='none'), subscriptions_of('/tf'), ESSENTIALS),
+    (ALL_ON, subscriptions_of(joint_states='a'),
      replace(ESSENTIALS, wheels=True)),
-    (Settings(), demand_of(joint_states='a'), ESSENTIALS)])
-def test_only_parts_with_subscribers_are_decoded(settings, demand, needs):
-    assert Encoder(settings, definitions()).needs(demand) == needs
+    (Settings(), subscriptions_of(joint_states='a'), ESSENTIALS)])
+def test_only_parts_with_subscribers_are_decoded(settings, subscriptions, needs):
+    assert Encoder(settings, definitions()).needs(subscriptions) == needs
 
 
 @pytest.mark.parametrize('settings', [ALL_ON, Settings()])
@@ -121,12 +122,12 @@ def test_the_needed_parts_are_sufficient(settings):
     actor_list = Registry().update(frame)
     everything = Encoder(settings, definitions()).encode(frame, actor_list, STAMP_NS, EVERYTHING)
     for topic, data in everything:
-        demand = Demand.of([topic])
-        needs = Encoder(settings, definitions()).needs(demand)
+        subscriptions = Subscriptions.of([topic])
+        needs = Encoder(settings, definitions()).needs(subscriptions)
         bare = replace(frame, boxes=frame.boxes if needs.boxes else None,
                        wheels=frame.wheels if needs.wheels else None,
                        inputs=frame.inputs if needs.inputs else None,
                        appearance=frame.appearance if needs.appearance else None)
-        sent = Encoder(settings, definitions()).encode(bare, actor_list, STAMP_NS, demand)
-        assert [each for each in sent if demand.names is None or each[0].name != '~/actors'
+        sent = Encoder(settings, definitions()).encode(bare, actor_list, STAMP_NS, subscriptions)
+        assert [each for each in sent if subscriptions.names is None or each[0].name != '~/actors'
                 or topic.name == '~/actors'] == [(topic, data)]

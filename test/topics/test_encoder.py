@@ -20,10 +20,10 @@ from encode_world import (
     ALL_ON,
     Chance,
     definitions,
-    demand_without,
     HALF,
     make_frame,
     STAMP_NS,
+    subscriptions_without,
     two_actors,
     writable,
 )
@@ -35,14 +35,14 @@ from state_sensor_ros.cdr.templates import MessageInstance
 from state_sensor_ros.naming import Actor, Registry, registry_of
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
+from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
 
 
-def encoded(frame, settings=ALL_ON, demand=EVERYTHING, registry=None, **options):
+def encoded(frame, settings=ALL_ON, subscriptions=EVERYTHING, registry=None, **options):
     """Return topic name to message, of a new encoder."""
     actor_list = (registry or Registry()).update(frame)
     messages = Encoder(settings, definitions()).encode(
-        frame, actor_list, STAMP_NS, demand, **options)
+        frame, actor_list, STAMP_NS, subscriptions, **options)
     return read_all(messages)
 
 
@@ -84,8 +84,8 @@ def test_encode_follows_changes_of_actors(seed):
         own = None if i % 3 else {kind: frozenset(
             actor.topic_name for actor in actor_list.actors if actor.name in chance.some())
             for kind in ('odometry', 'control_state', 'joint_states')}
-        demand = EVERYTHING if own is None else Demand(actors=own)
-        found = read_all(encoder.encode(frame, actor_list, STAMP_NS + i, demand))
+        subscriptions = EVERYTHING if own is None else Subscriptions(actors=own)
+        found = read_all(encoder.encode(frame, actor_list, STAMP_NS + i, subscriptions))
         assert_same(found, Reference(frame, actor_list, STAMP_NS + i, settings).messages(own))
         expected = Reference(frame, actor_list, STAMP_NS + i, settings).actors()
         announced = found.get('~/actors', announced)
@@ -99,10 +99,10 @@ def test_encode_after_changes_equals_a_new_encoder_to_the_byte():
         chance.change_names()
         frame = chance.frame()
         actor_list = registry.update(frame)
-        demand = demand_without('~/markers')
+        subscriptions = subscriptions_without('~/markers')
         new = Encoder(ALL_ON, definitions())
-        sent, expected = encoder.encode(frame, actor_list, i, demand), new.encode(
-            frame, actor_list, i, demand)
+        sent, expected = encoder.encode(frame, actor_list, i, subscriptions), new.encode(
+            frame, actor_list, i, subscriptions)
         # A new encoder sends ~/actors, another one only when they change.
         assert sent == expected or sent == expected[:-1]
         assert expected[-1][0].name == '~/actors'
@@ -211,18 +211,19 @@ def test_topics_without_subscribers_are_left_out(name):
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     actor_list = Registry().update(frame)
 
-    def sent(stamp_ns, demand):
-        return [topic.name for topic, _ in encoder.encode(frame, actor_list, stamp_ns, demand)]
+    def sent(stamp_ns, subscriptions):
+        return [topic.name
+                for topic, _ in encoder.encode(frame, actor_list, stamp_ns, subscriptions)]
 
-    messages = sent(STAMP_NS, demand_without(name))
+    messages = sent(STAMP_NS, subscriptions_without(name))
     assert name not in messages
     everything = sent(STAMP_NS + 1, EVERYTHING)
     assert {*everything, '~/actors'} == {*messages, name}
-    assert sent(STAMP_NS + 2, Demand(frozenset((name,)), {})) == [name]
+    assert sent(STAMP_NS + 2, Subscriptions(frozenset((name,)), {})) == [name]
 
 
-def test_nothing_but_the_actors_is_encoded_without_demand():
-    assert encoded(two_actors(), demand=NOTHING).keys() == {'~/actors'}
+def test_nothing_but_the_actors_is_encoded_without_subscriptions():
+    assert encoded(two_actors(), subscriptions=NOTHING).keys() == {'~/actors'}
 
 
 def test_actors_are_sent_when_they_change_and_after_a_restart():
@@ -240,7 +241,7 @@ def test_actors_are_sent_when_they_change_and_after_a_restart():
 
 
 def test_ego_topics_are_sent_without_the_topics_of_the_actor():
-    found = encoded(two_actors(), demand=Demand(
+    found = encoded(two_actors(), subscriptions=Subscriptions(
         actors={'control_state': frozenset({'other'})}))
     assert [name for name in found if 'actors/' in name] == []
     assert found['~/ego/odometry'].child_frame_id == 'demo_1'
@@ -334,9 +335,9 @@ def test_reconfigured_encoder_equals_a_new_one():
     encoder.encode(frame, actor_list, 1, EVERYTHING)
     settings = replace(ALL_ON, tf='ego', wheel_tf=False, joint_states=False, odometry=False)
     encoder.reconfigure(settings)
-    demand = demand_without('~/markers')
-    assert encoder.encode(frame, actor_list, 2, demand) == Encoder(settings, definitions()).encode(
-        frame, actor_list, 2, demand)[:-1]
+    subscriptions = subscriptions_without('~/markers')
+    assert encoder.encode(frame, actor_list, 2, subscriptions) == Encoder(
+        settings, definitions()).encode(frame, actor_list, 2, subscriptions)[:-1]
 
 
 def test_nothing_is_kept_of_actors_that_have_left():

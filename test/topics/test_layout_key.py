@@ -17,7 +17,7 @@ import pytest
 
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 
 
 def test_an_actor_table_cannot_change():
@@ -30,22 +30,22 @@ def test_an_actor_table_cannot_change():
         table.actors[0].frame_id = 'other'
 
 
-def test_equal_copies_of_table_and_demand_give_the_same_messages():
+def test_equal_copies_of_table_and_subscriptions_give_the_same_messages():
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     table = Registry().update(frame)
-    demand = Demand(actors={'odometry': frozenset({'demo_1'})})
+    subscriptions = Subscriptions(actors={'odometry': frozenset({'demo_1'})})
     messages = [encoder.encode(frame, *each) for each in (
-        (table, 1, demand), (table, 2, demand), (replace(table), 2, demand),
-        (table, 2, replace(demand)))]
+        (table, 1, subscriptions), (table, 2, subscriptions), (replace(table), 2, subscriptions),
+        (table, 2, replace(subscriptions)))]
     # The first array of markers also empties displays, and the first frame has ~/actors.
     assert messages[1] == messages[2] == messages[3]
 
 
-def test_another_demand_takes_effect_with_the_next_frame():
+def test_other_subscriptions_take_effect_with_the_next_frame():
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     table = Registry().update(frame)
     for names in ({'/clock'}, {'/clock', '/tf'}, {'/clock'}, set()):
         topics = [topic for topic, _ in Encoder(ALL_ON, definitions()).encode(
             frame, table, 1, EVERYTHING) if topic.name in names]
-        sent = encoder.encode(frame, table, 1, Demand.of(topics))
+        sent = encoder.encode(frame, table, 1, Subscriptions.of(topics))
         assert {topic.name for topic, _ in sent} - {'~/actors'} == names

@@ -48,7 +48,7 @@ from state_sensor_ros.files.storage.mcap_writer import ENCODINGS, McapStorageWri
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, ROS2MSG, StoredTopic
 from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_folder import FileFromFolder, Own, WholeFolder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING, Topic
+from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions, Topic
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.storage.sqlite_writer import SqliteStorageWriter
@@ -238,8 +238,8 @@ class BagSink(Output):
         """Return a description of what is left of a replaced bag, ``''`` for nothing."""
         return self._folder.remains
 
-    def demand(self) -> Demand:
-        """Return the demand for all topics."""
+    def subscriptions(self) -> Subscriptions:
+        """Return the subscriptions to all topics."""
         return EVERYTHING
 
     def open(self, topics: Iterable[Topic]) -> None:

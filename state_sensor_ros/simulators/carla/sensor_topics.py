@@ -50,7 +50,6 @@ from state_sensor_ros.simulators.carla.topic_names import (
 )
 from state_sensor_ros.simulators.own_topics import (
     Definitions,
-    Demand,
     ENCAPSULATION,
     EncodeError,
     FrameToSend,
@@ -59,6 +58,7 @@ from state_sensor_ros.simulators.own_topics import (
     given_stamp,
     MESSAGE_PHASE,
     Messages,
+    Subscriptions,
     Template,
     Topic,
     TopicEncoder,
@@ -118,7 +118,7 @@ class ImageEncoder(TopicEncoder):
         self._stamps: dict[int, int] = {}
         self._reported: set[tuple[str, str]] = set()
 
-    def is_wanted(self, settings: Settings, demand: Demand) -> bool:
+    def is_wanted(self, settings: Settings, subscriptions: Subscriptions) -> bool:
         """Return True: stamps of frames are kept for images that are received later."""
         return True
 
@@ -133,7 +133,7 @@ class ImageEncoder(TopicEncoder):
         for error in data.sensor_data.errors:
             self._report('sensor', str(error))
         return list(self._encoded(data.sensor_data.images, now.actor_list.actors[0].frame_id,
-                                  now.stamp_ns, now.demand))
+                                  now.stamp_ns, now.subscriptions))
 
     def _note_frame(self, frame_number: int, stamp_ns: int) -> None:
         """
@@ -149,15 +149,15 @@ class ImageEncoder(TopicEncoder):
             del self._stamps[next(iter(self._stamps))]
 
     def _encoded(self, images: tuple[EncodedImage, ...], player_frame: str, stamp_ns: int,
-                 demand: Demand) -> Iterator[tuple[Topic, bytes]]:
+                 subscriptions: Subscriptions) -> Iterator[tuple[Topic, bytes]]:
         """
-        Encode the images that ``demand`` names, and before the first segmentation its legend.
+        Encode the images with subscriptions, and before the first segmentation its legend.
 
         :param images: images of a frame.
         :param player_frame: frame of the player, which carries the cameras.
         :param stamp_ns: stamp of that frame, ns since the epoch of the messages' clock; an image
             of an earlier frame gets the stamp of that one.
-        :param demand: the topics that have subscribers.
+        :param subscriptions: the topics that have subscribers.
         """
         described: dict[tuple[str, int], tuple[int, int]] = {}
         for image in images:
@@ -171,10 +171,10 @@ class ImageEncoder(TopicEncoder):
                 self._is_legend_sent = True
                 yield CLASSES_TOPIC, self._message(self.classes, {'frame': frame_id}, stamp)
             try:
-                for topic, encoding, decoded in _decoded_images(image, demand):
+                for topic, encoding, decoded in _decoded_images(image, subscriptions):
                     yield topic, self._image(frame_id, encoding, decoded, stamp)
                 topic = info_topic(image.camera)
-                if demand.has(topic):
+                if subscriptions.has(topic):
                     size, key = image_size(image), (image.camera, own_ns)
                     first = described.get(key)
                     if first is None:
@@ -235,14 +235,14 @@ class ImageEncoder(TopicEncoder):
 
 
 def _decoded_images(image: EncodedImage,
-                    demand: Demand) -> Iterator[tuple[Topic, str, DecodedImage]]:
+                    subscriptions: Subscriptions) -> Iterator[tuple[Topic, str, DecodedImage]]:
     topic, (encoding, _) = image_topic(image.camera, image.kind), ENCODINGS[image.kind]
     in_colours = colored_topic(image.camera)
-    is_colored = image.kind == SEGMENTATION and demand.has(in_colours)
-    if not is_colored and not demand.has(topic):
+    is_colored = image.kind == SEGMENTATION and subscriptions.has(in_colours)
+    if not is_colored and not subscriptions.has(topic):
         return
     decoded = _DECODERS.get(image.kind, decode_depth)(image)
-    if demand.has(topic):
+    if subscriptions.has(topic):
         yield topic, encoding, decoded
     if is_colored:
         yield in_colours, ENCODINGS[RGB][0], colored(decoded)
@@ -279,9 +279,9 @@ class PointEncoder(TopicEncoder):
                        for i, name in enumerate('xyz')],
             'point_step': POINT_BYTES, 'row_step': Given('row_step'), 'is_dense': True})
 
-    def is_wanted(self, settings: Settings, demand: Demand) -> bool:
+    def is_wanted(self, settings: Settings, subscriptions: Subscriptions) -> bool:
         """Return whether any lidar may have a reader."""
-        return self._has_all_topics or super().is_wanted(settings, demand)
+        return self._has_all_topics or super().is_wanted(settings, subscriptions)
 
     def messages(self, now: FrameToSend) -> Messages:
         """Return the points of a frame."""
@@ -291,7 +291,8 @@ class PointEncoder(TopicEncoder):
         player_frame = now.actor_list.actors[0].frame_id
         for points in data.sensor_data.points:
             topic = points_topic(points.lidar)
-            if not now.demand.has(topic) or not (self._has_all_topics or topic in self.topics):
+            if not now.subscriptions.has(topic) or not (
+                    self._has_all_topics or topic in self.topics):
                 continue
             try:
                 rows = decode_points(points)

@@ -172,9 +172,9 @@ class TrajectoryRecording:
                                 (payload.offset, len(payload.data))
                                 if compressed is None and self.total is not None else None)
 
-    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
+    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
         """Return the text of a frame of a file that is not compressed."""
-        offset, n_bytes = bookmark
+        offset, n_bytes = byte_range
         try:
             text = os.pread(self._file.fileno(), n_bytes, offset)
         except OSError as error:

@@ -48,12 +48,12 @@ class StoredTruth:
     One message.
 
     ``data`` serialised; ``position`` of its end in the file, in :attr:`MessageFile.unit`;
-    ``bookmark`` offset and length, None if it cannot be read again by them.
+    ``byte_range`` offset and length, None if it cannot be read again by them.
     """
 
     data: bytes
     position: int
-    bookmark: tuple[int, int] | None = None
+    byte_range: tuple[int, int] | None = None
 
 
 class MessageFile(Protocol):
@@ -75,8 +75,8 @@ class MessageFile(Protocol):
         :raises TrajectoryFormatError: if it is damaged.
         """
 
-    def message_at(self, bookmark: tuple[int, int]) -> bytes:
-        """Return a message by its bookmark."""
+    def message_at(self, byte_range: tuple[int, int]) -> bytes:
+        """Return a message by its byte range."""
 
     def close(self) -> None:
         """Close the file; a second call has no effect."""
@@ -164,9 +164,9 @@ class PlainTrace:
         return CutTraceError(where, found, expected, n_frames=n_messages, end=offset,
                              lost=f'the last {self.total - offset} bytes')
 
-    def message_at(self, bookmark: tuple[int, int]) -> bytes:
-        """Return a message by its bookmark."""
-        offset, n_bytes = bookmark
+    def message_at(self, byte_range: tuple[int, int]) -> bytes:
+        """Return a message by its byte range."""
+        offset, n_bytes = byte_range
         try:
             data = os.pread(self._file.fileno(), n_bytes, offset)
         except OSError as error:
@@ -230,9 +230,9 @@ class McapTrace:
         except OSError as error:
             raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
 
-    def message_at(self, bookmark: tuple[int, int]) -> bytes:
-        """Refuse: no message has a bookmark."""
-        raise TrajectoryFormatError(self._name, f'the bookmark {bookmark}', 'none')
+    def message_at(self, byte_range: tuple[int, int]) -> bytes:
+        """Refuse: no message can be read again."""
+        raise TrajectoryFormatError(self._name, f'the byte range {byte_range}', 'none')
 
     def close(self) -> None:
         """Close the file."""

@@ -77,15 +77,15 @@ class OsiRecording:
                     clock_s = math.nan
                 game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
                 yield RecordedFrame(Packet(stored.data, game_time, 0, 0), clock_s, index,
-                                    f'message {index + 1}', stored.position, stored.bookmark)
+                                    f'message {index + 1}', stored.position, stored.byte_range)
         except TruncatedError as error:
             if not error.n_frames:
                 raise
             self.cut = error
 
-    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
+    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
         """Return a message of a file that is not MCAP."""
-        return self._file.message_at(bookmark)
+        return self._file.message_at(byte_range)
 
     def close(self) -> None:
         """Close the file."""

@@ -106,7 +106,7 @@ class AutowareEgoEncoder(TopicEncoder):
             self._last = None
             return []
         templates = self._templates[now.frame.forward_speed is not None]
-        topics = [topic for topic in self.topics if now.demand.has(topic) and (
+        topics = [topic for topic in self.topics if now.subscriptions.has(topic) and (
             topic is not STEERING_TOPIC or math.isfinite(_tyre_angle(now.frame, i_ego)))]
         if not topics:
             return []

@@ -30,7 +30,7 @@ from state_sensor_ros.simulators.carla.topics import (
     SIGNS_NS,
 )
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
+from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
 
 STAMP_NS = 12_300_000_001
 
@@ -56,14 +56,14 @@ class Rig:
         (decoded,) = [self.decoder.decode_dataset(json.dumps(document).encode())]
         return decoded.frame
 
-    def messages(self, document=EXAMPLE, demand=EVERYTHING, *, rows=None):
+    def messages(self, document=EXAMPLE, subscriptions=EVERYTHING, *, rows=None):
         """Return the messages by topic."""
         frame = self.frame(document)
         if rows is not None:
             frame = frame.select(np.array(rows))
         actor_list = self.registry.update(frame)
         found = {}
-        for topic, data in self.encoder.encode(frame, actor_list, self.stamp_ns, demand):
+        for topic, data in self.encoder.encode(frame, actor_list, self.stamp_ns, subscriptions):
             assert topic.name not in found
             found[topic.name] = read(data, topic.type_name)
         self.stamp_ns += 100_000_000
@@ -264,10 +264,10 @@ def test_carla_markers_have_unit_quaternions():
 
 def test_carla_encodes_no_more_than_is_demanded():
     rig = Rig(debug_drawing=True)
-    assert set(rig.messages(demand=NOTHING)) == {'~/actors'}
-    assert set(rig.messages(demand=Demand.of([STATUS_TOPIC]))) == {'~/player/status'}
+    assert set(rig.messages(subscriptions=NOTHING)) == {'~/actors'}
+    assert set(rig.messages(subscriptions=Subscriptions.of([STATUS_TOPIC]))) == {'~/player/status'}
     for topic in (topic for each in CARLA_TOPICS[1:] for topic in each.topics):
-        assert set(rig.messages(demand=Demand.of([topic]))) == {topic.name}
+        assert set(rig.messages(subscriptions=Subscriptions.of([topic]))) == {topic.name}
 
 
 def test_carla_repeated_frame_is_not_encoded_again():

@@ -44,7 +44,7 @@ from state_sensor_ros.simulators.carla.sensors import CAMERAS
 from state_sensor_ros.simulators.carla.topic_names import image_topic
 from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 
 
 def png(pixels, **options):
@@ -188,7 +188,7 @@ def carla_encoder(report=ignore):
     return Encoder(Settings(), load_definitions(), report, carla_encoders())
 
 
-def encoded(sent, demand=EVERYTHING, report=None, encoder=None):
+def encoded(sent, subscriptions=EVERYTHING, report=None, encoder=None):
     """Return the messages of a frame of the dataset with the images ``sent``."""
     payload = join_messages([json.dumps(EXAMPLE).encode(),
                              *map(packed, sent)])
@@ -196,7 +196,8 @@ def encoded(sent, demand=EVERYTHING, report=None, encoder=None):
     encoder = encoder or carla_encoder(report or ignore)
     actor_list = Registry().update(decoded.frame)
     return {topic.name: read(data, topic.type_name)
-            for topic, data in encoder.encode(decoded.frame, actor_list, 7_000_000_009, demand)
+            for topic, data in encoder.encode(
+                decoded.frame, actor_list, 7_000_000_009, subscriptions)
             if topic.name.startswith('~/camera')}
 
 
@@ -233,7 +234,7 @@ def test_carla_legend_names_the_thirteen_classes_once():
 
 
 def test_carla_images_without_a_subscriber_are_not_decoded():
-    only_left = Demand.of([image_topic('left', 'rgb')])
+    only_left = Subscriptions.of([image_topic('left', 'rgb')])
     broken = EncodedImage('central', 'depth', b'broken')
     assert list(encoded([*five_images(4)[:3], broken], only_left)) == ['~/camera/left/image']
 

@@ -44,8 +44,8 @@ SETTINGS = Settings(debug_drawing=True)
 class ListSink(SilentSink):
     """A sink that keeps messages by topic."""
 
-    def __init__(self, demand=None):
-        super().__init__(demand or EVERYTHING)
+    def __init__(self, subscriptions=None):
+        super().__init__(subscriptions or EVERYTHING)
         self.messages = {}
 
     def publish(self, messages, stamp_ns):
@@ -178,11 +178,11 @@ def test_carla_consistency_check_uses_the_forward_speed(factor, complaint):
     pipeline, _ = pipeline_of(CarlaDecoder(), ListSink(NOTHING))
     for i in range(60):
         pipeline.process(packet(drive(i, 100 * i, i + 1, speed=10.0 * factor)), 0)
-    verdict = pipeline.consistency.verdict()
-    assert verdict.linear_slope == pytest.approx(1.0 / factor)
-    assert [words for words in verdict.complaints if complaint is None or complaint in words] \
-        == list(verdict.complaints)
-    assert bool(verdict.complaints) == (complaint is not None)
+    result = pipeline.consistency.result()
+    assert result.linear_slope == pytest.approx(1.0 / factor)
+    assert [words for words in result.complaints if complaint is None or complaint in words] \
+        == list(result.complaints)
+    assert bool(result.complaints) == (complaint is not None)
     # Numbers that CARLA never measures are not counted as missing.
     assert pipeline.counters.n_unknown_velocities == 0
 

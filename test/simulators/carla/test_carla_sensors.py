@@ -42,7 +42,7 @@ from state_sensor_ros.simulators.carla.sensors import (
 from state_sensor_ros.simulators.carla.topic_names import sensor_topics
 from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 
 PLAYER = b'{"playerMeasurements": {"transform": {}}}'
 CAMERAS = frozenset(('central', 'left', 'right', 'camera', 'rear'))
@@ -220,7 +220,7 @@ def test_carla_camera_info_alone_needs_no_pixels():
                 if each.name.endswith('info')]
     whole = five_images(4)[0]
     cut = EncodedImage('central', 'rgb', whole.data[:40])
-    assert list(encoded([cut], Demand.of([topic]))) == ['~/camera/central/camera_info']
+    assert list(encoded([cut], Subscriptions.of([topic]))) == ['~/camera/central/camera_info']
 
 
 def test_carla_images_of_one_camera_that_differ_in_size_are_reported():
@@ -306,7 +306,7 @@ def test_carla_bad_points_are_refused(data):
     assert '; expected ' in text
 
 
-def frames(*sent, names=None, number=9, report=None, encoder=None, demand=None, stamp_ns=0):
+def frames(*sent, names=None, number=9, report=None, encoder=None, subscriptions=None, stamp_ns=0):
     """Return the messages of a server's frame with the sensor messages ``sent``."""
     at = measurements(number, 100 * number, 0, player(transform()))
     payload = join_messages([at, *sent]) + scene(names or {
@@ -315,7 +315,7 @@ def frames(*sent, names=None, number=9, report=None, encoder=None, demand=None, 
     (decoded,) = CarlaDecoder().decode(payload)
     encoder = encoder or carla_encoder(report or ignore)
     return {topic.name: read(data, topic.type_name) for topic, data in encoder.encode(
-        decoded.frame, Registry().update(decoded.frame), stamp_ns, demand or EVERYTHING)
+        decoded.frame, Registry().update(decoded.frame), stamp_ns, subscriptions or EVERYTHING)
         if topic.name.startswith(('~/camera', '~/lidar'))}
 
 
