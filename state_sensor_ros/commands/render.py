@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
                         help='show names of actors (default: yes)')
     parser.add_argument('--legend', action=argparse.BooleanOptionalAction, default=True,
-                        help='explain the marks (default: yes)')
+                        help='show the key (default: yes)')
     parser.add_argument('--map', default='', metavar='FILE',
                         help='map whose lanes are drawn under the tracks (default: that of IN, if '
                         f'it has one): {", ".join(sorted(map_suffixes()))}')
