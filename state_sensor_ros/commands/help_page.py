@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+import os
 import re
 import shutil
 import sys
@@ -160,7 +160,7 @@ def is_file(word: str) -> bool:
     """Return whether a word is a path, or has the suffix of a format."""
     # Imported here: needed for few command lines only.
     from state_sensor_ros.simulators.opening import format_of_name
-    return Path(word).exists() or format_of_name(word) is not None
+    return os.path.exists(word) or format_of_name(word) is not None
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:

@@ -115,7 +115,8 @@ def test_command_helps_about_a_subject(capsys, monkeypatch, columns):
             ('record', 'sumoo', "no help about 'sumoo'; did you mean sumo?"),
             ('inspect', 'perception', "no help about 'perception'"),
             ('topics', 'qqq', "no help about 'qqq'; expected one of options"),
-            ('record', 'control', "no help about 'control'")):
+            ('record', 'control', "no help about 'control'"),
+            ('record', 'x' * 5000, "no help about 'xxx")):
         code, _, errors = help_of(name, subject)
         assert (code, errors.count('\n')) == (2, 1)
         assert words in errors
