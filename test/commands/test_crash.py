@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 
-from budgets import spread
+from budgets import each_once, spread
 from paths import CARLA
 from programs import run_cut_short
 import pytest
@@ -89,6 +89,8 @@ def cases(tmp_path_factory):
 
 
 NAMES = ['json', 'mcap', 'sqlite', 'dataset', 'record']
+each_state_and_case = pytest.mark.parametrize(
+    ('trial', 'name'), each_once([True, False], NAMES), indirect=['trial'])
 
 
 def copy(source, target):
@@ -146,7 +148,7 @@ class Trial:
         return sorted(path.name for path in self.folder.iterdir() if path != self.out)
 
 
-@pytest.fixture(params=[False, True], ids=['fresh', 'forced'])
+@pytest.fixture
 def trial(cases, request, tmp_path):
     return lambda name: Trial(cases[name], tmp_path / 'work', has_old=request.param)
 
@@ -158,7 +160,7 @@ def limits(trial):
                    trial.n_bytes})
 
 
-@pytest.mark.parametrize('name', NAMES)
+@each_state_and_case
 def test_killed_at_every_call_leaves_the_old_or_the_new(trial, name):
     trial = trial(name)
     found = []
@@ -172,7 +174,7 @@ def test_killed_at_every_call_leaves_the_old_or_the_new(trial, name):
     assert found == sorted(found, key=lambda which: which == 'new')
 
 
-@pytest.mark.parametrize('name', NAMES)
+@each_state_and_case
 def test_killed_at_a_write_leaves_the_old_or_the_new_and_the_next_run_works(trial, name):
     trial = trial(name)
     trial.restore()
@@ -188,7 +190,7 @@ def test_killed_at_a_write_leaves_the_old_or_the_new_and_the_next_run_works(tria
     assert found == 'new'
 
 
-@pytest.mark.parametrize('name', NAMES)
+@each_state_and_case
 def test_without_room_for_a_write_the_old_one_stays(trial, name):
     trial = trial(name)
     check_full(trial, [(limit, {'limit': limit}) for limit in limits(trial)])
@@ -238,8 +240,7 @@ def small_disk(tmp_path):
         subprocess.run(['umount', mounted.pop()], check=True)
 
 
-@pytest.mark.parametrize('has_old', [False, True], ids=['fresh', 'forced'])
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize(('has_old', 'name'), each_once([False, True], NAMES))
 def test_on_a_small_disk_the_old_one_stays(cases, tmp_path, small_disk, name, has_old):
     case = cases[name]
     whole = Trial(case, tmp_path / 'work', has_old)

@@ -128,6 +128,7 @@ def test_render_refuses_films_that_their_format_cannot_hold(tmp_path, capsys, na
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('suffix', ['svg', 'pdf'])
 def test_render_writes_a_large_page_without_pixels(tmp_path, capsys, suffix):
     drive = tmp_path / 'drive.json'
@@ -172,6 +173,7 @@ def test_render_animates_the_sample(tmp_path):
     assert text.rstrip().endswith('</html>')
 
 
+@pytest.mark.thorough
 def test_render_of_a_bag_is_that_of_its_trajectory(tmp_path):
     bag = tmp_path / 'sample_v2'
     assert main(['convert', str(SAMPLE), str(bag)]) == 0

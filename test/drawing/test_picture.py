@@ -473,12 +473,12 @@ def test_picture_takes_names_in_any_script_without_a_warning(coloring):
         write_picture(scene, io.BytesIO(), PictureStyle(' '.join(NAMES), coloring))
 
 
-@pytest.mark.parametrize('scene', [
+@pytest.mark.parametrize('scene', one_of(n_always=4, values=[
     scene_of(), scene_of(frame(1.0)), scene_of(frame(1.0, Agent('a', x=np.nan))),
     scene_of(frame(1.0, Agent('cone', kind=KIND_OBJECT))),
     scene_of(frame(1.0, Agent('a', speed=np.nan)), frame(2.0, Agent('a', speed=np.nan))),
     scene_of(frame(1.0, Agent('<$x^', tags=('ego',))), frame(2.0, Agent('$\\bad{'))),
-    *invalid_scenes()])
+    *invalid_scenes()]))
 @pytest.mark.filterwarnings('error::RuntimeWarning')
 @pytest.mark.parametrize('coloring', one_of([BY_SPEED, BY_ACTOR]))
 def test_picture_of_invalid_scenes_is_drawn(scene, coloring):

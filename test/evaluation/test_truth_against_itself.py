@@ -101,6 +101,7 @@ def test_several_topics_give_several_parts(evaluate, stack):
                              'tracking', 'prediction', 'ego', 'confidence'}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('file', [None, *FILES], ids=lambda file: file or 'sample')
 def test_recordings_against_themselves(tmp_path, evaluate, file):
     """Public recordings: persons, boxes with permuted axes, signs, velocities with null."""

@@ -74,10 +74,10 @@ class Loop:
         n_before = len(self.odometry)
 
         def holds():
-            recent = self.odometry[n_before:][-40:]
-            return len(recent) == 40 and all(
+            recent = self.odometry[n_before:][-20:]
+            return len(recent) == 20 and all(
                 abs(each.twist.twist.linear.x - speed) < 0.3 for each in recent)
-        self.stack.publish_until(message, holds, what=f'{speed} m/s for 2 s')
+        self.stack.publish_until(message, holds, what=f'{speed} m/s for 1 s')
 
 
 @pytest.fixture

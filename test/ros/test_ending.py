@@ -182,6 +182,7 @@ def test_ending_in_an_array_of_60000_frames(domain, signum, work_s):
         json.dumps(small_frame(i)).encode() for i in range(60_000)))
 
 
+@pytest.mark.thorough
 @each_case('work_s', 0.0, 0.5, 2.0)
 def test_ending_in_a_frame_of_100000_actors(domain, signum, work_s):
     end_while_working(domain, signum, work_s, json.dumps(

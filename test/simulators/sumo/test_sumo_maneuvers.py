@@ -63,7 +63,8 @@ class Run:
                 yield {(actor.tag, actor.get('id')): actor.attrib for actor in element}
 
 
-@pytest.fixture(scope='module', params=['left', pytest.param('right', marks=pytest.mark.thorough)])
+@pytest.fixture(scope='module', params=[
+    pytest.param(side, marks=pytest.mark.thorough) for side in ('left', 'right')])
 def run(request, tmp_path_factory):
     """Run SUMO with left-hand traffic, and with sublanes and right-hand traffic."""
     folder = tmp_path_factory.mktemp(request.param)
