@@ -24,6 +24,7 @@ import platform
 import sys
 import time
 
+from carla9_cost import carla9_rows
 from carla_cost import carla_rows
 from command_cost import command_rows
 from conversion import conversion_rows, memory_rows
@@ -46,7 +47,7 @@ HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
 PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'scale',
-         'carla', 'stacks', 'convert', 'memory', 'evaluate', 'sumo', 'commands')
+         'carla', 'stacks', 'convert', 'memory', 'evaluate', 'sumo', 'carla9', 'commands')
 
 
 def plot(scaling, machine, path):
@@ -112,6 +113,7 @@ def measured(args):
         'memory': memory_rows,
         'evaluate': lambda: evaluation_rows(args.rounds),
         'sumo': sumo_rows,
+        'carla9': carla9_rows,
         'commands': command_rows}
     rows = []
     for name, part in parts.items():

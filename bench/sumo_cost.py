@@ -48,13 +48,13 @@ def scenario(folder, n_vehicles):
     return config
 
 
-def sumo_of(node):
-    """Return the id of the process of SUMO."""
+def child_of(node, module):
+    """Return the id of the process of a node that runs a module."""
     for children in Path(f'/proc/{node.pid}/task').glob('*/children'):
         for child in map(int, children.read_text().split()):
-            if b'sumo_process' in Path(f'/proc/{child}/cmdline').read_bytes():
+            if module in Path(f'/proc/{child}/cmdline').read_bytes():
                 return child
-    raise BenchError('the node has no process of SUMO')
+    raise BenchError(f'the node has no process {module.decode()}')
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def cpu_rows(sizes):
             values = listener.diagnostics()
             with reading('scene', 'state_sensor'):
                 wait_for_frames(node, listener, values, N_WARM)
-                sumo = sumo_of(node)
+                sumo = child_of(node, b'sumo_process')
                 before_s, n_before = (cpu_s(node.pid), cpu_s(sumo)), int(values['frames received'])
                 wait_for_frames(node, listener, values, n_before + N_FRAMES)
                 ours_s, own_s = (cpu_s(pid) - before for pid, before in zip(

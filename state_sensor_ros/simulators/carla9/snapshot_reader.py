@@ -70,20 +70,23 @@ class WorldReader:
         self._world, self._town, self._table = world, town, table
         self._location = carla.Location
         self._actors: dict[int, ClientActor] = {}
-        # Ids in the last snapshot, and of these the actors that move.
+        # Ids in the last snapshot, and of these the places of the actors that move.
         self._ids: tuple[int, ...] = ()
-        self._moving: set[int] = set()
+        self._moving: list[int] = []
+        # Of the frame: ids, rows of the actors that move, and numbers of the others.
+        self._numbers: Rows = np.zeros(0, np.int64)
+        self._moving_rows: Rows = np.zeros(0, np.int64)
+        self._still: Floats = np.zeros((0, _NUMBERS))
         # Whether a vehicle was on a lane when that was last computed, by serial number.
         self._had_lane: dict[int, bool] = {}
+        # Lanes without numbers, of these actors.
+        self._blank: tuple[ActorRows, Lanes] | None = None
         self._ego: int | None = None
         self._fixed: dict[int, Sequence[float]] = {}
         if with_parked:
             self._add_parked(carla)
-        self._parked = dict(self._fixed)
-        self._fixed_numbers: Rows = np.zeros(0, np.int64)
-        self._fixed_poses: Floats = np.zeros((0, 6))
         self._lights: list[tuple[int, ClientActor]] = []
-        self._take_fixed()
+        self._arrange(())
 
     def _add_parked(self, carla: ModuleType) -> None:
         number = FIRST_PARKED
@@ -118,35 +121,22 @@ class WorldReader:
         if ids != self._ids:
             self._update(ids, states)
             self._ids = ids
-        moving = self._moving
         flat: list[float] = []
-        numbers: list[int] = []
-        for number, state in zip(ids, states, strict=True):
-            if number in moving:
-                transform = state.get_transform()
-                location, rotation = transform.location, transform.rotation
-                velocity, rate = state.get_velocity(), state.get_angular_velocity()
-                acceleration = state.get_acceleration()
-                numbers.append(number)
-                flat += (location.x, location.y, location.z, rotation.roll, rotation.pitch,
-                         rotation.yaw, velocity.x, velocity.y, velocity.z, rate.x, rate.y,
-                         rate.z, acceleration.x, acceleration.y, acceleration.z)
-        return self._made(snapshot, np.array(numbers, np.int64),
-                          np.array(flat).reshape(-1, _NUMBERS), needed)
-
-    def _made(self, snapshot: Snapshot, moved: Rows, values: Floats, needed: Needed) -> Frame:
-        n_moved, n_fixed = len(moved), len(self._fixed_numbers)
-        numbers = np.concatenate((moved, self._fixed_numbers))
-        order = np.argsort(numbers)
-        numbers = numbers[order]
-        rows: Floats = np.zeros((n_moved + n_fixed, _NUMBERS))
-        rows[:n_moved] = values
-        rows[n_moved:, :6] = self._fixed_poses
-        rows = rows[order]
-        stamp = snapshot.timestamp
+        for place in self._moving:
+            state = states[place]
+            transform = state.get_transform()
+            location, rotation = transform.location, transform.rotation
+            velocity, rate = state.get_velocity(), state.get_angular_velocity()
+            acceleration = state.get_acceleration()
+            flat += (location.x, location.y, location.z, rotation.roll, rotation.pitch,
+                     rotation.yaw, velocity.x, velocity.y, velocity.z, rate.x, rate.y,
+                     rate.z, acceleration.x, acceleration.y, acceleration.z)
+        rows = self._still.copy()
+        rows[self._moving_rows] = np.array(flat).reshape(-1, _NUMBERS)
+        numbers, stamp = self._numbers, snapshot.timestamp
         known = self._table.rows(numbers)
         lights = [(number, int(actor.get_state())) for number, actor in self._lights]
-        frame = make_frame(
+        return make_frame(
             self._table, FrameTimes(stamp.elapsed_seconds, snapshot.frame % (1 << 32)), numbers,
             to_rep103(rows[:, 0:6], rows[:, 6:9], rows[:, 9:12]),
             inputs=to_inputs(self._controls(numbers, known, needed)),
@@ -154,8 +144,6 @@ class WorldReader:
                                np.array([state for _, state in lights], np.uint8)),
             accelerations=mirrored_vectors(rows[:, 12:15]),
             lanes=self._lanes(rows, known, needed))
-        # This mapping cannot be pickled.
-        return replace(frame, lanes=replace(frame.lanes, road_names={}))
 
     def _update(self, ids: tuple[int, ...], states: Sequence[Any]) -> None:
         """Add the actors that are new, and remove those that have gone."""
@@ -177,10 +165,7 @@ class WorldReader:
                 rotation = transform.rotation
                 self._fixed[number] = (*_xyz(transform.location), rotation.roll, rotation.pitch,
                                        rotation.yaw)
-        self._take_fixed()
-        self._moving = {number for number in ids if number not in self._fixed
-                        and self._table.get(number) is not None}
-        self._ego = self._table.ego_of(sorted(self._moving))
+        self._arrange(ids)
 
     def _add(self, actor: ClientActor) -> None:
         box = getattr(actor, 'bounding_box', None)
@@ -193,9 +178,18 @@ class WorldReader:
         if self._table.get(number) is not None:
             self._actors[number] = actor
 
-    def _take_fixed(self) -> None:
-        self._fixed_numbers = np.array(list(self._fixed), np.int64)
-        self._fixed_poses = np.array(list(self._fixed.values()), float).reshape(-1, 6)
+    def _arrange(self, ids: tuple[int, ...]) -> None:
+        """Put the actors of a frame in the order of their ids."""
+        self._moving = [place for place, number in enumerate(ids) if number not in self._fixed
+                        and self._table.get(number) is not None]
+        moving = np.array([ids[place] for place in self._moving], np.int64)
+        fixed = np.array(list(self._fixed), np.int64)
+        self._numbers = np.union1d(moving, fixed)
+        self._moving_rows = np.searchsorted(self._numbers, moving)
+        self._still = np.zeros((len(self._numbers), _NUMBERS))
+        self._still[np.searchsorted(self._numbers, fixed), :6] = np.array(
+            list(self._fixed.values()), float).reshape(-1, 6)
+        self._ego = self._table.ego_of(sorted(moving.tolist()))
         self._lights = [(number, self._actors[number]) for number in self._fixed
                         if (known := self._table.get(number)) is not None and known.is_light]
 
@@ -225,8 +219,10 @@ class WorldReader:
 
     def _lanes(self, rows: Floats, known: ActorRows, needed: Needed) -> Lanes:
         """Return the lanes of vehicles; blank ones of those that had one if not needed."""
+        if not needed.lanes and self._blank is not None and self._blank[0] is known:
+            return self._blank[1]
         found: list[tuple[int, int, int, int, float, float]] = []
-        blank = (0, 0, 0, math.nan, 0.0)
+        blank, is_blank = (0, 0, 0, math.nan, 0.0), not needed.lanes
         had_lane = self._had_lane
         serials = known.serials.tolist()
         for row in np.flatnonzero(known.are_vehicles).tolist():
@@ -235,6 +231,7 @@ class WorldReader:
                 if had_lane[serial]:
                     found.append((row, *blank))
                 continue
+            is_blank = False
             lane = self._lane(rows[row].tolist())
             had_lane[serial] = lane is not None
             if lane is not None:
@@ -243,9 +240,13 @@ class WorldReader:
             self._had_lane = {serial: had_lane[serial] for serial in serials if serial in had_lane}
         columns = np.array(found).reshape(-1, 6)
         across = columns[:, 5]
-        return lane_states(columns[:, 0].astype(np.int64), columns[:, 1:4], columns[:, 4],
-                           np.stack((across < -_LANE_CHANGE_SPEED,
-                                     across > _LANE_CHANGE_SPEED), 1))
+        lanes = replace(lane_states(
+            columns[:, 0].astype(np.int64), columns[:, 1:4], columns[:, 4],
+            np.stack((across < -_LANE_CHANGE_SPEED, across > _LANE_CHANGE_SPEED), 1)),
+            # The mapping that it has cannot be pickled.
+            road_names={})
+        self._blank = (known, lanes) if is_blank else None
+        return lanes
 
     def _lane(self, numbers: Sequence[float]) -> tuple[int, int, int, float, float] | None:
         """
