@@ -127,7 +127,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--curves', metavar='OUT', help='write precision over recall of each class '
                        'as a table (.parquet, .csv)')
     group.add_argument('--against', metavar='OLD.json', help='compare with the output of --json '
-                       'of an earlier run; differences are in against/')
+                       'of an earlier run, of one bag or several; differences are in against/')
     group.add_argument('--force', action='store_true', help='overwrite OUT')
     for name, what in (('below', 'less'), ('above', 'greater')):
         group.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         differences,
         read_result,
     )
-    old = None if args.against is None else read_result(args.against)
+    old = None if args.against is None else read_result(args.against, stack)
     with clock_shown('evaluate', is_quiet=args.quiet):
         truth, topic_results, safety = evaluated(args, stack)
     from state_sensor_ros.commands.evaluate_outputs import write_outputs

@@ -13,13 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
-from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -29,6 +30,9 @@ from state_sensor_ros.simulators.search import find_recordings, FoundRecording, 
 _SHOWN = (('mAP', 'detection/map'), ('HOTA', 'tracking/hota'), ('MOTA', 'tracking/mota'),
           ('IDF1', 'tracking/idf1'), ('ADE 3s', 'prediction/3.0/min_ade'),
           ('ATE', 'ego/ate_rmse'), ('frames', 'frames'))
+
+# Options of tables, of which each bag writes a part.
+_TABLES = ('parquet', 'curves')
 
 
 def is_many(args: argparse.Namespace) -> bool:
@@ -53,11 +57,18 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     stacks = find_recordings(args.stack)
     truths = _truths_of(args, stacks)
-    jobs = [BatchJob('evaluate', {
-        **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True, 'jobs': None,
-        'dask': '', 'html': None, 'force': False, 'quiet': True}, stack.path)
-        for stack, truth in zip(stacks, truths, strict=True)]
-    records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
+    with TemporaryDirectory(prefix='state_sensor_') as folder:
+        jobs = [BatchJob('evaluate', {
+            **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True,
+            'jobs': None, 'dask': '', 'html': None, 'force': False, 'quiet': True,
+            **{name: _part(folder, name, i) for name in _TABLES if getattr(args, name)}},
+            stack.path) for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
+        records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
+        for name in _TABLES:
+            if getattr(args, name) is not None:
+                _join(args, interruption, name, [
+                    (record['file'], part) for i, record in enumerate(records)
+                    if Path(part := _part(folder, name, i)).is_file()])
     if args.html is not None:
         from state_sensor_ros.evaluation.evaluation_page import write_scenes_page
         with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
@@ -68,6 +79,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
             print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
         _print_rows(records)
+        _print_changes(args, records)
     n_failed = sum(record['error'] is not None for record in records)
     if n_failed:
         if args.json or args.quiet:
@@ -76,6 +88,22 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
                     print_line(f'{record["file"]}: {record["error"]}')
         raise TrajectoryFormatError('evaluate', f'{n_failed} of {len(records)} bags that failed',
                                     'none')
+
+
+def _part(folder: str, name: str, i: int) -> str:
+    return str(Path(folder) / f'{name}_{i}.parquet')
+
+
+def _join(args: argparse.Namespace, interruption: Interruption, name: str,
+          parts: list[tuple[str, str]]) -> None:
+    """Write the tables of all bags as one."""
+    from state_sensor_ros.commands.evaluate_outputs import join_tables
+    path: str = getattr(args, name)
+    with interruption.writing(lambda: WholeFile(path, force=args.force)) as file:
+        n_rows = join_tables(parts, file.handle,
+                             is_csv=name == 'curves' and path.endswith('.csv'))
+    show_result(path, [counted(n_rows, 'row'), *size_of(path)],
+                is_quiet=args.quiet or args.json)
 
 
 def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[str]:
@@ -98,6 +126,20 @@ def _print_rows(records: list[dict[str, Any]]) -> None:
         cells = ''.join(f'  {_text(record, path):>7}' for _, path in _SHOWN)
         error = f'  {one_line(record["error"])}' if record['error'] else ''
         print_output(f'{one_line(record["file"]):{width}}{cells}{error}')
+
+
+def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]]) -> None:
+    """Print how many numbers of each bag got better and worse."""
+    if args.against is None:
+        return
+    from state_sensor_ros.evaluation.evaluation_result import AGAINST, changes, read_result
+    print_output(f'against {one_line(args.against)}:')
+    for record in records:
+        if AGAINST in record:
+            found = changes(record, read_result(args.against, record['file']))
+            n_better = sum(change.is_better for change in found)
+            print_output(f'{one_line(record["file"])}: {counted(n_better, "number")} better, '
+                         f'{len(found) - n_better} worse')
 
 
 def _text(record: dict[str, Any], path: str) -> str:

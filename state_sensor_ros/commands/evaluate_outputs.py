@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 import os
 from typing import Any, BinaryIO
 
@@ -43,12 +44,12 @@ def check_outputs_of_many(args: argparse.Namespace, given: frozenset[str]) -> No
     :param given: names of the options that are given.
     :raises UsageError: if one is not used.
     """
-    for name in sorted(given & {'parquet', 'curves', 'against'}):
-        raise UsageError(f'--{name} is for one STACK')
-    if 'force' in given and args.html is None:
-        raise UsageError('--force is for --html OUT, if there are several STACKs')
-    if args.html == STANDARD_OUTPUT:
-        raise UsageError('--html - is for one STACK')
+    _check_files(args, given, {os.path.realpath(args.truth): 'TRUTH'})
+    for name in ('html', 'parquet', 'curves'):
+        if getattr(args, name) == STANDARD_OUTPUT:
+            raise UsageError(f'--{name} - is for one STACK')
+        if name != 'html' and args.dask and getattr(args, name) is not None:
+            raise UsageError(f'--{name} is for processes of this machine, not for --dask')
 
 
 def check_outputs(args: argparse.Namespace, given: frozenset[str]) -> None:
@@ -59,12 +60,16 @@ def check_outputs(args: argparse.Namespace, given: frozenset[str]) -> None:
     :param given: names of the options that are given.
     :raises UsageError: if a file has two uses, or an option none.
     """
+    _check_files(args, given, {os.path.realpath(args.truth): 'TRUTH',
+                               os.path.realpath(args.stack[0]): 'STACK'})
+
+
+def _check_files(args: argparse.Namespace, given: frozenset[str], taken: dict[str, str]) -> None:
     if 'force' in given and args.parquet is args.html is args.curves is None:
         raise UsageError('--force is for --parquet OUT, --html OUT or --curves OUT')
     if args.curves is not None and args.curves != STANDARD_OUTPUT and not args.curves.endswith(
             ('.parquet', '.csv')):
         raise UsageError(f'--curves {args.curves} ends with neither .parquet nor .csv')
-    taken = {os.path.realpath(args.truth): 'TRUTH', os.path.realpath(args.stack[0]): 'STACK'}
     for name, path in (('--against', args.against), ('--parquet', args.parquet),
                        ('--html', args.html), ('--curves', args.curves)):
         if path is not None and taken.setdefault(os.path.realpath(path), name) != name:
@@ -113,6 +118,41 @@ def _safety_section(safety: Safety) -> SafetySection:
         safety.game_time, {(heading, unit): getattr(safety, name)
                            for name, (heading, unit, _) in MEASURES.items()},
         tuple((event.start, event.end) for event in events))
+
+
+def join_tables(parts: Iterable[tuple[str, str]], out: BinaryIO, *, is_csv: bool) -> int:
+    """
+    Write the rows of several tables as one, with the bag in the first column.
+
+    :param parts: name of the bag and path of a Parquet file of each.
+    :param out: file to write to.
+    :param is_csv: whether to write CSV, else Parquet.
+    :returns: number of rows.
+    """
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+    n_rows, schema = 0, pa.schema([('bag', pa.string())])
+    with ExitStack() as stack:
+        writer: Any = None
+
+        def write(table: Any) -> None:  # noqa: ANN401
+            nonlocal writer
+            if writer is None:
+                make = csv.CSVWriter if is_csv else parquet.ParquetWriter
+                writer = stack.enter_context(make(out, table.schema))
+            writer.write_table(table)
+
+        for bag, path in parts:
+            table = parquet.read_table(path)
+            table = table.add_column(0, 'bag', pa.array([bag] * table.num_rows, pa.string()))
+            # A bag without objects has the first columns only.
+            schema = table.schema if len(table.schema) > len(schema) else schema
+            if table.num_rows:
+                write(table)
+                n_rows += table.num_rows
+        if writer is None:
+            write(schema.empty_table())
+    return n_rows
 
 
 def _write_matches(topic_results: Sequence[TopicResult], file: BinaryIO) -> int:

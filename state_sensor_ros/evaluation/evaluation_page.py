@@ -296,8 +296,12 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> N
         numbers = [number for _, found in results
                    if (number := found.get(path)) is not None]
         if numbers:
+            changes = [change for _, found in results
+                       if (change := found.get(f'{AGAINST}/{path}')) is not None]
+            than_before = '' if not changes else \
+                f'<small>{sum(changes) / len(changes):+.4f} against before</small>'
             parts.append(f'<div>{name}<b>{sum(numbers) / len(numbers):.3f}{unit}</b>'
-                         f'{interval_text(mean_interval(numbers))}</div>')
+                         f'{interval_text(mean_interval(numbers))}{than_before}</div>')
     shown = [(name, path) for name, path, _ in FIGURES
              if any(path in found for _, found in results)]
     parts += ['</div><h2>Bags</h2>', *table_elements(ResultTable(

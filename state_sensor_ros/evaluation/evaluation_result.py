@@ -216,27 +216,50 @@ class Change:
         return abs(self.new - self.old) / max(abs(self.new), abs(self.old))
 
 
-def read_result(path: str) -> dict[str, Any]:
+def read_result(path: str, stack: str) -> dict[str, Any]:
     """
     Read the result of an earlier run.
 
-    :param path: file with the output of ``evaluate --json``.
+    :param path: file with the output of ``evaluate --json``, for one bag or for several.
+    :param stack: path of the bag; of several results, the one of the same path is returned, else
+        the only one of the same name.
     :raises TrajectoryFormatError: if it has no such result.
     """
-    expected = 'the output of evaluate --json for one STACK'
+    expected = 'the output of evaluate --json'
     try:
         with Path(path).open('rb') as file:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise TrajectoryFormatError(path, f'more than {_MAX_BYTES} bytes', expected)
-        result = msgspec.json.decode(data, type=dict[str, Any])
+        results = _decoded(data)
     except OSError as error:
         raise TrajectoryFormatError(path, one_line(str(error.strerror)), expected) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise TrajectoryFormatError(path, 'no JSON object', expected) from error
-    if 'frames' not in result:
+    if len(results) > 1:
+        files = [Path(str(result.get('file', ''))) for result in results]
+        chosen = [file == Path(stack) for file in files]
+        if not any(chosen):
+            chosen = [file.name == Path(stack).name for file in files]
+        results = [result for result, is_chosen in zip(results, chosen, strict=True) if is_chosen]
+        if len(results) != 1:
+            raise TrajectoryFormatError(
+                path, f'no result of {stack}' if not results else
+                f'no single result of a bag of the name {Path(stack).name}', 'one')
+    if 'frames' not in results[0]:
         raise TrajectoryFormatError(path, 'no frames', expected)
-    return result
+    return results[0]
+
+
+def _decoded(data: bytes) -> list[dict[str, Any]]:
+    """Return the only result, or that of each line."""
+    try:
+        return [msgspec.json.decode(data, type=dict[str, Any])]
+    except msgspec.MsgspecError:
+        results: list[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode_lines(data)
+        if len(results) < 2:
+            raise
+        return results
 
 
 def differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:

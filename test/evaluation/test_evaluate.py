@@ -681,9 +681,54 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
     page = (tmp_path / 'page.html').read_text()
     assert 'Evaluation of 2 bags' in page
     assert 'mAP<b>1.000</b><small>1.000 to 1.000</small>' in page
-    for option in (['--curves', 'c.csv'], ['--against', 'o.json'], ['--parquet', 'p.parquet']):
+    for option in (['--curves', '-'], ['--curves', 'c.txt'], ['--parquet', '-'],
+                   ['--parquet', 'p.parquet', '--html', 'p.parquet'], ['--force'],
+                   ['--parquet', 'p.parquet', '--dask', 'tcp://127.0.0.1:9']):
         assert main([*words, *option]) == 2
-        assert f'{option[0]} is for one STACK' in capsys.readouterr().err
+        assert option[0] in capsys.readouterr().err
+
+
+def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
+    """Rows of both bags with their names; each is compared with the earlier one of its name."""
+    pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
+
+    def off(metres):
+        def move(message, log_ns):
+            for position in positions_of(message.objects):
+                position.x += metres
+        return move
+    for folder, shifts in (('old', (0.1, 0.2)), ('new', (0.3, 0.1))):
+        for name, shift in zip(('one', 'two'), shifts, strict=True):
+            changed(stack, tmp_path / folder / name, off(shift))
+    old = tmp_path / 'old.json'
+    words = ['evaluate', str(drive), '--topic', TRACKING, '--jobs', '2']
+    assert main([*words, str(tmp_path / 'old'), '--json']) == 0
+    old.write_text(capsys.readouterr().out)
+    matches, curves, page = (tmp_path / name for name in ('m.parquet', 'c.csv', 'page.html'))
+    bags = [str(tmp_path / 'new' / name) for name in ('one', 'two')]
+    words += [*bags, '--against', str(old)]
+    outputs = ['--parquet', str(matches), '--curves', str(curves), '--html', str(page)]
+    assert main([*words, '--json', *outputs]) == 0
+    one, two = map(json.loads, capsys.readouterr().out.splitlines())
+    for record, difference in ((one, 0.2), (two, -0.1)):
+        assert record['against']['detection']['classes']['car']['ate'] == pytest.approx(difference)
+    table = pq.read_table(matches).to_pydict()
+    assert list(table)[:2] == ['bag', 'topic']
+    for bag, error in zip(bags, (0.3, 0.1), strict=True):
+        errors = [ate for name, ate in zip(table['bag'], table['ate'], strict=True)
+                  if name == bag]
+        assert errors == pytest.approx([error] * 80 * N_CARS)
+    assert csv.read_csv(curves).to_pydict()['bag'] == [bag for bag in bags for _ in range(404)]
+    assert 'against before</small>' in page.read_text()
+    assert main([*words, *outputs]) == 1
+    assert 'found a file of that name' in capsys.readouterr().err
+    assert main([*words, '--fail-above', 'against/detection/classes/car/ate=0.1']) == 1
+    captured = capsys.readouterr().out
+    assert 'against/detection/classes/car/ate: found 0.2; expected at most 0.1' in captured
+    assert f'{bags[1]}: ' in captured.split('against ' + str(old))[1]
+    other = changed(stack, tmp_path / 'three', off(0.0))
+    assert main([*words[:-2], str(other), '--against', str(old)]) == 1
+    assert f'found no result of {other}; expected one' in capsys.readouterr().out
 
 
 def test_comparison_with_an_earlier_run(tmp_path, capsys, evaluate, drive, stack):
