@@ -122,8 +122,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         refuse_alone(args, output, settings)
         if settings.stamp_source == 'ros':
             raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
-        writing = WriteOptions(args.force, settings, vars(args), recording.name, recording.form,
-                               recording)
+        writing = WriteOptions(args.force, settings, vars(args), recording.name,
+                               recording.format_name, recording)
         _warn_of_gaps(recording, output, settings)
         work = _to_bag if output.storage else _to_frames
         summary = work(recording, output, writing, args, interruption)

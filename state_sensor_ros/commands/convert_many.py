@@ -54,19 +54,19 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TrajectoryFormatError: if one failed, after a table of the reasons.
     :raises ConfigError: if there is no recording, or an output would be among the inputs.
     """
-    form = next(row for row in formats() if row.name == args.to)
+    file_format = next(row for row in formats() if row.name == args.to)
     folder = Path(args.output)
-    _check_options(args, form)
+    _check_options(args, file_format)
     if folder.exists() and not folder.is_dir():
         raise ConfigError('OUT', args.output, 'a folder')
     recordings = find_recordings(args.input, without=args.output)
-    bags = [recording.path for recording in recordings if form.storage
+    bags = [recording.path for recording in recordings if file_format.storage
             and _is_bag(recording.path)]
     if bags:
         print_line(f'warning: {args.output}: left out, because they are bags: {listed(bags)}')
         recordings = [recording for recording in recordings if recording.path not in bags]
-    jobs = [_job(args, recording, output, form)
-            for recording, output in _outputs_of(recordings, args.output, form)]
+    jobs = [_job(args, recording, output, file_format)
+            for recording, output in _outputs_of(recordings, args.output, file_format)]
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
             raise ConfigError('OUT', f'{job.output}, which is one of IN', 'another folder')
@@ -127,7 +127,7 @@ def _check_options(args: argparse.Namespace, output: Format) -> None:
 
 
 def _outputs_of(found: Sequence[FoundRecording], folder: str,
-                form: Format) -> list[tuple[FoundRecording, str]]:
+                file_format: Format) -> list[tuple[FoundRecording, str]]:
     """
     Return recordings with the paths of their outputs.
 
@@ -136,12 +136,13 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
     :raises ConfigError: if two have one output.
     """
     # Bags are folders.
-    suffix = '' if form.storage else form.suffixes[0]
+    suffix = '' if file_format.storage else file_format.suffixes[0]
     outputs = {recording: os.path.join(folder, recording.place + suffix) for recording in found}
     folders = {str(parent) for output in outputs.values() for parent in Path(output).parents}
     for recording, output in outputs.items():
         if str(Path(output)) in folders:
-            outputs[recording] = os.path.join(folder, f'{recording.place}_{form.name}{suffix}')
+            outputs[recording] = os.path.join(
+                folder, f'{recording.place}_{file_format.name}{suffix}')
     sources: dict[str, str] = {}
     for recording, output in outputs.items():
         other = sources.setdefault(output, recording.path)
@@ -151,9 +152,9 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
 
 
 def _job(args: argparse.Namespace, recording: FoundRecording, output: str,
-         form: Format) -> BatchJob:
+         file_format: Format) -> BatchJob:
     options = {**plain_options(args), 'input': [recording.path], 'output': output, 'to': None,
-               'jobs': None, 'dask': '', 'quiet': True, 'storage': form.storage or None}
+               'jobs': None, 'dask': '', 'quiet': True, 'storage': file_format.storage or None}
     return BatchJob('convert', options, recording.path, output)
 
 

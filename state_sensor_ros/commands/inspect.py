@@ -178,7 +178,7 @@ def _screen(recording: Recording, inspector: Inspector, simulator: str) -> list[
     generations = ', '.join(
         f'{name} ({counted(count, "frame")})' if len(inspector.generations) > 1 else name
         for name, count in inspector.generations.items())
-    rows = [('recording', f'{recording.name} ({recording.form})'),
+    rows = [('recording', f'{recording.name} ({recording.format_name})'),
             ('generation', generations),
             ('frames', f'{inspector.n_frames}, {size(recording.n_bytes)}'),
             *_clock_rows(inspector), *_actor_rows(inspector, simulator),
@@ -287,7 +287,7 @@ def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
     pace, refusal = inspector.pacing.pace(), inspector.refusal
     result = inspector.consistency.result(of_all=True)
     return {
-        'file': recording.name, 'form': recording.form, 'frames': inspector.n_frames,
+        'file': recording.name, 'form': recording.format_name, 'frames': inspector.n_frames,
         'bytes': recording.n_bytes, 'generations': dict(inspector.generations),
         'duration_s': inspector.pacing.duration, 'rate_hz': _known(pace.rate),
         'step_s': {'median': _known(pace.median), 'least': _known(pace.least),

@@ -139,7 +139,7 @@ class Inspector:
         """
         try:
             for frame in frames:
-                if self._recording.form == 'trajectory' \
+                if self._recording.format_name == 'trajectory' \
                         and not _is_strict(self._recording.payload):
                     self._note(NOT_STRICT, 'JSON that only lenient readers accept')
                 self._note_faults()

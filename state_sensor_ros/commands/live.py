@@ -195,7 +195,7 @@ class LiveRecording:
     :raises StateSensorError: if the options exclude each other.
     """
 
-    form = 'stream'
+    format_name = 'stream'
     unit = 'frame'
 
     def __init__(self, args: argparse.Namespace, interruption: Interruption) -> None:

@@ -109,19 +109,19 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
     """Copy the complete frames of a file; return a line about the result."""
     if args.max_bag_bytes is not None:
         raise UsageError(f'--max-bag-bytes is for a bag; PART {args.part} is not a bag')
-    form = format_of(args.part)
-    if not form.repair:
-        form = trajectory_format()
-    if form == trajectory_format():
-        if output_format(args.output) != form:
+    file_format = format_of(args.part)
+    if not file_format.repair:
+        file_format = trajectory_format()
+    if file_format == trajectory_format():
+        if output_format(args.output) != file_format:
             raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is not a bag')
-    elif format_of_name(args.output) != form:
-        raise ConfigError('OUT', args.output, f'NAME{form.suffixes[0]}, because PART is '
-                          f'{form.noun}')
+    elif format_of_name(args.output) != file_format:
+        raise ConfigError('OUT', args.output, f'NAME{file_format.suffixes[0]}, because PART is '
+                          f'{file_format.noun}')
     with open(args.part, 'rb') as part, interruption.writing(
             lambda: WholeFile(args.output, force=args.force)) as file:
         source, compressed = decompressed(part)
-        n_frames, lost = form.copy_whole(source, file.handle, args.part)
+        n_frames, lost = file_format.copy_whole(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
             lost = 'nothing but the end of the compressed data'
     return f'{counted(n_frames, "frame")}; ' + (f'lost: {lost}' if lost else 'nothing was lost')

@@ -70,7 +70,7 @@ class WriteOptions:
 
     ``force`` whether an output of that name may be replaced; ``settings`` of the conversion or the
     stream; ``values`` values by name of the options in :attr:`Format.writes` that are not
-    parameters; ``source`` name of the recording or stream, and ``form`` its format in words;
+    parameters; ``source`` name of the recording or stream, and ``format_name`` its format;
     ``recording`` the recording, None for a live stream.
     """
 
@@ -78,7 +78,7 @@ class WriteOptions:
     settings: Settings = DEFAULTS
     values: Mapping[str, Any] = field(default_factory=dict)
     source: str = ''
-    form: str = ''
+    format_name: str = ''
     recording: RecordingReader | None = None
 
     @property

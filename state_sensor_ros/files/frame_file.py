@@ -25,15 +25,17 @@ class FrameFile(ABC):
     Base of recordings whose frames are read as such: all of ``RecordingReader`` but :meth:`read`.
 
     :param name: path of the file.
-    :param form: its format, such as ``FCD output``.
+    :param format_name: its format, such as ``FCD output``.
     :param simulator: name of the simulator that it is of.
     :param total: number of its frames, None where it is unknown.
     """
 
     unit = 'frame'
 
-    def __init__(self, name: str, form: str, simulator: str, total: int | None = None) -> None:
-        self.name, self.form, self.simulator, self.total = name, form, simulator, total
+    def __init__(self, name: str, format_name: str, simulator: str,
+                 total: int | None = None) -> None:
+        self.name, self.format_name = name, format_name
+        self.simulator, self.total = simulator, total
         self.cut: TruncatedError | None = None
         self.decoder: PayloadDecoder = self.new_decoder()
 

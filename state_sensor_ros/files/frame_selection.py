@@ -134,7 +134,7 @@ class SelectedRecording:
 
     def __init__(self, recording: RecordingReader, selection: RecordingSelection) -> None:
         self._recording, self._selection = recording, selection
-        self.name, self.form = recording.name, recording.form
+        self.name, self.format_name = recording.name, recording.format_name
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
         self._selector = FrameSelector(selection)

@@ -46,14 +46,14 @@ class RecordingReader(Protocol):
     """
     Frames that can be read from the beginning any number of times, except from standard input.
 
-    ``name`` of the file; ``form`` format in words; ``simulator`` simulator of its topics, a value
+    ``name`` of the file; ``format_name`` its format; ``simulator`` that of its topics, a value
     of the parameter ``source``, empty for topics of every simulator; ``decoder`` of its payloads;
     ``total`` :attr:`RecordedFrame.position` at the end, None if it is unknown, and ``unit`` of
     both (``B`` or ``frame``).
     """
 
     name: str
-    form: str
+    format_name: str
     simulator: str
     decoder: PayloadDecoder
     total: int | None

@@ -75,7 +75,7 @@ class Recording:
         when it is published. Otherwise it has NaN.
     :param selection: part of the recording to read.
     :ivar name: path of the recording as given.
-    :ivar form: description of the format.
+    :ivar format_name: description of the format.
     :ivar faults: faults of the last loop, a list of :class:`FrameFault`. It has the first
         thousand; ``faults.counts`` counts all of them by kind.
     :ivar index: index of the payload of the last frame, from 0.
@@ -94,7 +94,7 @@ class Recording:
     def __init__(self, recording: RecordingReader, *, is_timed: bool = True,
                  selection: RecordingSelection = EVERYTHING,
                  reopen: Callable[[], RecordingReader] | None = None) -> None:
-        self.name, self.form = recording.name, recording.form
+        self.name, self.format_name = recording.name, recording.format_name
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
         self.faults = FaultList()

@@ -82,7 +82,7 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
         return table_of([source], columns)
     if isinstance(source, Stream):
         return table_of(_first(source, n_frames, seconds), columns, source=source.name,
-                        form='stream')
+                        format_name='stream')
     names = None if columns is None else [column.name for column in selected(columns)]
     if os.fspath(source).endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
         try:
@@ -99,24 +99,24 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
     with open_recording(source, topic=topic, obb_extents=obb_extents,
                         road_s_unit=road_s_unit, parameters=parameters) as recording:
         return table_of(_first(recording, n_frames, seconds), names, source=recording.name,
-                        form=recording.form)
+                        format_name=recording.format_name)
 
 
 def table_of(frames: Iterable[Frame], columns: Iterable[str] | None = None, *, source: str = '',
-             form: str = 'frames') -> pa.Table:
+             format_name: str = 'frames') -> pa.Table:
     """
     Return frames as a table.
 
     :param frames: frames in their order.
     :param columns: names, in any order; None for all.
     :param source: name of the recording, for the metadata.
-    :param form: its format in words, likewise.
+    :param format_name: its format in words, likewise.
     :raises ConfigError: if there is no such column.
     :raises MissingLibraryError: if pyarrow is not installed.
     """
     with importing('read_table'):
         import pyarrow as pa
-    builder = TableBuilder(columns, source=source, form=form)
+    builder = TableBuilder(columns, source=source, format_name=format_name)
     batches = [batch for frame in frames for batch in builder.add(frame)]
     batches += builder.finish()
     return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()

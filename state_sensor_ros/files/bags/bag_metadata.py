@@ -161,8 +161,8 @@ def _compression(bag: dict[str, Value]) -> str:
     mode = '' if mode in ('none', '~', 'null') else mode
     if mode not in ('', 'file', 'message'):
         raise ValueError(f'compression_mode {mode!r}')
-    if mode and (form := _member(bag, 'compression_format', str)) != 'zstd':
-        raise ValueError(f'compression_format {form!r}')
+    if mode and (compression := _member(bag, 'compression_format', str)) != 'zstd':
+        raise ValueError(f'compression_format {compression!r}')
     return mode
 
 

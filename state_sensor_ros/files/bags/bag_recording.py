@@ -215,7 +215,7 @@ class BagRecording:
     def __init__(self, bag: Bag) -> None:
         self.name = bag.name
         self.topic = bag.topic
-        self.form = f'bag, topic {bag.topic}'
+        self.format_name = f'bag, topic {bag.topic}'
         self.total: int | None = bag.n_messages
         self.cut: TruncatedError | None = None
         self.bag = bag

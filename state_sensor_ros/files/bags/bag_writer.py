@@ -53,7 +53,7 @@ from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions, Topic
 if TYPE_CHECKING:
     from state_sensor_ros.files.storage.sqlite_writer import SqliteStorageWriter
 
-_FORMATS = {encoding: form for form, encoding in ENCODINGS.items()}
+_FORMATS = {encoding: name for name, encoding in ENCODINGS.items()}
 _MAX_TIME_NS = 2**63 - 1
 # Step of the log times across a restart: the period of frames without their own times, 20 Hz.
 _PERIOD_NS = 50_000_000

@@ -153,12 +153,12 @@ class _Fields:
         self._data = data
         self.at = 0
 
-    def take(self, form: struct.Struct) -> tuple[int, ...]:
+    def take(self, layout: struct.Struct) -> tuple[int, ...]:
         """Return numbers."""
-        if self.at + form.size > len(self._data):
+        if self.at + layout.size > len(self._data):
             raise ValueError('a field is cut')
-        numbers = form.unpack_from(self._data, self.at)
-        self.at += form.size
+        numbers = layout.unpack_from(self._data, self.at)
+        self.at += layout.size
         return numbers
 
     def block(self) -> bytes:

@@ -111,13 +111,13 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
     return tuple(column for column in BY_NAME.values() if column.name in chosen)
 
 
-def new_schema(columns: Iterable[TableColumn], *, source: str, form: str, generation: str,
+def new_schema(columns: Iterable[TableColumn], *, source: str, format_name: str, generation: str,
                default_sizes: Iterable[float]) -> pa.Schema:
     """
     Return the schema of a table, with units and the source in its metadata.
 
     :param source: name of the recording.
-    :param form: format of the recording in words.
+    :param format_name: format of the recording in words.
     :param generation: generation of its first frame.
     :param default_sizes: length, width and height of each class without a box, m.
     """
@@ -129,7 +129,7 @@ def new_schema(columns: Iterable[TableColumn], *, source: str, form: str, genera
     fields = [pa.field(column.name, types[column.type], metadata={
         'unit': column.unit, 'meaning': column.meaning}) for column in columns]
     return pa.schema(fields, metadata={
-        SOURCE: source.encode(errors='backslashreplace').decode(), FORM: form,
+        SOURCE: source.encode(errors='backslashreplace').decode(), FORM: format_name,
         GENERATION: generation,
         VERSION: f'state_sensor_ros {__version__}',
         DEFAULT_SIZES: json.dumps([*default_sizes]),

@@ -57,17 +57,17 @@ class TableBuilder:
 
     :param columns: names, None for all.
     :param source: name of the recording.
-    :param form: format of the recording in words.
+    :param format_name: format of the recording in words.
     :param settings: settings; default_sizes and ego_tag are used.
     :raises ConfigError: if there is no such column.
     """
 
-    def __init__(self, columns: Iterable[str] | None, *, source: str, form: str,
+    def __init__(self, columns: Iterable[str] | None, *, source: str, format_name: str,
                  settings: Settings = DEFAULTS) -> None:
         import pyarrow
         self._arrow = pyarrow
         self._columns = selected(columns)
-        self._source, self._form = source, form
+        self._source, self._format_name = source, format_name
         self._default_sizes = settings.default_sizes
         self.schema = self._schema('')
         self.n_frames = 0
@@ -79,7 +79,7 @@ class TableBuilder:
         self._names: dict[str, int] = {}
 
     def _schema(self, generation: str) -> pa.Schema:
-        return new_schema(self._columns, source=self._source, form=self._form,
+        return new_schema(self._columns, source=self._source, format_name=self._format_name,
                           generation=generation, default_sizes=self._default_sizes)
 
     def add(self, frame: Frame) -> list[pa.RecordBatch]:
@@ -275,7 +275,7 @@ class TableOutput(WholeFile, FrameWriter):
     :param force: whether a file of that name may be replaced.
     :param columns: names, None for all.
     :param source: name of the recording.
-    :param form: format of the recording in words.
+    :param format_name: format of the recording in words.
     :param settings: settings; default_sizes and ego_tag are used.
     :raises ConfigError: if there is no such column.
     :raises SinkError: if the file cannot be written.
@@ -285,8 +285,9 @@ class TableOutput(WholeFile, FrameWriter):
     needs = NEEDS
 
     def __init__(self, path: str, *, force: bool, columns: Iterable[str] | None, source: str,
-                 form: str, settings: Settings = DEFAULTS) -> None:
-        self._builder = TableBuilder(columns, source=source, form=form, settings=settings)
+                 format_name: str, settings: Settings = DEFAULTS) -> None:
+        self._builder = TableBuilder(
+            columns, source=source, format_name=format_name, settings=settings)
         self._is_parquet = path.endswith(PARQUET.suffixes)
         self._writer: Any = None
         self.n_frames = 0
@@ -357,8 +358,8 @@ def new_table(path: str, options: WriteOptions) -> TableOutput:
     columns = None if text is None else [column.name for column in selected(
         [name.strip() for name in text.split(',')], '--columns')]
     return TableOutput(
-        path, force=options.force, source=options.source, form=options.form, columns=columns,
-        settings=options.settings)
+        path, force=options.force, source=options.source, format_name=options.format_name,
+        columns=columns, settings=options.settings)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

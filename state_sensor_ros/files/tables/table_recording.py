@@ -97,7 +97,7 @@ class TableRecording:
     """
 
     unit = 'frame'
-    form = 'table'
+    format_name = 'table'
     simulator = ''
     total: int | None = None
 

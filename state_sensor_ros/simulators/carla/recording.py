@@ -445,7 +445,7 @@ class DatasetRecording:
     """
 
     unit = 'frame'
-    form = 'dataset of CARLA'
+    format_name = 'dataset of CARLA'
     simulator = 'carla'
 
     def __init__(self, path: Path) -> None:

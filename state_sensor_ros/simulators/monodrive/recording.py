@@ -130,7 +130,7 @@ class TrajectoryRecording:
     """
 
     unit = 'B'
-    form = 'trajectory'
+    format_name = 'trajectory'
     simulator = 'monodrive'
 
     def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
@@ -273,7 +273,7 @@ class JsonRecording:
         self._recording: RecordingReader = TrajectoryRecording(path) if is_trajectory(path) \
             else open_any(path, options)
         self.lost: dict[str, None] = {}
-        self.name, self.form = self._recording.name, self._recording.form
+        self.name, self.format_name = self._recording.name, self._recording.format_name
         self.simulator, self.decoder = self._recording.simulator, self._recording.decoder
         self.total, self.unit = self._recording.total, self._recording.unit
         self.new_decoder = self._recording.new_decoder

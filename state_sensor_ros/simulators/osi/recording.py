@@ -46,7 +46,7 @@ class OsiRecording:
 
     def __init__(self, name: str, file: MessageFile, ego: str = '') -> None:
         self.name, self._file, self._ego = name, file, ego
-        self.form = f'trace of ASAM OSI, {file.kind.value}'
+        self.format_name = f'trace of ASAM OSI, {file.kind.value}'
         self.total: int | None = file.total
         self.unit = file.unit
         self.cut: TruncatedError | None = None

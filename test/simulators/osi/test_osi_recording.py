@@ -266,7 +266,7 @@ def test_osi_type_of_messages_by_the_first_with_objects(tmp_path, is_view):
         tmp_path / 'a.osi', map(osi_traces.view_of, messages) if is_view else messages)
     with sensor.open_recording(path) as recording:
         assert [len(frame) for frame in recording] == [0, 0, 0, 2, 2, 2]
-        assert recording.form.endswith('SensorView' if is_view else 'GroundTruth')
+        assert recording.format_name.endswith('SensorView' if is_view else 'GroundTruth')
 
 
 def test_osi_options_without_effect_are_refused(tmp_path, capsys):
