@@ -21,7 +21,7 @@ import termios
 import threading
 import time
 
-from budgets import AWAIT_S, spread
+from budgets import AWAIT_S, one_of, spread
 from paths import CARLA, DATA, SAMPLE
 from process_state import wait_until_asleep
 from programs import ENVIRONMENT, run_cut_short
@@ -186,7 +186,7 @@ def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
     assert (result.returncode, result.stderr) == (0, b'')
 
 
-@pytest.mark.parametrize('delay_s', [0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize('delay_s', one_of([0.0, 0.1, 0.4, 0.02, 0.05, 0.2], n_always=3))
 def test_interrupted_while_it_loads_its_modules_writes_no_traceback(tmp_path, start, delay_s):
     process = start('convert', '-', 'bag', stdin=subprocess.PIPE, is_new=True)
     time.sleep(delay_s)
@@ -319,8 +319,8 @@ def trial(sources, tmp_path):
 
 
 # Pictures are written as trajectories are; a report is written without such calls.
-@pytest.mark.parametrize('name', [
-    'trajectory', 'mcap', 'sqlite', 'dataset', 'compressed', 'synthetic'])
+@pytest.mark.parametrize('name', one_of([
+    'trajectory', 'mcap', 'dataset', 'sqlite', 'compressed', 'synthetic'], n_always=3))
 def test_interrupted_at_every_call_does_all_or_nothing(trial, name):
     trial = trial(name)
     found = [trial.is_interrupted(at_call=at_call, number=SIGNALS[at_call % 3])
@@ -330,7 +330,7 @@ def test_interrupted_at_every_call_does_all_or_nothing(trial, name):
     assert not found[-1]
 
 
-@pytest.mark.parametrize('name', WORDS)
+@pytest.mark.parametrize('name', one_of(WORDS, n_always=3))
 def test_interrupted_at_any_moment_does_all_or_nothing(trial, name):
     trial = trial(name)
     at_event, n_interrupted = 1, 0
@@ -340,7 +340,7 @@ def test_interrupted_at_any_moment_does_all_or_nothing(trial, name):
     assert n_interrupted > 5
 
 
-@pytest.mark.parametrize('words', [('--frames', '60'), ('--once',)], ids=' '.join)
+@pytest.mark.parametrize('words', one_of([('--once',), ('--frames', '60')]))
 def test_record_interrupted_at_any_moment_keeps_what_has_come(tmp_path, words):
     out, at_event, n_kept = tmp_path / 'out.json', 1, []
     with serving([frame(i / 20) for i in range(60)]) as port:
