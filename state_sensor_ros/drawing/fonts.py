@@ -93,6 +93,8 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
         'grid.linewidth': line_pt,
         **dict.fromkeys(('xtick.major.pad', 'ytick.major.pad'), 2.0 if size.is_paper else 3.5),
         'axes.labelpad': 2.0 if size.is_paper else 4.0,
+        'legend.handletextpad': 0.5, 'legend.handlelength': 1.4 if size.is_paper else 2.0,
+        'legend.columnspacing': 0.9 if size.is_paper else 1.4,
         # Names of files and actors may contain dollar signs.
         'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros',
         # Venues refuse Type 3 fonts: TrueType fonts are embedded as they are.

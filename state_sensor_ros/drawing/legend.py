@@ -63,7 +63,7 @@ class LegendEntry(NamedTuple):
 
 
 def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str,
-                fonts: Fonts) -> list[LegendEntry]:
+                fonts: Fonts, *, names_ego: bool = True) -> list[LegendEntry]:
     """
     Return an entry for each mark in view, in the order of :class:`Mark`.
 
@@ -71,6 +71,7 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
     :param views: the map, and the close-up if there is one.
     :param coloring: ``speed`` or ``actor``.
     :param fonts: fonts for the name of the ego.
+    :param names_ego: whether the entry of the ego has its name.
     """
     marks = marks_of(scene, samples) - {Mark.ASSUMED}
     for view in views:
@@ -93,8 +94,8 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
         # One entry for both.
         track = next(entry for entry in entries if entry.label == Mark.EGO_TRACK.value)
         entries.remove(track)
-        entries[0] = LegendEntry((*track.artists, *entries[0].artists),
-                                 fonts.drawable(ego_text(scene)))
+        label = fonts.drawable(ego_text(scene)) if names_ego else Mark.EGO.value
+        entries[0] = LegendEntry((*track.artists, *entries[0].artists), label)
     return entries
 
 
@@ -192,7 +193,7 @@ class Entries:
             handles=[entry.artists for entry in self._entries],
             labels=[entry.label for entry in self._entries], handler_map=handlers,
             loc='upper left', ncols=self._n_columns, frameon=False, bbox_to_anchor=anchor,
-            borderaxespad=0.0, borderpad=0.0, handletextpad=0.5, columnspacing=1.4)
+            borderaxespad=0.0, borderpad=0.0)
 
     def _size(self) -> tuple[float, float]:
         """Return width and height on a page of its own, inches."""

@@ -125,7 +125,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     views = [guess.whole] if guess.detail is None else [guess.whole, guess.detail]
     shown = np.arange(len(scene.actor)) if is_ground else visible_samples(
         scene, instant, [view.area for view in views])
-    head = legend(map_entries(scene, shown, views, coloring, fonts))
+    head = legend(map_entries(scene, shown, views, coloring, fonts,
+                              names_ego=not size.is_paper))
     lines = [] if size.is_paper else [fonts.drawable(line) for line in _facts(
         scene, -1 if is_ground else instant, guess.whole, style)]
     # Distances from the top of the page, inches.
@@ -149,7 +150,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         gap = gap / 2 + bottom
         if guess.detail is not None and layout.detail is None:
             # Without the entry of the close-up, for which the page is too low.
-            head = legend(map_entries(scene, shown, [layout.whole], coloring, fonts))
+            head = legend(map_entries(scene, shown, [layout.whole], coloring, fonts,
+                                      names_ego=not size.is_paper))
     strip_top = maps_top + layout.height + gap + over_strip.height + space / 2
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
     page = _Page(size, key_top + key.height + (space if key.height else 0.0))

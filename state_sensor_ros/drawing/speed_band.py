@@ -91,7 +91,9 @@ def _range(scene: Scene, chosen: Bools, time_s: Floats) -> tuple[Floats, Floats,
     column = np.arange(n_times.sum()) - np.repeat(np.cumsum(n_times) - n_times, n_times) \
         + first[i_segment]
     low, high = begin[i_segment], end[i_segment]
-    share = (time_s[column] - drawn.time_s[low]) / (drawn.time_s[high] - drawn.time_s[low])
+    # Two vertices can have one time: a corner at the begin of a track.
+    duration = np.maximum(drawn.time_s[high] - drawn.time_s[low], np.finfo(np.float64).tiny)
+    share = (time_s[column] - drawn.time_s[low]) / duration
     speeds[row_of[drawn.actor[high]], column] = drawn.speed[low] + share * (
         drawn.speed[high] - drawn.speed[low])
     slowest, median, fastest = (np.full(len(time_s), np.nan) for _ in range(3))
