@@ -38,7 +38,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument('rviz', default_value='true', choices=['true', 'false'],
                               description='start RViz'),
         DeclareLaunchArgument('port', default_value='8700',
-                              description='sensor port of the stand-in, on this machine only'),
+                              description='port of the mock simulator, on this machine only'),
         DeclareLaunchArgument('simulator', default_value='monodrive',
                               choices=['monodrive', 'carla', 'carla9', 'sumo'],
                               description='mock of monoDrive, CARLA 0.8 or 0.9, or SUMO itself'),
