@@ -359,6 +359,17 @@ def test_refused_calls_give_a_reason(name, arguments):
         assert call(peer, 'version') == [[1, '0.9.16']]
 
 
+def test_command_of_a_batch_that_the_server_does_not_have_is_refused_alone():
+    """Such as apply_ackermann_control; the commands beside it are carried out."""
+    with WorldServer(TrafficScene(1, 0, seed=1)) as server, connect(server) as peer:
+        commands = [[[3, [2, [0.0, 0.0, 5.0, 1.0, 0.0]]]],
+                    [[2, [2, [0.5, 0.0, 0.0, False, False, False, 1]]]]]
+        ((has_value, content),), ((is_done, number),) = call(peer, 'apply_batch', commands, False)
+        assert (has_value, is_done, number) == (0, 1, 2)
+        assert content == ['the mock server has no command of kind 3']
+        assert server.world.actors[2].pedals.throttle == 0.5
+
+
 def test_peers_that_do_not_read_or_do_not_speak_take_bounded_memory():
     """Many calls without reading, a stream that is not read, and as many connections as fit."""
     with WorldServer(TrafficScene(400, 0, seed=1), WorldOptions(rate=1000.0)) as server:

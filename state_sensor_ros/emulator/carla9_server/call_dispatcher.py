@@ -105,7 +105,7 @@ class Dispatcher:
         try:
             if kind == 0:
                 return [[1, self._spawn(values)]]
-            if not 0 < kind < len(_COMMANDS) or not _COMMANDS[kind]:
+            if not 0 < kind < len(_COMMANDS) or _COMMANDS[kind] not in self._calls:
                 raise CallError(f'the mock server has no command of kind {kind}')
             self._call(_COMMANDS[kind], values)
             return [[1, values[0]]]
