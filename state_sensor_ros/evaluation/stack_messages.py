@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 import math
+from sys import intern
 from typing import Any, Final
 
 import numpy as np
@@ -240,7 +241,8 @@ def _autoware(message: Any, *, is_predicted: bool) -> MessageObjects:  # noqa: A
             twist = kinematics.twist_with_covariance.twist.values
             found.have_yaws.append(kinematics.orientation_availability != _NO_ORIENTATION)
         _add_autoware(found, each, pose, twist[:3])
-        found.ids.append(bytes(each.object_id.uuid).hex())
+        # One text for all messages: 80 bytes less for each object.
+        found.ids.append(intern(bytes(each.object_id.uuid).hex()))
     return found.finish(message.header, has_ids=True)
 
 

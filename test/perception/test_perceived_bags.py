@@ -109,6 +109,18 @@ def test_truth_stays_byte_by_byte(true, seen, convert):
         assert [each[1] for each in seen[topic]] != [each[1] for each in true[topic]]
 
 
+def test_same_seed_gives_the_same_file(tmp_path, drive):
+    """Byte by byte; a bag of another name differs by that name in its metadata."""
+    files = []
+    for folder in ('one', 'two'):
+        (tmp_path / folder).mkdir()
+        bag = tmp_path / folder / 'bag'
+        assert main(['convert', '-q', str(drive), str(bag), *OUTPUTS, *given(ALL)]) == 0
+        files.append({path.name: path.read_bytes() for path in bag.iterdir()})
+    assert len(files[0]) == 2
+    assert files[0] == files[1]
+
+
 def test_same_seed_gives_the_same_bytes(seen, convert):
     again = convert(**ALL)
     assert all(again[topic] == seen[topic] for topic in PERCEIVED)
