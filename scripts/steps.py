@@ -132,9 +132,17 @@ def failure(step: str, output: str, log: Path) -> SetupError:
     if free < FULL_DISK or any(sign in output for sign in DISK_SIGNS):
         return DiskError('{}: no space left on device ({:.1f} GB free here); the set-up takes '
                          'about 1 GB (log: {})'.format(step, free / 1e9, log))
+    if 'CERTIFICATE_VERIFY_FAILED' in output:
+        return SetupError('network: found a certificate of the package index that is not trusted; '
+                          'expected PyPI, or that of a proxy in PIP_CERT (log: {})'.format(log))
     if any(sign in output for sign in NETWORK_SIGNS):
         return SetupError('network: found no connection to the package index; expected PyPI '
                           'within reach (log: {})'.format(log))
+    # pip reports an index that answers with errors like one without the package.
+    missing = re.search(r'satisfies the requirement (\S+) \(from versions: none\)', output)
+    if missing:
+        return SetupError('network: found no {} in the package index, or an index that fails; '
+                          'expected PyPI within reach (log: {})'.format(missing.group(1), log))
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
     return SetupError('{}: found "{}"; expected it to succeed (log: {})'.format(

@@ -164,10 +164,18 @@ def test_set_up_shows_progress_without_a_terminal(tmp_path, monkeypatch, capsys,
     assert re.fullmatch(rf'  step: \d+ s ?{re.escape(shown)}', lines[-1])
 
 
-def test_set_up_on_a_full_disk_is_an_error_that_says_so(tmp_path, monkeypatch):
-    with pytest.raises(Exception, match=r'^step: no space left on device \(\d+\.\d GB free '
-                       r'here\); the set-up takes about 1 GB \(log: step\.log\)$'):
-        run_step(tmp_path, monkeypatch, 'echo "[Errno 28] No space left on device"; exit 1')
+@pytest.mark.parametrize(('printed', 'message'), [
+    ('[Errno 28] No space left on device', (r'step: no space left on device \(\d+\.\d GB free '
+     r'here\); the set-up takes about 1 GB')),
+    ('SSLError: CERTIFICATE_VERIFY_FAILED', ('network: found a certificate of the package index '
+     'that is not trusted; expected PyPI, or that of a proxy in PIP_CERT')),
+    # An index that answers with 503.
+    ('ERROR: Could not find a version that satisfies the requirement a==1 (from versions: none)',
+     ('network: found no a==1 in the package index, or an index that fails; expected PyPI within '
+     'reach'))])
+def test_set_up_says_why_a_step_failed(tmp_path, monkeypatch, printed, message):
+    with pytest.raises(Exception, match=rf'^{message} \(log: step\.log\)$'):
+        run_step(tmp_path, monkeypatch, f'echo "{printed}"; exit 1')
 
 
 @pytest.mark.parametrize('is_of_clone', [False, True], ids=['of-wheel', 'of-another-clone'])
