@@ -27,6 +27,7 @@ from paths import ROOT, SAMPLE
 from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
 from rosbags.rosbag2 import Reader
+from rosbags.typesys import get_typestore, Stores
 from test_toy_simulator import HERE, installed_toy, state_sensor
 
 from state_sensor_ros.settings import SIMULATORS
@@ -36,6 +37,7 @@ from state_sensor_ros.topics import topic_list
 PACKAGE = ROOT / 'state_sensor_ros'
 SOURCES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding='utf-8')
            for path in PACKAGE.rglob('*.py')}
+EXTENDING = (ROOT / 'doc' / 'design' / 'extending.md').read_text(encoding='utf-8')
 TOY = (HERE / 'toy_simulator.py').read_text(encoding='utf-8')
 WORDS = {place: set(re.findall(r'\w+', text)) for place, text in SOURCES.items()}
 LINES = [*topic_list._TOPICS, *(line for lines in topic_list._OUTPUTS.values() for line in lines)]
@@ -44,29 +46,8 @@ FURTHER = {'MapEncoder': {'simulators/map_files.py'},
            'AutowareEgoEncoder': {'files/tables/table_gaps.py'},
            # For simulators that add markers.
            'MarkerEncoder': {'simulators/own_topics.py'}}
-SPEED_TOPIC = """
-from state_sensor_ros.simulators.own_topics import (
-    given_header,
-    given_stamp,
-    MESSAGE_PHASE,
-    Topic,
-    TopicEncoder,
-)
-
-
-class SpeedEncoder(TopicEncoder):
-
-    topics = (Topic('~/toy_roads', 'state_sensor_ros/msg/RoadArray'),)
-
-    def __init__(self, settings, definitions, report):
-        super().__init__(settings, definitions, report)
-        self._message = self.message(self.topics[0].type_name, {
-            'header': given_header('map'), 'roads': []})
-
-    def messages(self, now):
-        data = self._message.lay_out(given_stamp(now.stamp_ns), MESSAGE_PHASE)
-        return [(self.topics[0], data.data)]
-"""
+SPEED_TOPIC = (HERE / 'toy_topics.py').read_text(encoding='utf-8')
+POINTS_FORMAT = (ROOT / 'test' / 'files' / 'points_format.py').read_text(encoding='utf-8')
 ROLLED_FORMAT = """
 from pathlib import Path
 
@@ -258,15 +239,53 @@ def test_format_is_added_by_a_row_and_a_module(tmp_path):
 def test_topic_is_added_by_a_module_and_its_list(tmp_path):
     method = '    def open_commands(self, settings, source, report):\n'
     topics = ('    def topics(self, settings, *, recording):\n'
-              '        import toy_speed\n'
-              '        return SimulatorTopics((toy_speed.SpeedEncoder,))\n\n')
+              '        import toy_topics\n'
+              '        return SimulatorTopics((toy_topics.SpeedEncoder,))\n\n')
     site, n_files, n_lines = added(
-        tmp_path / 'site', {'toy_speed.py': SPEED_TOPIC}, (method, topics + method),
+        tmp_path / 'site', {'toy_topics.py': SPEED_TOPIC}, (method, topics + method),
         ('    Simulator,\n', '    Simulator,\n    SimulatorTopics,\n'))
     assert (n_files, n_lines) == (2, 5)
     (tmp_path / 'drive.ball').write_text('0.0 1 2\n0.1 2 2\n')
     ended = state_sensor(site, 'convert', tmp_path / 'drive.ball', tmp_path / 'bag')
     assert (ended.returncode, ended.stderr) == (0, '')
+    store = get_typestore(Stores.ROS2_JAZZY)
     with Reader(tmp_path / 'bag') as reader:
-        counts = {one.topic: one.msgcount for one in reader.connections}
-    assert counts['/state_sensor/toy_roads'] == 2
+        found = [store.deserialize_cdr(data, connection.msgtype).markers
+                 for connection, _, data in reader.messages()
+                 if connection.topic == '/state_sensor/toy_speeds']
+    # The ball rolls at 1 m/s, half of the fastest.
+    assert [(marker.pose.position.x, marker.pose.position.y, marker.color.r, marker.color.g,
+             marker.color.b, marker.color.a) for [marker] in found] == [
+        (1.0, 2.0, 0.5, 0.5, 0.0, 1.0), (2.0, 2.0, 0.5, 0.5, 0.0, 1.0)]
+
+
+def test_format_of_the_core_is_added_by_a_row_and_a_module(tmp_path):
+    files = tmp_path / 'copy' / 'state_sensor_ros' / 'files'
+    files.mkdir(parents=True)
+    for entry in (*PACKAGE.iterdir(), *(PACKAGE / 'files').iterdir()):
+        if entry.name not in ('files', 'formats.py'):
+            (tmp_path / 'copy' / entry.relative_to(ROOT)).symlink_to(entry)
+    table = 'FORMATS = (BAG, '
+    assert SOURCES['files/formats.py'].count(table) == 1
+    [row] = re.findall(r'^```python\n(POINTS = .*?)^```$', EXTENDING, re.DOTALL | re.MULTILINE)
+    (files / 'formats.py').write_text(
+        SOURCES['files/formats.py'].replace(table, f'{row}\n{table}POINTS, '))
+    (files / 'points.py').write_text(POINTS_FORMAT)
+
+    def convert(*paths):
+        return subprocess.run(
+            [sys.executable, '-m', 'state_sensor_ros', 'convert', *paths], check=False,
+            cwd=tmp_path, capture_output=True, text=True, timeout=AWAIT_S, env={
+                **ENVIRONMENT, 'PYTHONPATH': f'{tmp_path / "copy"}{os.pathsep}'
+                f'{os.environ.get("PYTHONPATH", "")}'})
+
+    first = convert(SAMPLE, 'drive.points')
+    assert first.returncode == 0, first.stderr
+    assert 'points does not carry: ' in first.stderr
+    again = convert('drive.points', 'again.points')
+    assert (again.returncode, again.stderr) == (0, '')
+    text = (tmp_path / 'drive.points').read_text()
+    assert text
+    assert (tmp_path / 'again.points').read_text() == text
+    (tmp_path / 'wrong.points').write_text(f'{text}inf 0 one 0 car\n')
+    assert 'lines of a time, three numbers, a name' in convert('wrong.points', 'x.mcap').stderr

@@ -13,16 +13,18 @@ import ast
 from importlib import import_module
 from pathlib import Path
 import re
+import runpy
+import sys
+from unittest.mock import MagicMock
 
 from paths import ROOT
 import pytest
-from test_additions import ROLLED_FORMAT, SPEED_TOPIC, TOY
+from test_additions import EXTENDING, ROLLED_FORMAT, SPEED_TOPIC, TOY
 
 from state_sensor_ros.settings import SIMULATORS
 
 PACKAGE = ROOT / 'state_sensor_ros'
 PUBLIC_FOLDER = PACKAGE / 'simulators'
-EXTENDING = (ROOT / 'doc' / 'design' / 'extending.md').read_text(encoding='utf-8')
 MAIN = 'state_sensor_ros.simulators'
 # Generated messages.
 MESSAGES = 'state_sensor_ros.msg'
@@ -69,7 +71,7 @@ FOLDERS = sorted(path.parent for path in PUBLIC_FOLDER.glob('*/*simulator.py'))
 MODULES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding='utf-8')
            for folder in FOLDERS for path in sorted(folder.rglob('*.py'))}
 # The example of authors, and what tests add to it.
-EXAMPLES = {'toy_simulator.py': TOY, 'toy_speed.py': SPEED_TOPIC,
+EXAMPLES = {'toy_simulator.py': TOY, 'toy_topics.py': SPEED_TOPIC,
             'toy_rolled.py': ROLLED_FORMAT,
             'extending.md': '\n'.join(re.findall(r'^```python\n(.*?)^```$', EXTENDING,
                                                  re.DOTALL | re.MULTILINE))}
@@ -133,22 +135,21 @@ def test_public_modules_export_all_that_they_import_or_define():
 
 
 def test_public_names_are_used_or_explained():
-    table = EXTENDING.partition('### Public modules')[2].partition('\n#')[0]
-    explained = set(re.findall(r'\w+', EXTENDING.replace(table, '')))
+    explained = set(re.findall(r'\w+', EXTENDING))
     used = {each for text in (*MODULES.values(), *EXAMPLES.values()) for each in imports(text)}
     wrong = [f'{module}: {name}' for module, names in PUBLIC.items() for name in names
              if (module, name) not in used and name not in explained]
     assert not wrong, '\n'.join(wrong)
 
 
-def test_extending_lists_the_public_modules_and_their_names():
-    table = EXTENDING.partition('### Public modules')[2].partition('\n#')[0]
-    rows = [[cell.strip() for cell in line.split('|')[1:-1]]
-            for line in table.splitlines() if line.startswith(('| `', '| |'))]
-    listed, module = {}, ''
-    for name, _, names in rows:
-        module = name.strip('`') or module
-        listed.setdefault(module, []).extend(re.findall(r'`(\w+)`', names))
-    assert {name: sorted(names) for name, names in listed.items()} == {
-        module.removeprefix(f'{MAIN}.') if module != MAIN else 'simulators': sorted(names)
-        for module, names in PUBLIC.items()}
+def test_extending_has_the_generated_table_of_public_modules(monkeypatch):
+    assert '\n```{generated} public_modules\n```\n' in EXTENDING
+    for name in ('docutils', 'docutils.nodes', 'sphinx', 'sphinx.application', 'sphinx.ext',
+                 'sphinx.ext.autodoc', 'sphinx.ext.autodoc.mock', 'sphinx.util'):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    monkeypatch.setitem(sys.modules, 'sphinx.util.docutils', MagicMock(SphinxDirective=object))
+    table = runpy.run_path(str(ROOT / 'doc' / 'generated.py'))['public_modules']()
+    rows = [[re.findall(r'`(\w+)`', cell) for cell in line.split(' | ')]
+            for line in table.splitlines()[2:]]
+    assert {module: names for [module], _, names in rows} == {
+        name.rpartition('.')[2]: sorted(names) for name, names in PUBLIC.items()}

@@ -17,7 +17,7 @@ import pytest
 from test_toy_simulator import installed_toy, start_state_sensor, state_sensor, toy_stand_in
 
 from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.simulators import Simulator
+from state_sensor_ros.simulators import Format, Simulator
 from state_sensor_ros.topics.topic_encoder import TopicEncoder
 
 TEXT = (ROOT / 'doc' / 'design' / 'extending.md').read_text(encoding='utf-8')
@@ -53,21 +53,23 @@ def test_extending_lists_members_of_topics():
 
 def test_extending_has_blocks_that_are_tested():
     assert {language for language, _ in BLOCKS} == {
-        'python', '{literalinclude}', 'toml', 'console'}
+        'python', '{literalinclude}', '{generated}', 'toml', 'console'}
 
 
 def test_extending_runs():
-    names = {}
+    names = {'Format': Format}
     for text in blocks('python'):
         exec(compile(text, 'extending.md', 'exec'), names)
     assert names['source'].health.n_packets == 5
 
 
-def test_extending_includes_the_simulator_of_the_tests():
-    [(path, begin)] = re.findall(r'{literalinclude} (\S+)\n.*?:lines: (\d+)-', TEXT, re.DOTALL)
-    included = (ROOT / 'doc' / 'design' / path).resolve()
-    assert included == ROOT / 'test' / 'simulators' / 'toy_simulator.py'
-    assert included.read_text(encoding='utf-8').splitlines()[int(begin) - 1] == '"""'
+def test_extending_includes_what_is_tested():
+    included = re.findall(r'{literalinclude} (\S+)\n.*?:lines: (\d+)-', TEXT, re.DOTALL)
+    paths = [(ROOT / 'doc' / 'design' / path).resolve() for path, _ in included]
+    assert [path.name for path in paths] == ['toy_topics.py', 'points_format.py',
+                                             'toy_simulator.py']
+    assert all(path.read_text(encoding='utf-8').splitlines()[int(begin) - 1] == '"""'
+               for path, (_, begin) in zip(paths, included, strict=True))
 
 
 def test_extending_installs_the_simulator(tmp_path):
