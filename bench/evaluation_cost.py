@@ -12,9 +12,11 @@ Measure the evaluation of a minute of 50 objects, with the start of the command.
 CPU time, the minimum over the rounds: other programs can only add to it.
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 import resource
 import subprocess
+import sys
 import tempfile
 
 from conversion import N_ACTORS, RATE_HZ, write_recording
@@ -22,19 +24,39 @@ from processes import BenchError, LIMIT_S
 from row import Row, show
 
 DURATION_S = 60
+N_MANY, N_MANY_FRAMES = 100, 600
 PERCEPTION = '/perception/object_recognition'
 TOPICS = (('tracks', f'{PERCEPTION}/tracking/objects'), ('paths', f'{PERCEPTION}/objects'))
 
 
-def cpu_s(*words):
-    """Run the command once; return its CPU time, s."""
+def cpu_s(*words, program=('state_sensor',)):
+    """Run the command, or another program, once; return its CPU time, s."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(['state_sensor', *map(str, words)], capture_output=True, text=True,
+    done = subprocess.run([*program, *map(str, words)], capture_output=True, text=True,
                           timeout=LIMIT_S, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise BenchError(f'state_sensor {words[0]} ended with {done.returncode}\n{done.stderr}')
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def rival_rows():
+    """Evaluate the tracks of 100 objects with the command and with motmetrics."""
+    if find_spec('motmetrics') is None:
+        print('evaluate beside motmetrics: left out, motmetrics is not installed')
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        recording, bag = Path(folder) / 'drive.json', Path(folder) / 'bag'
+        cpu_s('synth', recording, '--vehicles', N_MANY, '--objects', 0, '--frames', N_MANY_FRAMES,
+              '--rate', 10, '-q')
+        cpu_s('convert', recording, bag, '--outputs', 'autoware', '--autoware-objects', 'tracking',
+              'ground_truth', '-p', 'perception.position_std:=0.3', '-q')
+        tracks = f'{PERCEPTION}/tracking/objects'
+        ours = cpu_s('evaluate', recording, bag, '-q', '--topic', tracks)
+        rival = cpu_s(bag, f'{PERCEPTION}/ground_truth/objects', tracks, program=(
+            sys.executable, str(Path(__file__).with_name('evaluation_rival.py'))))
+    return show([Row(f'evaluate {N_MANY_FRAMES} frames of tracks: motmetrics / ours, CPU', N_MANY,
+                     rival / ours, '>= 1')])
 
 
 def evaluation_rows(rounds):
@@ -44,7 +66,8 @@ def evaluation_rows(rounds):
         write_recording(recording, lambda i, size: i < DURATION_S * RATE_HZ)
         cpu_s('convert', recording, bag, '--outputs', 'autoware', '--autoware-objects',
               'tracking', 'predicted', '--no-frame', '--no-odometry')
-        return show([Row(
+        rows = show([Row(
             f'evaluate {DURATION_S} s of {what}: CPU / recorded time', N_ACTORS, min(
                 cpu_s('evaluate', recording, bag, '-q', '--topic', topic)
                 for _ in range(rounds)) / DURATION_S, '<= 0.25') for what, topic in TOPICS])
+    return rows + rival_rows()
