@@ -42,6 +42,8 @@ __all__ = ['ProcessEnd', 'ProcessSource', 'Restart', 'StepControl', 'StepPace', 
 
 # Time for the process to release what it holds after its requests have ended, s.
 _END_S = 1.0
+# A process that has not ended by itself in that time, although busy, is stuck, s.
+_STUCK_S = 1.4
 # Last lines that the process has printed, for an error.
 _LAST_LINES = 5
 _MAX_LINE = 300
@@ -245,9 +247,9 @@ class ProcessSource(LiveSource):
         """Return whether a process that does not end within a second is killed."""
         return True
 
-    def _await_end(self, process: subprocess.Popen[bytes]) -> None:
+    def _await_end(self, process: subprocess.Popen[bytes], limit_s: float = _END_S) -> None:
         try:
-            process.wait(_END_S)
+            process.wait(limit_s)
         except subprocess.TimeoutExpired:
             if self.may_kill():
                 process.kill()
@@ -284,7 +286,8 @@ class ProcessSource(LiveSource):
             requests.close()
         if process is not None:
             # A library that waits with the interpreter lock held would keep the process alive.
-            threading.Thread(target=self._await_end, args=(process,), daemon=True).start()
+            threading.Thread(target=self._await_end, args=(process, _STUCK_S),
+                             daemon=True).start()
 
     @property
     def process_id(self) -> int:
