@@ -414,8 +414,8 @@ def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, evaluate, driv
     assert (result['frames'], result['frames_without_truth']) == (40, 40)
     assert result['ego']['rpe_rmse'] < 1e-9
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert capsys.readouterr().err == (f'warning: {bag}: {EGO}: 40 poses that are not finite or '
-        f'not rotations, left out\n')
+    assert capsys.readouterr().err == (
+        f'warning: {bag}: {EGO}: 40 poses that are not finite or not rotations, left out\n')
     count = iter([0] * 80)
     assert 'found 80 poses that are not finite or not rotations; expected' in evaluate(
         changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)

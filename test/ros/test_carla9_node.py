@@ -96,7 +96,6 @@ def test_services_steer_a_world_that_the_node_ticks(domain, listener, server):
         set_to(state.STATE_PAUSED)
         assert call(services.GetSimulationState).state.state == state.STATE_PAUSED
 
-
         def is_still():
             frame = server.world.frame
             listener.spin(0.2)
