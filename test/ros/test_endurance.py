@@ -12,6 +12,7 @@ import os
 import threading
 
 from budgets import tries
+import pytest
 from rig import frame, framed, NodeProcess, packet, state, statuses
 
 PERIOD_S = 0.05
@@ -114,6 +115,7 @@ def stamp_of(message):
     return stamp.sec, stamp.nanosec
 
 
+@pytest.mark.thorough
 def test_churn_of_actors(domain, listener, simulator):
     """50 new actors in each frame, none of the old ones: topics, memory and names stay bounded."""
     n_frames, n_each = tries(25), 50
@@ -163,6 +165,7 @@ def test_churn_of_actors(domain, listener, simulator):
                        what='the removal of topics of absent actors')
 
 
+@pytest.mark.thorough
 def test_churn_respects_the_limit_of_topics(domain, listener, simulator):
     with NodeProcess(domain, port=simulator.port, max_actor_topics=3):
         diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
