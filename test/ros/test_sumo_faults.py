@@ -18,6 +18,9 @@ from budgets import AWAIT_S
 import pytest
 from rig import FAST, NodeProcess, statuses
 
+# It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
+pytestmark = pytest.mark.thorough
+
 STALE = 3
 HILL = Path(__file__).parents[1] / 'data' / 'sumo' / 'hill.net.xml'
 ROUTES = """<routes><vType id="car"/><route id="over" edges="up down turn"/>
@@ -72,7 +75,6 @@ def test_sumo_parameters_that_cannot_be_are_refused_at_start(domain, parameters,
     assert words in line
 
 
-@pytest.mark.thorough
 def test_sumo_network_that_is_wrong_is_named_until_it_is_right(domain, listener, tmp_path):
     wrong = scenario(tmp_path, network='none.net.xml')
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
@@ -100,7 +102,6 @@ def test_sumo_scenario_that_is_over_is_said_and_goes_stale(domain, listener, rep
     assert frames[-1].game_time == pytest.approx(2.95)
 
 
-@pytest.mark.thorough
 def test_sumo_that_is_killed_is_started_again_and_counted(domain, listener, reports, tmp_path):
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, source='sumo', **FAST, **scenario(tmp_path)) as node:

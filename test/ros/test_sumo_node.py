@@ -18,6 +18,9 @@ from rosbags.rosbag2 import Reader
 
 from state_sensor_ros.commands.command_line import main
 
+# It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
+pytestmark = pytest.mark.thorough
+
 OWN = 'state_sensor_ros'
 NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 
@@ -78,7 +81,6 @@ def test_sumo_roads_lights_and_map_are_on_topics(domain, listener, network):
     check_map(lanes[0], network)
 
 
-@pytest.mark.thorough
 def test_sumo_bag_has_roads_lights_and_map(tmp_path, network):
     assert main(['record', str(tmp_path / 'bag'), '--source', 'sumo', '-p', 'rate:=0',
                  '--frames', '100', '-q']) == 0

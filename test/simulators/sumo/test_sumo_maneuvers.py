@@ -28,6 +28,9 @@ from state_sensor_ros.frame import Frame, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW  
 from state_sensor_ros.simulators.sumo.map import NO_NETWORK, read_network
 from state_sensor_ros.simulators.sumo.recording import FcdRecording
 
+# It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
+pytestmark = pytest.mark.thorough
+
 DATA = ROOT / 'test' / 'data' / 'sumo'
 COLORS = {'g': LIGHT_GREEN, 'y': LIGHT_YELLOW, 'r': LIGHT_RED, 'u': LIGHT_RED}
 
@@ -63,8 +66,7 @@ class Run:
                 yield {(actor.tag, actor.get('id')): actor.attrib for actor in element}
 
 
-@pytest.fixture(scope='module', params=[
-    pytest.param(side, marks=pytest.mark.thorough) for side in ('left', 'right')])
+@pytest.fixture(scope='module', params=['left', 'right'])
 def run(request, tmp_path_factory):
     """Run SUMO with left-hand traffic, and with sublanes and right-hand traffic."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -34,6 +34,9 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
 
+# It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
+pytestmark = pytest.mark.thorough
+
 FAST = Settings(rate=0.0, reconnect_min=0.01, reconnect_max=0.05)
 
 
@@ -179,7 +182,6 @@ def test_sumo_pace_follows_the_rate():
         take(packets, 200)
 
 
-@pytest.mark.thorough
 def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
     config = write_hill(tmp_path)
     with source_of(SumoParameters(str(config), ego='first')) as source:
@@ -190,7 +192,6 @@ def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
     assert len(set(changes)) == len(changes)
 
 
-@pytest.mark.thorough
 def test_sumo_gives_the_same_frames_for_the_same_seed():
     def positions(seed):
         with source_of(SumoParameters(str(GRID), seed=seed)) as source:

@@ -22,6 +22,9 @@ from state_sensor_ros.simulators.sumo.recording import FcdRecording
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.source import SumoSource
 
+# It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
+pytestmark = pytest.mark.thorough
+
 FCD = ('--fcd-output', 'fcd.xml', '--precision', '9', '--fcd-output.attributes',
        'x,y,z,angle,speed,speedLat,pos,lane,slope,type')
 
