@@ -118,7 +118,7 @@ def disturbed(node, listener, n_frames):
 
 
 def callback_rows(n_vehicles):
-    """Compare a node with SUMO to one with the stand-in over TCP, every topic read."""
+    """Compare a node with SUMO to one with the mock server over TCP, every topic read."""
     found = {}
     with Listener() as listener, node_with_sumo(n_vehicles) as node:
         found['SUMO'] = disturbed(node, listener, N_FRAMES)

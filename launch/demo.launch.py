@@ -62,7 +62,7 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def _simulator(name: str, *options: str | PythonExpression) -> ExecuteProcess:
-    """Return the stand-in of a simulator, if it is chosen."""
+    """Return the mock server of a simulator, if it is chosen."""
     return ExecuteProcess(
         condition=IfCondition(_is_chosen(name)),
         cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'), 'simulate',

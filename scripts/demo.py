@@ -44,7 +44,7 @@ EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights'
 EXPECTED_OF_CARLA = EXPECTED_OF_SUMO[1:]
 # What there is besides if the ego is driven, and what drives it along which line.
 EXPECTED_IF_DRIVEN = (f'{NODE}/command_status',)
-# All tags of the stand-in: with a control port the driver requests them.
+# All tags of the mock server: with a control port the driver requests them.
 TAGS = '[vehicle, cone, traffic_sign]'
 EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'lines'
 CARLA = ('-p', 'source:=carla9')
@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument('--output', type=Path, default=ROOT / 'demo', metavar='FOLDER',
                         help='folder of all output, emptied first (default: demo)')
     parser.add_argument('--sumo', action='store_true',
-                        help='with SUMO in place of the stand-in simulator')
+                        help='with SUMO in place of the mock simulator')
     parser.add_argument('--carla', action='store_true',
                         help='with the mock server of CARLA 0.9 in place of that of monoDrive')
     parser.add_argument('--drive', action='store_true',

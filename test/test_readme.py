@@ -181,7 +181,7 @@ def test_block_of_the_library_runs_as_written(start, tmp_path):
     pytest.importorskip('pyarrow')
     (tmp_path / 'block.py').write_text(block_of('reference/python.md', 'Python library', 'python')
                                        + 'print(table.num_rows)\n')
-    # The stand-in ends the stream after the recording; it sends nothing before the first reader.
+    # The mock server ends the stream after the recording; it sends nothing before that.
     process, output = start(
         f'{RECORDINGS}state_sensor simulate drive.json --rate max > listening &\n'
         'until grep -q listening listening; do sleep 0.05; done\n'

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""Simulators use the public modules, their own folder and that of their stand-in."""
+"""Simulators use the public modules, their own folder and that of their mock server."""
 
 import ast
 from importlib import import_module

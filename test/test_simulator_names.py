@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""No module outside the folders of simulators and of their stand-ins names a simulator."""
+"""No module outside the folders of simulators and of their mock servers names a simulator."""
 
 import re
 

@@ -15,9 +15,9 @@ import math
 
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.settings import DEFAULTS
+from state_sensor_ros.simulators.mock_server_options import whole_number
 from state_sensor_ros.simulators.opening import trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
-from state_sensor_ros.simulators.stand_in_options import whole_number
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:

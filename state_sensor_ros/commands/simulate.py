@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor simulate`: the stand-in of a simulator as a program."""
+"""`state_sensor simulate`: the mock server of a simulator as a program."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.files.whole.output import print_output
-from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
-from state_sensor_ros.simulators.stand_in_options import (
+from state_sensor_ros.simulators.mock_server_options import (
+    MockServerOptions,
     Objection,
-    StandInOptions,
     whole_number,
     without_file,
 )
+from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
 
 _EPILOG = """examples:
   state_sensor simulate
@@ -52,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('file', metavar='FILE', nargs='?',
                         help='trajectory (- for standard input), bag or other recording, '
                         'but no table (default: synthetic traffic)')
-    stand_ins = {name: simulator for name, simulator in simulators().items()
-                 if simulator.has_stand_in}
-    add_source_argument(parser, stand_ins)
+    mock_servers = {name: simulator for name, simulator in simulators().items()
+                 if simulator.has_mock_server}
+    add_source_argument(parser, mock_servers)
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
                         help='port of the frames; 0 picks a free one (default: that of the '
                             'simulator)')
@@ -66,13 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     add_quiet(parser, 'do not print the addresses')
     add_any_parameter(parser)
-    traffic = StandInOptions(parser, 'synthetic traffic', without_file)
+    traffic = MockServerOptions(parser, 'synthetic traffic', without_file)
     add_traffic_arguments(traffic.add)
     groups = [traffic]
-    for name, simulator in stand_ins.items():
-        groups.append(StandInOptions(parser, f'--source {name}', _of_simulator(name)))
-        simulator.add_stand_in_options(groups[-1])
-    parser.set_defaults(complete=lambda args: _complete(args, stand_ins, groups, parser.error))
+    for name, simulator in mock_servers.items():
+        groups.append(MockServerOptions(parser, f'--source {name}', _of_simulator(name)))
+        simulator.add_mock_server_options(groups[-1])
+    parser.set_defaults(complete=lambda args: _complete(args, mock_servers, groups, parser.error))
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     args.read_options = read_options_of(args, args.file)
     interruption.unblock_errors()
     interruption.is_endless = True
-    with find_simulator(args.source).stand_in(args) as server:
+    with find_simulator(args.source).mock_server(args) as server:
         for name, port in server.addresses():
             if not args.quiet:
                 print_output(f'{name} on {args.bind}:{port}')
@@ -100,12 +100,12 @@ def _of_simulator(name: str) -> Objection:
         f'found --source {args.source}; expected {name}'
 
 
-def _complete(args: argparse.Namespace, stand_ins: Collection[str],
-              groups: Sequence[StandInOptions], refuse: Callable[[str], NoReturn]) -> None:
+def _complete(args: argparse.Namespace, mock_servers: Collection[str],
+              groups: Sequence[MockServerOptions], refuse: Callable[[str], NoReturn]) -> None:
     """Set the options that are not given; refuse those without effect."""
-    if find_simulator(args.source).name not in stand_ins:
+    if find_simulator(args.source).name not in mock_servers:
         refuse(f'--source: found {args.source}; expected a simulator that has a mock simulator: '
-               f'{", ".join(stand_ins)}')
+               f'{", ".join(mock_servers)}')
     for group in groups:
         for objection, names in group.complete(args).items():
             refuse(f'{", ".join(names)}: {objection}')

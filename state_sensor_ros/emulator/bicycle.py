@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The driven ego of all stand-ins: a bicycle with pedals whose tyres do not slip.
+The driven ego of all mock servers: a bicycle with pedals whose tyres do not slip.
 
 Its axes are those of the simulator: the yaw angle turns x towards y, and so does the steering
 angle. Equal commands at equal times give equal paths.

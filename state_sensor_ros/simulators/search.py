@@ -28,7 +28,7 @@ _MAGIC = re.compile(r'[*?\[]')
 @dataclass(frozen=True, slots=True)
 class FoundRecording:
     """
-    A recording, and its place below what was searched, without the suffix of its form.
+    A recording, and its place below what was searched, without the suffix of its format.
 
     ``path`` of the file or folder; ``place`` relative, such as ``day1/drive``.
     """

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
     from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.simulators.stand_in_options import StandInOptions
+    from state_sensor_ros.simulators.mock_server_options import MockServerOptions
     from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
     from state_sensor_ros.topics.transforms import StaticTransform
 
@@ -93,7 +93,7 @@ class SensorPoints:
 SensorReader: TypeAlias = Callable[[Frame], Iterable[SensorImage | SensorPoints]]
 
 
-class StandIn(Protocol):
+class MockServer(Protocol):
     """A program that behaves like the simulator, for tests and demonstrations."""
 
     def addresses(self) -> Sequence[tuple[str, int]]:
@@ -154,7 +154,7 @@ class Simulator:
     ``port`` if the simulator declares its own, which they then mean. ``default_port`` of its
     live frames, None if it has none. ``uses`` those of :data:`SOURCE_PARAMETERS` that its live
     source uses. ``has_wall_time`` whether its frames have a ``time``.
-    ``has_stand_in`` whether the command `simulate` knows it. ``takes_commands`` whether it has
+    ``has_mock_server`` whether the command `simulate` knows it. ``takes_commands`` whether it has
     :meth:`open_commands`. ``bag_topic`` name below the node and
     type of a topic by which a bag of this simulator is recognised, None if its bags need no
     reader of their own. ``formats`` those that only its recordings have: one without suffixes is
@@ -170,7 +170,7 @@ class Simulator:
     default_port: ClassVar[int | None] = None
     uses: ClassVar[frozenset[str]] = frozenset()
     has_wall_time: ClassVar[bool] = False
-    has_stand_in: ClassVar[bool] = False
+    has_mock_server: ClassVar[bool] = False
     takes_commands: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
     formats: ClassVar[tuple[Format, ...]] = ()
@@ -275,16 +275,16 @@ class Simulator:
             for decoded in decode_packet(recording.decoder, recorded.packet, is_timed=False):
                 yield decoded.frame
 
-    def add_stand_in_options(self, options: StandInOptions) -> None:
+    def add_mock_server_options(self, options: MockServerOptions) -> None:
         """
-        Declare the options of `simulate` that only this stand-in takes.
+        Declare the options of `simulate` that only this mock server takes.
 
         :param options: the group to add them to.
         """
 
-    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+    def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """
-        Start the stand-in.
+        Start the mock server.
 
         :param options: of the command `simulate`; ``read_options`` are those of its recording.
         :raises StateSensorError: if a file or port is not usable.

@@ -354,7 +354,7 @@ def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatc
 
 
 @each_recording
-def test_replay_plays_recordings_in_the_stand_in(path, monkeypatch):
+def test_replay_plays_recordings_in_the_mock_server(path, monkeypatch):
     seen = []
     monkeypatch.setattr(ReplayClient, '_read', _reading_into(seen))
     with MonodriveServer(None, MonodriveOptions(control_port=0, on_sample=True)) as simulator:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The controller on the vehicle of the stand-ins, and its properties for any input."""
+"""The controller on the vehicle of the mock servers, and its properties for any input."""
 
 from itertools import pairwise
 import math

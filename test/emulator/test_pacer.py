@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The times between the frames of a stand-in, on a clock that the test advances."""
+"""The times between the frames of a mock server, on a clock that the test advances."""
 
 import threading
 

@@ -299,7 +299,7 @@ def test_simulate_names_options_that_do_not_go_together(finish, options, named):
     assert errors.count('\n') == 1
 
 
-def test_simulate_names_the_simulators_that_have_a_stand_in(finish):
+def test_simulate_names_the_simulators_that_have_a_mock_server(finish):
     _, output, _ = finish('simulate', '--help')
     assert '--source NAME monodrive, carla, carla9 (default: monodrive)' in ' '.join(
         output.split())

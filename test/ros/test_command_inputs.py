@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Each input for commands with messages of its own type, on the stand-ins of simulators."""
+"""Each input for commands with messages of its own type, on the mock servers of simulators."""
 
 from contextlib import ExitStack
 import math
@@ -58,7 +58,7 @@ def control(velocity, angle=0.0, **fields):
 
 
 class Loop:
-    """A node on a stand-in, the ego's odometry and the stack."""
+    """A node on a mock server, the ego's odometry and the stack."""
 
     def __init__(self, listener, topic, sample):
         self.listener = listener
@@ -82,7 +82,7 @@ class Loop:
 
 @pytest.fixture
 def monodrive(domain):
-    """Provide a function that starts a node with an input on monoDrive's stand-in."""
+    """Provide a function that starts a node with an input on monoDrive's mock server."""
     with ExitStack() as stack:
         server = stack.enter_context(MonodriveServer(
             IteratorSource(generate(1, 0, 20.0, 1, 'v2')),

@@ -62,7 +62,7 @@ def monodrive(folder):
 
 @contextmanager
 def carla(folder):
-    """Provide the same of CARLA's stand-in."""
+    """Provide the same of CARLA's mock server."""
     line, episode = folder / 'line.json', EpisodeSettings(n_vehicles=0, n_pedestrians=0)
     with CarlaServer(CarlaOptions(rate='max', period_s=0.05, episode=episode)) as server:
         assert main(['record', str(line), '--source', 'carla', '--port', str(server.port),

@@ -13,7 +13,7 @@ import os
 from budgets import AWAIT_S
 from commands_rig import pedals, Stack
 from rig import NodeProcess
-from test_toy_simulator import installed_toy, toy_stand_in
+from test_toy_simulator import installed_toy, toy_mock_server
 
 
 def environment(site):
@@ -24,7 +24,7 @@ def test_toy_actors_are_on_topics(domain, listener, tmp_path):
     site = installed_toy(tmp_path / 'site')
     odometry = listener.subscribe('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    with toy_stand_in(site) as port, NodeProcess(
+    with toy_mock_server(site) as port, NodeProcess(
             domain, source='toy', port=port, environment=environment(site),
             **{'toy.radius': 0.5, 'toy.tag': 'globe'}) as node:
         listener.until(lambda: len(odometry) > 2 and frames)
@@ -45,7 +45,7 @@ def test_toy_takes_commands(domain, listener, tmp_path):
     def x(i):
         return odometry[i].pose.pose.position.x
 
-    with toy_stand_in(site) as port, NodeProcess(
+    with toy_mock_server(site) as port, NodeProcess(
             domain, source='toy', port=port, environment=environment(site), ego_tag='globe',
             control_input='vehicle_control') as node:
         stack = Stack(listener).matched()

@@ -14,7 +14,7 @@ import shlex
 
 from paths import ROOT
 import pytest
-from test_toy_simulator import installed_toy, start_state_sensor, state_sensor, toy_stand_in
+from test_toy_simulator import installed_toy, start_state_sensor, state_sensor, toy_mock_server
 
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.simulators import Format, Simulator
@@ -95,7 +95,7 @@ def test_extending_shows_commands_that_work(tmp_path):
         if words[0] == 'convert':
             ended = state_sensor(site, *words)
         else:
-            with toy_stand_in(site) as port:
+            with toy_mock_server(site) as port:
                 ended = state_sensor(site, *words, '--port', port)
         assert ended.returncode == 0, ended.stderr
     assert {path.name for path in tmp_path.iterdir()} >= {'drive.json', 'bag'}

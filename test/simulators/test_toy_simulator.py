@@ -87,8 +87,8 @@ def recording(tmp_path):
 
 
 @contextmanager
-def toy_stand_in(site, *options):
-    """Run the stand-in, which serves one client; yield its port."""
+def toy_mock_server(site, *options):
+    """Run the mock server, which serves one client; yield its port."""
     with start_state_sensor(site, 'simulate', '--source', 'toy', '--port', '0',
                             *options) as process:
         try:
@@ -100,8 +100,8 @@ def toy_stand_in(site, *options):
 
 @pytest.fixture
 def port(site):
-    """Return the port of a stand-in that sends twenty frames to one client."""
-    with toy_stand_in(site, '--frames', '20', '--speed', '2') as port:
+    """Return the port of a mock server that sends twenty frames to one client."""
+    with toy_mock_server(site, '--frames', '20', '--speed', '2') as port:
         yield port
 
 
@@ -267,7 +267,7 @@ def test_simulator_that_prints_while_it_runs_leaves_the_data_clean(tmp_path, rec
     assert ended.stderr.count('noise\n') >= 5
     for words in (['record', '-', '--frames', '3'],
                   ['inspect', '--live', '--json', '--frames', '3']):
-        with toy_stand_in(site, '--frames', '20', '--speed', '2') as port:
+        with toy_mock_server(site, '--frames', '20', '--speed', '2') as port:
             ended = state_sensor(site, *words, '--source', 'toy', '--port', port)
         assert (ended.returncode, 'noise' in ended.stdout) == (0, False)
         json.loads(ended.stdout)

@@ -118,7 +118,7 @@ def open_lines(path, options):
     return ToyRecording(Path(path), options.settings.of(ToyParameters))
 
 
-class ToyStandIn:
+class ToyMockServer:
     """A server that sends the lines of a ball that rolls along the x axis, to one client."""
 
     def __init__(self, options):
@@ -162,7 +162,7 @@ class ToySimulator(Simulator):
     name = 'toy'
     parameters = ToyParameters
     default_port = 8790
-    has_stand_in = takes_commands = True
+    has_mock_server = takes_commands = True
     formats = (Format(name='lines', noun='a file of lines', suffixes=('.ball',),
                       reader='toy_simulator:open_lines'),)
 
@@ -174,10 +174,10 @@ class ToySimulator(Simulator):
         """Make what sends commands to the ball."""
         return ToyCommands(source)
 
-    def add_stand_in_options(self, options):
+    def add_mock_server_options(self, options):
         """Add an option of `simulate --source toy`."""
         options.add('--speed', type=float, default=1.0, help='of the ball, m/s (default: 1)')
 
-    def stand_in(self, options):
-        """Start the stand-in."""
-        return ToyStandIn(options)
+    def mock_server(self, options):
+        """Start the mock server."""
+        return ToyMockServer(options)

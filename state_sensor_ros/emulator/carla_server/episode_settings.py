@@ -20,7 +20,7 @@ from state_sensor_ros.errors import FramingError
 MAP_NAME = 'Town01'
 # Number of each kind of image on the wire.
 IMAGE_TYPES = {'None': 0, 'SceneFinal': 1, 'Depth': 2, 'SemanticSegmentation': 3}
-# 32 million pixels are 128 MB, more than a stand-in has to send.
+# 32 million pixels are 128 MB, more than a mock server has to send.
 MAX_PIXELS = 2 ** 25
 MAX_LIDAR_POINTS = 10_000_000
 # Vehicles and pedestrians each; the towns of the real server have room for some hundred.

@@ -21,6 +21,7 @@ from state_sensor_ros.simulators import (
     DecodeError,
     Format,
     Frame,
+    MockServer,
     PayloadDecoder,
     RecordingReader,
     refuse_unused,
@@ -29,7 +30,6 @@ from state_sensor_ros.simulators import (
     Settings,
     Simulator,
     SimulatorTopics,
-    StandIn,
     TrajectoryFormatError,
 )
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.simulators import EgoCommands, Source
     from state_sensor_ros.simulators.bag_reading import Bag, BagRecording
     from state_sensor_ros.simulators.carla.sensors import Sensor
-    from state_sensor_ros.simulators.stand_in_options import StandInOptions
+    from state_sensor_ros.simulators.mock_server_options import MockServerOptions
 
 # The imitation-learning dataset was collected at this rate.
 _DATASET_RATE_HZ = 10.0
@@ -62,7 +62,7 @@ def is_dataset(folder: Path) -> bool:
 
 
 class CarlaSimulator(Simulator):
-    """The measurements of a server, datasets and their bags, and their stand-in."""
+    """The measurements of a server, datasets and their bags, and their mock server."""
 
     name = 'carla'
     parameters = CarlaParameters
@@ -70,7 +70,7 @@ class CarlaSimulator(Simulator):
         'relay_port', 'relay_bind', 'camera_tf', 'camera_poses', 'camera_fov')})
     default_port = 2001
     uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
-    has_stand_in = takes_commands = True
+    has_mock_server = takes_commands = True
     formats = (_DATASET,)
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
@@ -162,11 +162,11 @@ class CarlaSimulator(Simulator):
             raise TrajectoryFormatError(f'{recording.name}: {error.where}', error.found,
                                         error.expected) from error
 
-    def add_stand_in_options(self, options: StandInOptions) -> None:
+    def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the settings of an episode."""
         # Loaded for the command only.
         from state_sensor_ros.emulator.carla_server.episode_settings import MAP_NAME
-        from state_sensor_ros.simulators.stand_in_options import whole_number
+        from state_sensor_ros.simulators.mock_server_options import whole_number
         options.add('--synchronous', action='store_true',
                     help='wait for a command of the client after each frame')
         options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
@@ -175,9 +175,9 @@ class CarlaSimulator(Simulator):
                     help='name of the map, for scripts of CARLA that need its image (default: '
                     'Town01); the road is always a ring')
 
-    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+    def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """
-        Start a stand-in server with synthetic traffic.
+        Start a mock server with synthetic traffic.
 
         :raises StateSensorError: if an option or a port is not usable.
         """

@@ -25,6 +25,7 @@ from state_sensor_ros.simulators import (
     FrameDecoder,
     importing,
     LIVE,
+    MockServer,
     parameter,
     PayloadDecoder,
     refuse_unused,
@@ -32,13 +33,12 @@ from state_sensor_ros.simulators import (
     Settings,
     Simulator,
     Source,
-    StandIn,
 )
 
 if TYPE_CHECKING:
     import argparse
 
-    from state_sensor_ros.simulators.stand_in_options import StandInOptions
+    from state_sensor_ros.simulators.mock_server_options import MockServerOptions
 
 _LOG = 'state_sensor_ros.simulators.carla9.recording'
 
@@ -65,7 +65,7 @@ class Carla9Simulator(Simulator):
     """CARLA 0.9, through its client library, and its recorder logs."""
 
     name: ClassVar[str] = 'carla9'
-    has_stand_in: ClassVar[bool] = True
+    has_mock_server: ClassVar[bool] = True
     parameters: ClassVar[type] = Carla9Parameters
     uses: ClassVar[frozenset[str]] = frozenset({'rate'})
     takes_commands: ClassVar[bool] = True
@@ -118,13 +118,13 @@ class Carla9Simulator(Simulator):
         assert isinstance(source, Carla9Source)
         return Carla9Commands(source)
 
-    def add_stand_in_options(self, options: StandInOptions) -> None:
+    def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the map of a recording."""
-        from state_sensor_ros.simulators.stand_in_options import with_file
+        from state_sensor_ros.simulators.mock_server_options import with_file
         options.add('--xodr', with_file, default='', metavar='MAP',
                     help='OpenDRIVE map to serve with FILE (default: one without roads)')
 
-    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+    def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """
         Start the mock server with synthetic traffic or a recording.
 

@@ -52,7 +52,7 @@ SENSOR_PORT = 8700
 SCENARIO_KEYS = {'vehicles', 'trigger_boxes', 'tagged_actors'}
 
 
-def open_stand_in(options: argparse.Namespace) -> MonodriveServer:
+def open_mock_server(options: argparse.Namespace) -> MonodriveServer:
     """
     Start a server.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from state_sensor_ros.simulators import (
     ConfigError,
     Format,
+    MockServer,
     PayloadDecoder,
     Reading,
     Replay,
@@ -25,7 +26,6 @@ from state_sensor_ros.simulators import (
     Settings,
     Simulator,
     SOURCE_PARAMETERS,
-    StandIn,
     Units,
 )
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.simulators import EgoCommands, Source
-    from state_sensor_ros.simulators.stand_in_options import StandInOptions
+    from state_sensor_ros.simulators.mock_server_options import MockServerOptions
 
 TRAJECTORY = Format(
     name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
@@ -47,13 +47,13 @@ TRAJECTORY = Format(
 
 
 class MonodriveSimulator(Simulator):
-    """The State sensor on a TCP port, Replay Mode trajectories, and their stand-in."""
+    """The State sensor on a TCP port, Replay Mode trajectories, and their mock server."""
 
     name = 'monodrive'
     old_names = ('tcp',)
     default_port = 8700
     uses = SOURCE_PARAMETERS - {'rate'}
-    has_wall_time = has_stand_in = takes_commands = True
+    has_wall_time = has_mock_server = takes_commands = True
     formats = (TRAJECTORY,)
 
     def check(self, settings: Settings) -> None:
@@ -98,10 +98,10 @@ class MonodriveSimulator(Simulator):
         assert isinstance(source, ConfiguredSource)
         return MonodriveCommands(source.client)
 
-    def add_stand_in_options(self, options: StandInOptions) -> None:
+    def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the variants of the protocol, and what is done with a recording."""
         # Loaded for the command only.
-        from state_sensor_ros.simulators.stand_in_options import (
+        from state_sensor_ros.simulators.mock_server_options import (
             whole_number,
             with_file,
             without_file,
@@ -123,10 +123,10 @@ class MonodriveSimulator(Simulator):
                     metavar='K', help='generate K frames once and repeat them (cheap with many '
                         'actors)')
 
-    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+    def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """Serve a trajectory or synthetic traffic as the simulator does."""
-        from state_sensor_ros.simulators.monodrive.mock_server import open_stand_in
-        return open_stand_in(options)
+        from state_sensor_ros.simulators.monodrive.mock_server import open_mock_server
+        return open_mock_server(options)
 
     def open_replay(self, options: argparse.Namespace, reading: Reading,
                     warn: Callable[[str], None]) -> Replay:

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The ego that a stack drives: the bicycle of the stand-ins, to whose place SUMO moves the ego.
+The ego that a stack drives: the bicycle of the mock servers, to whose place SUMO moves the ego.
 
 SUMO's position is the middle of the front bumper; the rear axle is assumed half a wheelbase behind
 the middle of the vehicle. SUMO's own speed of a vehicle that is moved from outside differs from

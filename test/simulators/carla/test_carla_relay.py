@@ -150,7 +150,7 @@ def test_relay_cut_at_any_moment(seed):
                    for payload in node.payloads[:10])
 
 
-@pytest.mark.parametrize('server', ['late', 'stand-in'])
+@pytest.mark.parametrize('server', ['late', 'mock server'])
 def test_relay_episodes_are_no_lost_connections(server):
     """Nor other connections; only the end of the client is one."""
     with (LateServer(free_ports(3), rate=RATE_HZ) if server == 'late' else

@@ -451,7 +451,7 @@ def test_configured_source_closed_at_any_time_ends_at_once(peer, run, answer):
 
 
 @pytest.mark.parametrize(('reply_magic', 'with_success'), [('new', True), ('old', False)])
-def test_configured_source_samples_the_stand_in(run, reports, reply_magic, with_success):
+def test_configured_source_samples_the_mock_server(run, reports, reply_magic, with_success):
     frames = [{'frame': [EGO, EGO | {'name': 'cone', 'tags': ['cone']}], 'game_time': i / 20,
                'time': 1} for i in range(50)]
     options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,

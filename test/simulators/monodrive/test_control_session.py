@@ -84,7 +84,7 @@ def test_session_accepts_replies_of_all_kinds(peer, connect, magic, members, ext
 
 @pytest.mark.parametrize('reply_magic', ['new', 'old'])
 @pytest.mark.parametrize('with_success', [True, False])
-def test_session_accepts_replies_of_the_stand_in(connect, reply_magic, with_success):
+def test_session_accepts_replies_of_the_mock_server(connect, reply_magic, with_success):
     options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
                                with_success=with_success)
     with MonodriveServer(None, options) as simulator:

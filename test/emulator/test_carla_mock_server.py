@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The stand-in of CARLA behaves like its server: ports, sensors, steering, refusals."""
+"""The mock server of CARLA behaves like its server: ports, sensors, steering, refusals."""
 
 from contextlib import contextmanager
 from itertools import pairwise
@@ -98,7 +98,7 @@ def measured(frame):
     return Measurements.FromString(frame[0])
 
 
-def test_stand_in_opens_its_ports_late_for_one_client_each(monkeypatch):
+def test_mock_server_opens_its_ports_late_for_one_client_each(monkeypatch):
     monkeypatch.setattr(f'{CarlaServer.__module__}.LATE_PORT_S', 1.0)
     with town() as server, Client(server.world_port) as client:
         assert client.n_refused >= 1
@@ -111,7 +111,7 @@ def test_stand_in_opens_its_ports_late_for_one_client_each(monkeypatch):
         assert len(client.frame()) == 1
 
 
-def test_stand_in_ends_the_episode_with_its_world_connection():
+def test_mock_server_ends_the_episode_with_its_world_connection():
     with town() as server:
         with Client(server.world_port) as client:
             client.frame()
@@ -124,7 +124,7 @@ def test_stand_in_ends_the_episode_with_its_world_connection():
             assert measured(client.frame()).game_timestamp == 0
 
 
-def test_stand_in_serves_an_episode_after_another_in_one_connection():
+def test_mock_server_serves_an_episode_after_another_in_one_connection():
     with town() as server, Client(server.world_port) as client:
         for _ in range(3):
             assert measured(client.frame()).game_timestamp == 0
@@ -134,7 +134,7 @@ def test_stand_in_serves_an_episode_after_another_in_one_connection():
             client.begin()
 
 
-def test_stand_in_images():
+def test_mock_server_images():
     with town() as server, Client(server.world_port, ini=SENSORS) as client:
         scene = SceneDescription.FromString(client.scene)
         assert [(each.id, each.name, each.type) for each in scene.sensors] == [
@@ -159,7 +159,7 @@ def test_stand_in_images():
         assert client.frame()[1] != color
 
 
-def test_stand_in_lidar():
+def test_mock_server_lidar():
     with town() as server, Client(server.world_port, ini=SENSORS) as client:
         client.frame()
         client.command()
@@ -193,7 +193,7 @@ def test_stand_in_lidar():
     ('PostProcessing=Depth\nFOV=0', 'sensor Front: found FOV=0; expected more than 0'),
     ('SensorType=LIDAR_RAY_CAST\nChannels=100000', 'sensor Front: found 100000 channels'),
     ('[CARLA/LevelSettings]\nPlayerVehicle=/Game/Mini', 'PlayerVehicle: found /Game/Mini')])
-def test_stand_in_names_what_it_cannot_do(caplog, setting, line):
+def test_mock_server_names_what_it_cannot_do(caplog, setting, line):
     ini = '[CARLA/Sensor]\nSensors=Front,Back\n[CARLA/Sensor/Front]\nImageSizeX=4\n' + setting \
         + '\n[CARLA/Sensor/Back]\nImageSizeX=4\nImageSizeY=4\n'
     with caplog.at_level(logging.WARNING), town() as server, \
@@ -210,7 +210,7 @@ def test_stand_in_names_what_it_cannot_do(caplog, setting, line):
     '[CARLA/LevelSettings]\nNumberOfVehicles=10001\n',
     '[CARLA/Sensor]\nSensors=A\nFOV=1e300\n', '[CARLA/Sensor]\nSensors=A\nPositionZ=nan\n',
     '[CARLA/Sensor]\nSensors=A\nSensorType=LIDAR_RAY_CAST\nRange=inf\n'])
-def test_stand_in_refuses_settings_that_it_cannot_read(caplog, ini):
+def test_mock_server_refuses_settings_that_it_cannot_read(caplog, ini):
     with caplog.at_level(logging.WARNING), town() as server:
         with socket.create_connection(('127.0.0.1', server.world_port), AWAIT_S) as world:
             body = b'\x0a' + bytes([len(ini)]) + ini.encode()
@@ -221,7 +221,7 @@ def test_stand_in_refuses_settings_that_it_cannot_read(caplog, ini):
     assert 'refused an episode: RequestNewEpisode: found' in caplog.text
 
 
-def test_stand_in_begins_at_the_first_spot_where_there_is_no_such(caplog):
+def test_mock_server_begins_at_the_first_spot_where_there_is_no_such(caplog):
     with caplog.at_level(logging.WARNING), town() as server, \
             Client(server.world_port, spot=N_START_SPOTS) as client:
         at = measured(client.frame()).player_measurements.transform.location
@@ -230,7 +230,7 @@ def test_stand_in_begins_at_the_first_spot_where_there_is_no_such(caplog):
 
 
 @pytest.mark.parametrize('side', [-1.0, 1.0], ids=['left', 'right'])
-def test_stand_in_steers(side):
+def test_mock_server_steers(side):
     with town() as server, Client(server.world_port, is_synchronous=True) as client:
         yaws, places = [], []
         for _ in range(15):
@@ -249,13 +249,13 @@ def test_stand_in_steers(side):
                    zip(directions, middles, strict=True)]).max() < 1.0
 
 
-def test_stand_in_drives_by_commands_alone():
+def test_mock_server_drives_by_commands_alone():
     with town() as server, Client(server.world_port) as client:
         speeds = [measured(client.frame()).player_measurements.forward_speed for _ in range(10)]
     assert speeds == [0.0] * 10
 
 
-def test_stand_in_autopilot_returns_to_its_lane():
+def test_mock_server_autopilot_returns_to_its_lane():
     with town() as server, Client(server.world_port, is_synchronous=True) as client:
         for i in range(250):
             player = measured(client.frame()).player_measurements
@@ -269,7 +269,7 @@ def test_stand_in_autopilot_returns_to_its_lane():
     assert player.forward_speed == pytest.approx(CRUISE_SPEED, abs=1.0)
 
 
-def test_stand_in_keeps_the_newest_frame_for_a_slow_client():
+def test_mock_server_keeps_the_newest_frame_for_a_slow_client():
     ini = SENSORS.replace('SynchronousMode=true', 'SynchronousMode=false').replace(
         'ImageSizeX=8', 'ImageSizeX=1024').replace('ImageSizeY=6', 'ImageSizeY=1024')
     with town(rate=50.0) as server, Client(server.world_port, ini=ini) as client:

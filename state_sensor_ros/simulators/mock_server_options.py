@@ -14,14 +14,14 @@ import argparse
 from collections.abc import Callable
 
 __all__ = [
-    'StandInOptions', 'whole_number', 'with_file', 'without_file',
+    'MockServerOptions', 'whole_number', 'with_file', 'without_file',
 ]
 
 # Returns what speaks against an option beside the others, empty where nothing does.
 Objection = Callable[[argparse.Namespace], str]
 
 
-class StandInOptions:
+class MockServerOptions:
     """
     A group of options with an objection each; those that are given nevertheless are refused.
 
