@@ -59,8 +59,8 @@ OWN_ACCELERATION = Table('object acceleration, own axes', np.float64, 6)
 # component only. A message has a row of a table once.
 SPEED_VARIANCE = Table('object speed variance', np.float64, 1)
 CHANGE_VARIANCE = Table('object acceleration variance', np.float64, 1)
-# Of ghosts: the bytes of their ids.
-GHOST_UUID = Table('ghost id', np.uint8, 16)
+# Of false positives: the bytes of their ids.
+FALSE_UUID = Table('false positive id', np.uint8, 16)
 # Of predicted poses, object by object: position xyz, orientation xyzw.
 PATH = Table('predicted path', np.float64, 7)
 
@@ -121,14 +121,14 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         return {'object_id': {'uuid': [Given(f'id_{i}') for i in range(_UUID_BYTES)]},
                 **self.nameless_element(settings, is_forward_only)}
 
-    def ghost_fields(self) -> Fields:
-        """Return the identity of a ghost."""
-        return {'object_id': {'uuid': [Slot(GHOST_UUID, i) for i in range(_UUID_BYTES)]}}
+    def false_positive_fields(self) -> Fields:
+        """Return the identity of a false positive."""
+        return {'object_id': {'uuid': [Slot(FALSE_UUID, i) for i in range(_UUID_BYTES)]}}
 
-    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
-        """Return the identities of ghosts."""
-        ids = b''.join([object_id(ghost.name) for ghost in ghosts])
-        return {GHOST_UUID: np.frombuffer(ids, np.uint8).reshape(-1, _UUID_BYTES)}
+    def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
+        """Return the identities of false positives."""
+        ids = b''.join([object_id(false_positive.name) for false_positive in false_positives])
+        return {FALSE_UUID: np.frombuffer(ids, np.uint8).reshape(-1, _UUID_BYTES)}
 
     def nameless_element(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object without an identity."""
@@ -204,8 +204,8 @@ class DetectionEncoder(AutowareObjectEncoder):
         """Return an object without an identity."""
         return self.nameless_element(settings, is_forward_only)
 
-    def ghost_fields(self) -> Fields:
-        """Return no other fields: a ghost has no identity either."""
+    def false_positive_fields(self) -> Fields:
+        """Return no other fields: a false positive has no identity either."""
         return {}
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:

@@ -28,8 +28,8 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 # Of objects: linear xyz, angular xyz, in the axes of the global frame.
 GLOBAL_TWIST = Table('object twist, global axes', np.float64, 6)
 GLOBAL_ACCELERATION = Table('object acceleration, global axes', np.float64, 6)
-# Of ghosts, a uint32 by its bits.
-GHOST_ID = Table('ghost number', np.uint32, 1)
+# Of false positives, a uint32 by its bits.
+FALSE_ID = Table('false positive number', np.uint32, 1)
 
 _TRACKED: Final = 1
 _BOX: Final = 1
@@ -57,14 +57,14 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
         return {'id': actor.id, 'is_classified': is_classified, 'class': CLASSES[class_].derived,
                 'certainty': _CERTAIN if is_classified else 0}
 
-    def ghost_fields(self) -> Fields:
-        """Return the id of a ghost."""
-        return {'id': Slot(GHOST_ID, 0)}
+    def false_positive_fields(self) -> Fields:
+        """Return the id of a false positive."""
+        return {'id': Slot(FALSE_ID, 0)}
 
-    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
-        """Return the ids of ghosts."""
-        ids = np.array([ghost.id for ghost in ghosts], np.uint32)
-        return {GHOST_ID: ids[:, None]}
+    def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
+        """Return the ids of false positives."""
+        ids = np.array([false_positive.id for false_positive in false_positives], np.uint32)
+        return {FALSE_ID: ids[:, None]}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the motion in the global frame."""

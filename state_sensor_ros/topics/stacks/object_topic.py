@@ -39,10 +39,10 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Num
 
 # Of objects: centre xyz, orientation xyzw.
 CENTRE = Table('object centre', np.float64, 7)
-# Number of poses in the predicted path of a ghost, if the topic has paths.
-GHOST_POSES = len(TIMES_S)
-# In the place of a ghost in the layout of all.
-_ANY_GHOST = Actor('ghost', '', '', 0, False)
+# Number of poses in the predicted path of a false positive, if the topic has paths.
+FALSE_POSES = len(TIMES_S)
+# In the place of a false positive in the layout of all.
+_ANY_FALSE_POSITIVE = Actor('false_positive', '', '', 0, False)
 # Of objects: length, width, height.
 SIZE = Table('object size', np.float64, 3)
 
@@ -107,23 +107,24 @@ class ObjectTopicEncoder(TopicEncoder):
                      self.element(settings, is_forward_only))
             for is_forward_only in (False, True)]
         self._elements = [PerActor(self._maker(template)) for template in self._templates]
-        # Of ghosts, whose ids are numbers: their layout is always the same.
-        self._ghost_templates = [
+        # Of false positives, whose ids are numbers: their layout is always the same.
+        self._false_templates = [
             Template(self._definitions, self._element_type,
-                     {**self.element(settings, is_forward_only), **self.ghost_fields()})
+                     {**self.element(settings, is_forward_only), **self.false_positive_fields()})
             for is_forward_only in (False, True)]
-        self._ghosts = [self._maker(template)(_ANY_GHOST, (CAR, GHOST_POSES), None)
-                        for template in self._ghost_templates]
+        self._false_layouts = [
+            self._maker(template)(_ANY_FALSE_POSITIVE, (CAR, FALSE_POSES), None)
+            for template in self._false_templates]
 
-    def ghost_fields(self) -> Fields:
-        """Return the fields of an object that are others for a ghost: its id as numbers."""
+    def false_positive_fields(self) -> Fields:
+        """Return the fields in which a false positive differs: its id as numbers."""
         return {}
 
-    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
+    def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
         """
-        Return the numbers of the tables in :meth:`ghost_fields`.
+        Return the numbers of the tables in :meth:`false_positive_fields`.
 
-        :param ghosts: G ghosts.
+        :param false_positives: G false positives.
         :returns: G rows of each.
         """
         return {}
@@ -154,22 +155,22 @@ class ObjectTopicEncoder(TopicEncoder):
     def samples(self) -> list[list[Template]]:
         """Return an array of two of each template."""
         return [[self._head_template, template, template]
-                for template in (*self._templates, *self._ghost_templates)]
+                for template in (*self._templates, *self._false_templates)]
 
     def key(self, now: FrameToSend) -> object:
-        """Return the objects, their classes and the number of places for ghosts."""
+        """Return the objects, their classes and the number of places for false positives."""
         perceived = self._perceived(now)
         return (perceived.truth.rows.tobytes(), perceived.truth.classes.tobytes(),
                 perceived.n_false_places)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out all objects and places for ghosts; those that are reported are cut out."""
+        """Lay out all objects and places for false positives; what is reported is cut out."""
         if now.settings.perception != self._perception:
             self._make_templates(now.settings)
         perceived = self._perceived(now)
-        ghost = self._ghosts[now.frame.forward_speed is not None]
+        false_positive = self._false_layouts[now.frame.forward_speed is not None]
         self._buffer.update([self._head, *self._instances(now, perceived.truth),
-                             *[ghost] * perceived.n_false_places])
+                             *[false_positive] * perceived.n_false_places])
         block = MessageBlock(self._buffer, {}, self.topics)
         if perceived.reported is not None:
             block.make = partial(self._message, self._buffer.array_cut())
@@ -188,7 +189,7 @@ class ObjectTopicEncoder(TopicEncoder):
         perceived = self._perceived(now)
         self.tables(now, perceived.objects, numbers)
         if perceived.n_false_places:
-            numbers |= self.ghost_ids(perceived.false_positives)
+            numbers |= self.false_positive_ids(perceived.false_positives)
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """

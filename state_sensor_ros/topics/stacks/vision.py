@@ -37,8 +37,8 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, Numbers
 
 # CENTRE in a second place of one message.
 CENTRE_AGAIN = Table('object centre again', np.float64, 7)
-# Of ghosts: the characters of their names.
-GHOST_NAME = Table('ghost name', np.uint8, FALSE_NAME_LENGTH)
+# Of false positives: the characters of their names.
+FALSE_NAME = Table('false positive name', np.uint8, FALSE_NAME_LENGTH)
 
 
 class DetectionsEncoder(ObjectTopicEncoder):
@@ -65,14 +65,14 @@ class DetectionsEncoder(ObjectTopicEncoder):
         super().tables(now, objects, numbers)
         numbers[CENTRE_AGAIN] = numbers[CENTRE]
 
-    def ghost_fields(self) -> Fields:
-        """Return the name of a ghost."""
-        return {'id': SlotText(GHOST_NAME)}
+    def false_positive_fields(self) -> Fields:
+        """Return the name of a false positive."""
+        return {'id': SlotText(FALSE_NAME)}
 
-    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
-        """Return the names of ghosts."""
-        names = ''.join([ghost.name for ghost in ghosts]).encode('ascii')
-        return {GHOST_NAME: np.frombuffer(names, np.uint8).reshape(-1, GHOST_NAME.width)}
+    def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
+        """Return the names of false positives."""
+        names = ''.join([each.name for each in false_positives]).encode('ascii')
+        return {FALSE_NAME: np.frombuffer(names, np.uint8).reshape(-1, FALSE_NAME.width)}
 
 
 class LabelInfoEncoder(TopicEncoder):
