@@ -172,7 +172,7 @@ def test_set_up_shows_progress_without_a_terminal(tmp_path, monkeypatch, capsys,
     # An index that answers with 503.
     ('ERROR: Could not find a version that satisfies the requirement a==1 (from versions: none)',
      ('network: found no a==1 in the package index, or an index that fails; expected PyPI within '
-     'reach'))])
+      'reach'))])
 def test_set_up_says_why_a_step_failed(tmp_path, monkeypatch, printed, message):
     with pytest.raises(Exception, match=rf'^{message} \(log: step\.log\)$'):
         run_step(tmp_path, monkeypatch, f'echo "{printed}"; exit 1')

@@ -163,7 +163,7 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
         prog='state_sensor', description='Ground truth from driving simulators: live, recorded, '
-            'drawn, evaluated. Only `topics` and `echo` need ROS.')
+        'drawn, evaluated. Only `topics` and `echo` need ROS.')
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []

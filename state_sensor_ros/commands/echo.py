@@ -36,10 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('topic', metavar='TOPIC', help='full name, or name below the node, such '
-        'as frame for ~/frame')
+                        'as frame for ~/frame')
     parser.add_argument('--once', action='store_true', help='print one message and exit')
     parser.add_argument('--csv', action='store_true', help='print CSV: a line for each message, '
-        'or for each item of its first array, such as actors')
+                        'or for each item of its first array, such as actors')
     parser.add_argument('--node', default='', metavar='NAME',
                         help='node, with its namespace (default: the node of this package)')
     parser.add_argument('-q', '--quiet', action='store_true',

@@ -94,7 +94,7 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
         group.add_argument('--end', type=number, default=math.inf, metavar='S',
                            help='end S seconds after the first frame')
     group.add_argument('--rate', type=seconds, metavar='HZ', help='keep at most HZ frames per '
-        'second; none is interpolated (default: all)')
+                       'second; none is interpolated (default: all)')
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
@@ -131,7 +131,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
                        help='interpolate frames at this rate (default: keep the frames)')
     trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
                        help='an object that returns after missing frames: `split` gives it a '
-                           'new id, `fill` interpolates it for up to 1 s (default: split)')
+                       'new id, `fill` interpolates it for up to 1 s (default: split)')
     trace.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
                        metavar='CLASS', help='class of actors without a class tag: '
                        f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '

@@ -36,8 +36,8 @@ def add_bag_limit(parser: argparse.ArgumentParser) -> None:
     """Add the limit on the parts of a bag to ``parser``, for every reader of bags."""
     parser.add_argument('--max-bag-bytes', type=count, metavar='N',
                         help='largest message or chunk of a bag, also decompressed (default: '
-                            '67108864); a file that is compressed as a whole may be 16 times as '
-                            'large')
+                        '67108864); a file that is compressed as a whole may be 16 times as '
+                        'large')
 
 
 def add_bag_options(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
                        help='number of processes (default: the cores)')
     group.add_argument('--dask', default='', metavar='ADDRESS',
                        help='scheduler of a Dask cluster, such as tcp://HOST:8786, whose '
-                           'workers see the same paths')
+                       'workers see the same paths')
 
 
 def check_trajectory_name(path: str) -> None:

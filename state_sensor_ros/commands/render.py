@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f'what colors mean (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
                         help='time of the boxes, or start of the animation, s since the first '
-                            'frame (default: the end, or the start)')
+                        'frame (default: the end, or the start)')
     parser.add_argument('--style', choices=_STYLES, default=_SCREEN,
                         help=f'paper: a figure without header and statistics, {PAPER.width:g} '
                         f'inches wide, 8 pt (default: {_SCREEN})')

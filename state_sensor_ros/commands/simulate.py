@@ -53,16 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='trajectory (- for standard input), bag or other recording, '
                         'but no table (default: synthetic traffic)')
     mock_servers = {name: simulator for name, simulator in simulators().items()
-                 if simulator.has_mock_server}
+                    if simulator.has_mock_server}
     add_source_argument(parser, mock_servers)
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
                         help='port of the frames; 0 picks a free one (default: that of the '
-                            'simulator)')
+                        'simulator)')
     parser.add_argument('--bind', default='127.0.0.1',
                         help='address to listen on (default: 127.0.0.1)')
     parser.add_argument('--rate', type=_rate, default='real', metavar='real|max|HZ',
                         help='pace: real time, as fast as the client reads, or frames per '
-                            'second (default: real)')
+                        'second (default: real)')
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     add_quiet(parser, 'do not print the addresses')
     add_any_parameter(parser)

@@ -81,9 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_argument('--web', action='store_true', help='serve the viewer to a browser of this '
                         'machine, and print the address')
     target.add_argument('--save', metavar='OUT', help='write NAME.rrd instead of opening a '
-        'viewer; `rerun NAME.rrd` opens it')
+                        'viewer; `rerun NAME.rrd` opens it')
     target.add_argument('--no-spawn', action='store_true', help='use a viewer that is already '
-        'open')
+                        'open')
     parser.add_argument('--viewer-port', type=port, metavar='N', help='port of the viewer '
                         f'(default: {_DEFAULT_PORT}; with --web a free one)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')

@@ -85,7 +85,7 @@ class TopicsOfActors(Protocol):
 class TopicSwitch(Protocol):
     """An object that opens and closes topics; the sinks are such objects."""
 
-    def open(self, topics: Iterable[Topic]) -> None:
+    def open(self, topics: Iterable[Topic]) -> None:  # noqa: A003
         """Open ``topics``; those that are open stay open."""
 
     def shut(self, topics: Iterable[Topic]) -> None:

@@ -168,7 +168,7 @@ def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:
         raise ConfigError('ROS', str(error).partition(', at /')[0], 'a working ROS environment, '
-            'with a ROS_DOMAIN_ID from 0 to 232') from error
+                          'with a ROS_DOMAIN_ID from 0 to 232') from error
     graph = Graph(is_over)
     try:
         yield graph

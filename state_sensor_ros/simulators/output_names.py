@@ -82,7 +82,7 @@ def _by_name(path: str, command: str) -> Format | None:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
     [nearest] = get_close_matches(suffix.lower(), known, 1, 0.0)
     raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format; the nearest is '
-        f'{nearest}')
+                     f'{nearest}')
 
 
 def _is_made(format_: Format) -> bool:

@@ -242,7 +242,7 @@ class BagSink(Output):
         """Return the subscriptions to all topics."""
         return EVERYTHING
 
-    def open(self, topics: Iterable[Topic]) -> None:
+    def open(self, topics: Iterable[Topic]) -> None:  # noqa: A003
         """
         Add topics to the bag, except those that it has already.
 

@@ -55,7 +55,7 @@ class Carla9Parameters:
                                low=0.1, high=600.0, used_by=LIVE)
     ego: str = parameter('', 'Role name or id of the ego; empty: `hero`, else `ego_vehicle`.')
     tick: bool = parameter(False, 'Set synchronous mode and tick at `rate`; otherwise follow '
-        'the server or another client.', used_by=LIVE)
+                           'the server or another client.', used_by=LIVE)
     step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
                             low=0.001, high=0.1, used_by=LIVE)
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')

@@ -58,6 +58,7 @@ from state_sensor_ros.simulators.recordings import (
 if TYPE_CHECKING:
     from state_sensor_ros.simulators.recordings import DecompressedFile
 
+
 class _Head(msgspec.Struct, gc=False):
     """Where v0, v1 and v2 name their time."""
 

@@ -121,7 +121,7 @@ class MonodriveSimulator(Simulator):
                     help='generation of synthetic frames and of those of a dataset (default: v2)')
         options.add('--cycle', without_file, type=lambda text: whole_number(text, 0), default=0,
                     metavar='K', help='generate K frames once and repeat them (cheap with many '
-                        'actors)')
+                    'actors)')
 
     def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """Serve a trajectory or synthetic traffic as the simulator does."""

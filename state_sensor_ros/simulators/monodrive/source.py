@@ -176,6 +176,7 @@ def _new_payload(n_bytes: int) -> bytearray:
     del payload[n_bytes:]
     return payload
 
+
 # What to check if the port is open and sends nothing.
 _SILENCE = ('check that the port is that of the sensor, that the sensor is configured (parameters '
             'control_port, config_file), and that the simulation is running')

@@ -53,10 +53,10 @@ class SumoParameters:
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
                               'clients.', used_by=LIVE)
     release: str = parameter('restore', 'How a running SUMO gets back a driven ego: at once, or '
-        'after braking to a stop; modes and route are restored.',
-        choices=('restore', 'stop'), used_by=LIVE)
+                             'after braking to a stop; modes and route are restored.',
+                             choices=('restore', 'stop'), used_by=LIVE)
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
-        'it has left.')
+                         'it has left.')
     step: float = parameter(0.05, 'Step of a started SUMO, simulated s.',
                             low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
     seed: int = parameter(0, 'Seed of the random numbers of a started SUMO.', low=0,
