@@ -38,6 +38,7 @@ ABSENT = absent_modules({
     'evaluation/test_truth_against_itself.py': ('trackeval',),
     'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'simulators/test_map_files.py': ('sumolib',),
+    'ros/test_carla9_node.py': ('carla', 'simulation_interfaces'),
     'ros/test_sumo_faults.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_sumo_node.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_simulation_services.py': ('simulation_interfaces',),

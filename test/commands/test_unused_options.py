@@ -376,7 +376,7 @@ RUNS |= {
     'evaluate by a bag': (['bag', 'bag'], OF_EVALUATE | {
         'parquet', 'html', 'truth_topic', 'curves', 'against'}),
     'evaluate many': ([str(SAMPLE), 'bag', 'bag'], OF_EVALUATE | {
-        'truth_topic', 'obb_extents', 'html'})}
+        'truth_topic', 'obb_extents', 'html', 'parquet', 'curves', 'against'})}
 RUNS |= {
     'topics': ([], {'node', 'seconds', 'all'}),
     'echo a full name': (['/tf'], {'once', 'csv'})}

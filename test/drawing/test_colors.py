@@ -107,8 +107,10 @@ def test_palette_by_actor_keeps_ego_and_objects_apart():
         to_rgb(color) for color in (EGO, ACTORS[0], ACTORS[1], OBJECT)])
 
 
-def test_palette_by_actor_colors_vehicles_in_turn():
-    names = [f'v{i}' for i in range(len(ACTORS) + 1)]
-    scene = scene_of(frame(0.0, Agent('cone', kind=KIND_OBJECT), *(Agent(name) for name in names)))
-    colors = colors_at(scene, slice(1, None), BY_ACTOR)
-    np.testing.assert_allclose(colors[:, :3], [to_rgb(color) for color in (*ACTORS, ACTORS[0])])
+def test_palette_by_actor_colors_vehicles_in_turn_and_many_by_their_class():
+    for number, expected in ((len(ACTORS), ACTORS), (len(ACTORS) + 1, ACTORS[:1])):
+        vehicles = [Agent(f'v{i}') for i in range(number)]
+        scene = scene_of(frame(0.0, Agent('cone', kind=KIND_OBJECT), *vehicles))
+        colors = colors_at(scene, slice(1, None), BY_ACTOR)
+        np.testing.assert_allclose(colors[:, :3], np.broadcast_to(
+            [to_rgb(color) for color in expected], (number, 3)))

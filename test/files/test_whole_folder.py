@@ -162,7 +162,7 @@ def test_whole_folder_keeps_both_where_the_name_was_taken_meanwhile(path, monkey
     whole = write(folder, 'new')
     # An empty folder, which rename() of the C library would replace.
     path.mkdir()
-    with pytest.raises(SinkError, match=r'not there before; expected nothing; what was written'):
+    with pytest.raises(SinkError, match='appeared meanwhile; expected nothing; what was written'):
         folder.commit(whole)
     folder.abort()
     assert contents(path) == {}

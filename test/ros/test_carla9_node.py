@@ -18,7 +18,6 @@ import pytest
 from rig import NodeProcess
 from test_simulation_services import caller
 
-pytest.importorskip('carla')
 OWN = 'state_sensor_ros'
 # Classes of objects of the level that are vehicles, as the server numbers them.
 PARKED = range(14, 20)
