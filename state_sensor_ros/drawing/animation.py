@@ -26,7 +26,7 @@ import numpy.typing as npt
 from plotly.offline import get_plotlyjs
 
 from state_sensor_ros.drawing import shapes
-from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, EGO, EGO_BED, INK, SIGN_EDGE
+from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, DARK, EGO, EGO_BED, SIGN_EDGE
 from state_sensor_ros.drawing.figures import (
     class_colors,
     config,
@@ -134,7 +134,7 @@ def _symbols() -> Json:
         shapes.LIGHT: {'': FILLS[Mark.LIGHT], **{
             display: FILLS[mark] for display, mark in LIGHT_MARKS.items()}},
         shapes.SIGN: {'': FILLS[Mark.SIGN]}}
-    edges = {shapes.PEDESTRIAN: (INK, 0.5), shapes.LIGHT: (INK, 2.0),
+    edges = {shapes.PEDESTRIAN: (DARK, 0.5), shapes.LIGHT: (DARK, 2.0),
              shapes.SIGN: (SIGN_EDGE, 2.0)}
     return {shapes.KIND_NAMES[kind]: {'size': size, 'edge': edges[kind], 'fills': fills[kind]}
             for kind, size in _SYMBOL_PX.items()}

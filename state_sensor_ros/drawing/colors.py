@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-INK = '#1f2933'
+# Text and outlines.
+DARK = '#1f2933'
 QUIET = '#7b8794'
 GROUND = '#f5f7fa'
 FAINT = '#cbd2d9'

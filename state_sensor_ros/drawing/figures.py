@@ -25,11 +25,11 @@ from state_sensor_ros.drawing.colors import (
     ACTORS,
     BAND,
     BY_ACTOR,
+    DARK,
     EGO,
     EGO_BED,
     FAINT,
     GROUND,
-    INK,
     OBJECT,
     QUIET,
     ROADS,
@@ -126,8 +126,8 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
             'tickcolor': FAINT}
     figure.update_layout(
         template='none', showlegend=False, plot_bgcolor=GROUND, dragmode='pan',
-        uirevision='map', font={'color': INK, 'size': 11},
-        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': QUIET, 'activecolor': INK},
+        uirevision='map', font={'color': DARK, 'size': 11},
+        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': QUIET, 'activecolor': DARK},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': _TOOLBAR_PX, 'b': 44},
         xaxis={**axis, 'range': list(area.x_range), 'title': {'text': X_TITLE, 'standoff': 6}},
         yaxis={**axis, 'range': list(area.y_range), 'title': {'text': Y_TITLE, 'standoff': 6},
@@ -155,22 +155,22 @@ def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
     changes = len(figure.data)
     figure.add_scatter(
         x=[], y=[], mode='lines+markers', hovertemplate='%{text}<extra></extra>',
-        line={'color': INK, 'width': 1},
+        line={'color': DARK, 'width': 1},
         marker={'symbol': 'arrow', 'size': [], 'angle': [], 'color': 'white', 'opacity': 1,
-                'line': {'color': INK, 'width': 1}})
+                'line': {'color': DARK, 'width': 1}})
     first = changes + 1
     for color in colors:
         figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
                            line={'width': 0}, hoverinfo='skip')
     for dash, width in (('solid', 0.8), ('2px,2px', 1.2)):
         figure.add_scatter(x=[], y=[], mode='lines', hoverinfo='skip',
-                           line={'color': INK, 'width': width, 'dash': dash})
+                           line={'color': DARK, 'width': width, 'dash': dash})
     figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
                        line={'width': 0}, hoverinfo='skip')
     figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
-                       marker={'size': 9, 'line': {'color': INK, 'width': 0.5}})
+                       marker={'size': 9, 'line': {'color': DARK, 'width': 0.5}})
     figure.add_scatter(x=[], y=[], mode='text', hoverinfo='skip',
-                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': INK,
+                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': DARK,
                                  'shadow': _HALO})
     after = first + len(colors)
     outlines, assumed, fronts, points, labels = range(after, after + 5)
@@ -207,7 +207,7 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, EGO, 2.0)
     figure.update_layout(
         template='none', showlegend=False, plot_bgcolor=GROUND, dragmode=False,
-        font={'color': INK, 'size': 11},
+        font={'color': DARK, 'size': 11},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': 4, 'b': 38},
         xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
                'fixedrange': True, 'nticks': 16, 'title': {'text': TIME_TITLE, 'standoff': 4}},

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.colors import INK, MARKS
+from state_sensor_ros.drawing.colors import DARK, MARKS
 from state_sensor_ros.drawing.fonts import Fonts, style_of
 from state_sensor_ros.drawing.map_layout import Area, CLOSE_UP_M, Map, MapLayout, visible_samples
 from state_sensor_ros.drawing.names import Direction, draw_names
@@ -130,7 +130,7 @@ class _Screen:
             0.0, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
             ha='left', va='baseline', fontsize='large', fontweight='bold')
         self._cursor = None if page.strip is None else page.strip.axvline(
-            0.0, color=INK, linewidth=1.6, clip_on=False, animated=True)
+            0.0, color=DARK, linewidth=1.6, clip_on=False, animated=True)
         # matplotlib has no types for the canvas.
         canvas: Any = page.figure.canvas
         self._canvas = canvas

@@ -15,7 +15,7 @@ from typing import Any
 
 from matplotlib.font_manager import FontEntry, fontManager, get_font
 
-from state_sensor_ros.drawing.colors import GRID, GROUND, INK, QUIET
+from state_sensor_ros.drawing.colors import DARK, GRID, GROUND, QUIET
 from state_sensor_ros.drawing.page_style import PageSize, TEXT_PT
 
 # Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
@@ -88,7 +88,7 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
                          'ytick.labelsize'), text_pt),
         **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), QUIET),
         **dict.fromkeys(('axes.labelcolor', 'xtick.labelcolor', 'ytick.labelcolor', 'text.color'),
-                        INK),
+                        DARK),
         'axes.facecolor': ground, 'axes.grid': True, 'axes.axisbelow': True, 'grid.color': grid,
         'grid.linewidth': line_pt,
         **dict.fromkeys(('xtick.major.pad', 'ytick.major.pad'), 2.0 if size.is_paper else 3.5),

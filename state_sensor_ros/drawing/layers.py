@@ -19,7 +19,7 @@ from matplotlib.transforms import Affine2D
 import numpy as np
 
 from state_sensor_ros.drawing import map_layout, shapes, tracks
-from state_sensor_ros.drawing.colors import EGO_BED, INK, OBJECT_EDGE, ROADS, SIGN_EDGE
+from state_sensor_ros.drawing.colors import DARK, EGO_BED, OBJECT_EDGE, ROADS, SIGN_EDGE
 from state_sensor_ros.drawing.map_layout import Area, Map
 from state_sensor_ros.drawing.marks import colors_of, fills_of
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
@@ -98,7 +98,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float
     points = Affine2D().scale(1.0 / 72.0) + axes.figure.dpi_scale_trans
     axes.add_collection(PolyCollection(
         marks, offsets=offsets, offset_transform=axes.transData, transform=points,
-        facecolors='white', edgecolors=INK, linewidths=0.9, zorder=5), autolim=False)
+        facecolors='white', edgecolors=DARK, linewidths=0.9, zorder=5), autolim=False)
 
 
 def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChangeMark]:
@@ -145,7 +145,7 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
     is_ego, kind = scene.is_ego[actor], scene.kind[actor]
     for chosen, edge, order in (
             (~is_ego & (kind == shapes.OBJECT), OBJECT_EDGE, 6),
-            (~is_ego & (kind == shapes.VEHICLE), INK, 7), (is_ego, INK, 9)):
+            (~is_ego & (kind == shapes.VEHICLE), DARK, 7), (is_ego, DARK, 9)):
         if chosen.any():
             _draw_footprints(axes, scene, samples[chosen], coloring, edge, order, are_dots(
                 scene, samples, inches_per_m)[chosen])
@@ -209,12 +209,12 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
     axes.scatter(
         x, y, s=SYMBOL_PT[kind] ** 2, zorder=8,
         c=fills_of(scene, rows, coloring),
-        edgecolors=SIGN_EDGE if kind == shapes.SIGN else INK,
+        edgecolors=SIGN_EDGE if kind == shapes.SIGN else DARK,
         linewidths={shapes.PEDESTRIAN: 0.5, shapes.LIGHT: 1.6, shapes.SIGN: 1.4}[kind])
     if kind == shapes.SIGN:
         for i, display in enumerate(scene.display[rows].tolist()):
             axes.text(x[i], y[i], scene.displays[display], ha='center', va='center_baseline',
-                      fontsize=_NUMBER_PT, color=INK, clip_on=True, zorder=8)
+                      fontsize=_NUMBER_PT, color=DARK, clip_on=True, zorder=8)
 
 
 def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
@@ -231,7 +231,7 @@ def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
     for k in range(_N_PARTS):
         axes.add_patch(Rectangle(
             (right - length * (1.0 - k / _N_PARTS), y), length / _N_PARTS, thick, linewidth=0.6,
-            edgecolor=INK, facecolor=INK if k % 2 == 0 else 'white',
+            edgecolor=DARK, facecolor=DARK if k % 2 == 0 else 'white',
             clip_on=False, gid=SCALE_GID))
     axes.text(right - length - gap, y + thick / 2, f'{length:g} m', ha='right',
               va='center_baseline', fontsize='medium', gid=SCALE_GID)

@@ -24,8 +24,8 @@ from state_sensor_ros.drawing import layers
 from state_sensor_ros.drawing.colors import (
     BAND,
     BY_SPEED,
+    DARK,
     EGO_BED,
-    INK,
     OBJECT_EDGE,
     QUIET,
     SIGN_EDGE,
@@ -106,7 +106,7 @@ def strip_entries(instant: int, band: SpeedBand) -> list[LegendEntry]:
     :param instant: instant of the footprints, -1 for none.
     :param band: speeds of the actors without a line.
     """
-    line = Line2D([], [], color=INK, linewidth=INSTANT_PT)
+    line = Line2D([], [], color=DARK, linewidth=INSTANT_PT)
     entries = [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
     if band.n_others:
         entries.append(LegendEntry((Patch(facecolor=BAND, edgecolor='none'), Line2D(
@@ -118,19 +118,19 @@ def _entry(mark: Mark) -> LegendEntry:
     fill = FILLS.get(mark, 'white')
     artist: Patch | Line2D
     if mark in (Mark.EGO, Mark.VEHICLE, Mark.UNKNOWN_SPEED):
-        artist = Patch(facecolor=fill, edgecolor=INK, linewidth=0.7)
+        artist = Patch(facecolor=fill, edgecolor=DARK, linewidth=0.7)
     elif mark is Mark.OBJECT:
         artist = _marker('s', fill, OBJECT_EDGE, 0.7, 4.0)
     elif mark is Mark.ASSUMED:
-        artist = Patch(facecolor='white', edgecolor=INK, linestyle=DASHED)
+        artist = Patch(facecolor='white', edgecolor=DARK, linestyle=DASHED)
     elif mark is Mark.SIGN:
         artist = _marker('o', fill, SIGN_EDGE, 1.4, 8.0)
     elif mark is Mark.PEDESTRIAN:
-        artist = _marker('o', fill, INK, 0.5, 5.0)
+        artist = _marker('o', fill, DARK, 0.5, 5.0)
     elif mark in FILLS:
-        artist = _marker('o', fill, INK, 1.6, 6.5)
+        artist = _marker('o', fill, DARK, 1.6, 6.5)
     elif mark is Mark.LANE_CHANGE:
-        artist = _marker('>', 'white', INK, 0.9, 5.5)
+        artist = _marker('>', 'white', DARK, 0.9, 5.5)
     elif mark is Mark.CLOSE_UP:
         artist = Patch(facecolor='none', edgecolor=QUIET, linewidth=0.9,
                        linestyle=CLOSE_UP_DASHES)
@@ -153,7 +153,7 @@ def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
     :param scene: the recording, with the names.
     :param fonts: fonts for the names.
     """
-    return [LegendEntry((Patch(facecolor=color, edgecolor=INK, linewidth=0.4),),
+    return [LegendEntry((Patch(facecolor=color, edgecolor=DARK, linewidth=0.4),),
                         fonts.drawable(text)) for color, text in actor_key(scene)]
 
 

@@ -23,7 +23,7 @@ from matplotlib.lines import Line2D
 import numpy as np
 
 from state_sensor_ros.drawing import layers, shapes, tracks
-from state_sensor_ros.drawing.colors import EGO, INK, QUIET
+from state_sensor_ros.drawing.colors import DARK, EGO, QUIET
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.map_layout import Area
 from state_sensor_ros.drawing.page_style import ORDINARY
@@ -127,7 +127,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
         text = axes.text(
             0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=size_pt, ha='left',
             va='bottom', zorder=11, path_effects=_HALO, gid=NAME_GID,
-            color=EGO if scene.is_ego[i] else INK)
+            color=EGO if scene.is_ego[i] else DARK)
         place = places.best(k, np.array(text.get_window_extent().size), point,
                             None if kept is None else kept.get(i))
         if place is None:

@@ -24,7 +24,7 @@ from matplotlib.ticker import MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, INK, QUIET
+from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, DARK, QUIET
 from state_sensor_ros.drawing.fonts import Fonts, style_of
 from state_sensor_ros.drawing.legend import (
     actor_entries,
@@ -158,7 +158,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
 
     title = fonts.drawable(shortened(
         style.title, min(_MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
-    page.text(size.top, title, _TITLE_PT, INK, 'bold' if title.isascii() else 'normal')
+    page.text(size.top, title, _TITLE_PT, DARK, 'bold' if title.isascii() else 'normal')
     for k, line in enumerate(lines):
         page.text(size.top + (title_height + k * _LINE) * size.text_scale, line, _FACTS_PT, QUIET,
                   'normal')

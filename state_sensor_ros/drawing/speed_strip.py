@@ -17,7 +17,7 @@ from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import tracks
-from state_sensor_ros.drawing.colors import ACTORS, BAND, BY_ACTOR, INK, QUIET
+from state_sensor_ros.drawing.colors import ACTORS, BAND, BY_ACTOR, DARK, QUIET
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.layers import DASHED
 from state_sensor_ros.drawing.legend import INSTANT_PT, MEDIAN_PT
@@ -82,9 +82,9 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
     colors = _draw_lines(axes, scene, coloring, band.has_line)
     if instant >= 0:
         # Not clipped, so that the line has its whole width at the edges.
-        axes.axvline(scene.time_s[instant], color=INK, linewidth=INSTANT_PT,
+        axes.axvline(scene.time_s[instant], color=DARK, linewidth=INSTANT_PT,
                      clip_on=False, zorder=4)
-        axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=INK,
+        axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=DARK,
                   transform=axes.get_xaxis_transform(), clip_on=False, zorder=4)
     if fonts is not None:
         _draw_names(axes, scene, colors, fonts, band.has_line, size.name_pt)

@@ -133,20 +133,22 @@ class ToyMockServer:
     def wait(self) -> bool:
         """Send all frames."""
         client, _ = self.server.accept()
-        x, speed = 0.0, self.options.speed
+        x, speed, received = 0.0, self.options.speed, b''
         with client:
             client.settimeout(PERIOD_S)
             for i in range(self.options.frames or 1_000_000):
                 client.sendall(b'%f %f 2\n' % (i * PERIOD_S, x))
                 x += speed * PERIOD_S
                 try:
-                    commands = client.recv(4096)
+                    chunk = client.recv(4096)
                 except TimeoutError:
                     continue
-                if not commands:
+                if not chunk:
                     break
-                throttle, brake = map(float, commands.splitlines()[-1].split())
-                speed = max(speed + throttle - 2 * brake, 0.0)
+                *commands, received = (received + chunk).split(b'\n')
+                for command in commands:
+                    throttle, brake = map(float, command.split())
+                    speed = max(speed + throttle - 2 * brake, 0.0)
         return True
 
     def __enter__(self):

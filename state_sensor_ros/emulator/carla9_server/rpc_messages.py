@@ -9,7 +9,7 @@
 """
 Requests and replies of rpclib: MessagePack without a length in front.
 
-    request   [0, number, name, arguments]       arguments[0] is [whether nobody waits]
+    request   [0, number, name, arguments]       arguments[0] is [whether no reply is read]
     reply     [1, number, error or nil, result]
 
 A result is a variant in an array: [[1, value]], or [[0, [text]]] of a call that failed; a call

@@ -13,8 +13,8 @@ SUMO's position is the middle of the front bumper; the rear axle is assumed half
 the middle of the vehicle. SUMO's own speed of a vehicle that is moved from outside differs from
 its movement, so the frame has the velocity of the bicycle.
 
-A joined SUMO gets its ego back: SUMO removes a vehicle that is beside its lanes when nobody moves
-it, so it is first put on the nearest lane; then it goes on along the route that it had.
+A joined SUMO gets its ego back: SUMO removes a vehicle that is beside its lanes when no client
+moves it, so it is first put on the nearest lane; then it continues on the route that it had.
 """
 
 from __future__ import annotations
