@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from state_sensor_ros.parameters import NODE, parameter
 
-# Full lock of a usual car and of the mock servers, 70 degrees (doc/protocol/carla.md).
+# Full lock of a usual car and of the mock servers, 70 degrees.
 _FULL_LOCK_RAD = 1.2217
 
 

@@ -34,7 +34,7 @@ _RETRY_S = 0.1
 _FRESH_S = 0.001
 # Limits of the end, s: until another thread sends the last brake, for the end of the simulator's
 # commands as a whole, and for the last reports. A program has to end within 2 s of a signal.
-_PROMPT_S, _END_S, _REPORTS_S = 0.1, 0.65, 0.2
+_PROMPT_S, _END_S, _REPORTS_S = 0.1, 0.65, 0.4
 _N_LATENCIES = 4096
 
 

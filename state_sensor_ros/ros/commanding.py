@@ -25,6 +25,7 @@ from statistics import median
 import time
 from typing import Any
 
+from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
@@ -48,6 +49,8 @@ from state_sensor_ros.settings import Settings
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
+# Longest wait for subscribers that have not acknowledged the last command, s.
+_DELIVERY_S = 0.2
 # A publisher may be discovered before the name of its node: the report waits for this many
 # commands.
 _N_WAITS = 20
@@ -202,7 +205,8 @@ class CommandStatus:
         self._publisher.publish(message)
 
     def close(self) -> None:
-        """Remove the topic."""
+        """Remove the topic once its subscribers have the last command, within _DELIVERY_S."""
+        self._publisher.wait_for_all_acked(Duration(seconds=_DELIVERY_S))
         self._node.destroy_publisher(self._publisher)
 
 
