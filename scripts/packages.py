@@ -107,7 +107,7 @@ def install_extra(environment: Environment, name: str) -> None:
         return
     first = files[0].read_text().partition('\n')[0]
     # Not the point of a number such as 0.9.
-    what = first.partition('. ')[0].strip('# .')
+    what = re.sub('^The ', 'the ', first.partition('. ')[0].strip('# .'))
     # A sourced ROS 2 has versions of its own, which stay.
     pins = [] if environment.is_sourced else ['-c', files[1], '-c', files[2]]
     if name in COMPLETE:
