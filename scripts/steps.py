@@ -40,6 +40,8 @@ LINE_S, UPDATE_S = 10.0, 0.5
 DOWNLOADING = re.compile(r'^ *Downloading (\S+) \(([\d.]+) ?([kKMG])i?B\)', re.MULTILINE)
 DOWNLOADED = re.compile(r'^ *Downloaded (\S+)', re.MULTILINE)
 MEGABYTES = {'k': 1e-3, 'K': 1e-3, 'M': 1.0, 'G': 1e3}
+# What a program does before it prints anything, by step.
+WORK = {'uv': 'reading the package index'}
 # The processes that run, which an interruption ends.
 RUNNING = set()
 
@@ -161,8 +163,9 @@ def progress(output: str) -> str:
     if not sizes:
         return shares[-1] if shares else ''
     done = set(DOWNLOADED.findall(output))
-    if not done:
-        # pip downloads one after the other, and does not say when one is complete.
+    if not done and all(name.endswith(('.whl', '.gz', '.zip')) for name in sizes):
+        # pip, which names files, downloads one after the other and does not say when one is
+        # complete.
         done = set(list(sizes)[:-1])
     left = [name for name in sizes if name not in done]
     text = 'downloaded {:.0f} of {:.0f} MB'.format(
@@ -197,7 +200,8 @@ def show_progress(process: subprocess.Popen, step: str, log: Path, start: int) -
                 stream.seek(start)
                 text = '  {}: {:.0f} s {}'.format(
                     step, time.monotonic() - began,
-                    progress(stream.read().decode('utf-8', 'replace'))).rstrip()
+                    progress(stream.read().decode('utf-8', 'replace'))
+                    or WORK.get(step, '')).rstrip()
             columns = shutil.get_terminal_size().columns - 1
             print('\r{}\033[K'.format(text[:columns]) if is_terminal else text,
                   end='' if is_terminal else '\n', flush=True)

@@ -143,6 +143,8 @@ def run_step(folder, monkeypatch, program):
 @pytest.mark.parametrize(('printed', 'shown'), [
     (['Downloading numpy (16.0MiB)', 'Downloading rclpy (512.0KiB)', ' Downloaded rclpy'],
      'downloaded 1 of 17 MB, numpy'),
+    (['Downloading numpy (16.0MiB)', 'Downloading rclpy (512.0KiB)'],
+     'downloaded 0 of 17 MB, numpy, rclpy'),
     (['  Downloading a-1.whl (10.2 MB)', '  Downloading b-1.whl (30 kB)'],
      'downloaded 10 of 10 MB, b-1.whl'),
     (['[  4%] Built target a', '[ 47%] Building C object'], '47%'), (['Resolving'], '')])
