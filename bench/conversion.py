@@ -32,7 +32,7 @@ from traffic import Cycle
 N_ACTORS, RATE_HZ = 50, 20.0
 DURATIONS_S = (60, 20)
 # Name of the output, options of the command, and the goals for both durations.
-FORMS = (('mcap', 'bag', (), (60, 20)),
+FORMATS = (('mcap', 'bag', (), (60, 20)),
          ('sqlite3', 'bag', ('--storage', 'sqlite3'), (20, 20)),
          ('Parquet', 'table.parquet', (), (60, 20)),
          ('CSV', 'table.csv', (), (20, 20)))
@@ -73,9 +73,9 @@ def conversion_s(recording, name, options):
 
 
 def conversion_rows(rounds):
-    """Convert a long and a short recording into each form, in turn, then many of them."""
-    cases = [(duration_s, *form[:3], goal) for form in FORMS
-             for duration_s, goal in zip(DURATIONS_S, form[3], strict=True)]
+    """Convert a long and a short recording into each format, in turn, then many of them."""
+    cases = [(duration_s, *case[:3], goal) for case in FORMATS
+             for duration_s, goal in zip(DURATIONS_S, case[3], strict=True)]
     with tempfile.TemporaryDirectory() as folder:
         recordings = {duration_s: Path(folder) / f'{duration_s}.json'
                       for duration_s in DURATIONS_S}
@@ -86,9 +86,9 @@ def conversion_rows(rounds):
         shares = [many_share(recordings[min(DURATIONS_S)]) for _ in range(N_PAIRS)]
         compressed = compression_rows(recordings[min(DURATIONS_S)], rounds)
     return compressed + show([
-        Row(f'real time / convert to {form}, {duration_s} s at {RATE_HZ:g} Hz', N_ACTORS,
+        Row(f'real time / convert to {format_name}, {duration_s} s at {RATE_HZ:g} Hz', N_ACTORS,
             duration_s / min(times_s), f'>= {goal}')
-        for (duration_s, form, *_, goal), times_s in zip(
+        for (duration_s, format_name, *_, goal), times_s in zip(
             cases, zip(*found, strict=True), strict=True)] + [
         Row(f'{N_RECORDINGS} recordings on two cores: two jobs / one', N_ACTORS, median(shares),
             f'<= {SHARED}')])

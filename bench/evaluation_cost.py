@@ -43,7 +43,7 @@ def cpu_s(*words, program=('state_sensor',)):
 def rival_rows():
     """Evaluate the tracks of 100 objects with the command and with motmetrics."""
     if find_spec('motmetrics') is None:
-        print('evaluate beside motmetrics: left out, motmetrics is not installed')
+        print('evaluate beside motmetrics: skipped, motmetrics is not installed')
         return []
     with tempfile.TemporaryDirectory() as folder:
         recording, bag = Path(folder) / 'drive.json', Path(folder) / 'bag'

@@ -96,7 +96,7 @@ BAG = FOLDER / 'bag.mcap'
 
 
 def read_file(path: Path, data: bytes) -> None:
-    """Read any bytes as a recording of the form that the name of the file says."""
+    """Read any bytes as a recording in the format that the name of the file says."""
     path.write_bytes(data)
     try:
         with closing(open_any(str(path))) as recording:

@@ -10,7 +10,7 @@
 """
 Draw the folders of the package and what they import, as doc/design/rooms.svg.
 
-A folder is above all that it imports; an arrow that follows from others is left out.
+A folder is above all that it imports; an arrow that follows from others is omitted.
 ``scripts/draw_rooms.py PACKAGE OUT`` draws the folders of another checkout.
 """
 

@@ -23,7 +23,7 @@ from steps import announced, digest, DiskError, run
 from wheel_headers import rewrite_header_paths
 
 # Imports of the commands. Where Python may not write bytecode it would compile these at each
-# start, in 0.4 s; pip would compile ten times as much. Tests, half of NumPy, are left out.
+# start, in 0.4 s; pip would compile ten times as much. Tests, half of NumPy, are skipped.
 PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
                'typing_extensions.py')
 # Extras whose requirements name all that is imported. Those of trackeval itself have a newer NumPy
@@ -104,7 +104,7 @@ def install_extra(environment: Environment, name: str) -> None:
     if stamp.is_file() and stamp.read_text() == key:
         return
     if environment.is_sourced and name in APART:
-        print('setup: {} needs an environment without ROS 2, left out'.format(name), flush=True)
+        print('setup: {} needs an environment without ROS 2, skipped'.format(name), flush=True)
         return
     first = files[0].read_text().partition('\n')[0]
     # Not the point of a number such as 0.9.

@@ -170,13 +170,13 @@ class Parameter:
         if rule.choices and not rule.is_open and value not in rule.choices:
             raise ConfigError(self.name, repr(value), f'one of {", ".join(rule.choices)}')
         if rule.pattern is not None and not rule.pattern.fullmatch(value):
-            raise ConfigError(self.name, repr(value), f'text of the form {rule.pattern.pattern}')
+            raise ConfigError(self.name, repr(value), f'text that matches {rule.pattern.pattern}')
 
     def parsed(self, text: str) -> Value:
         """
         Return the value in a text, as ROS reads it from ``-p NAME:=TEXT``.
 
-        :param text: value; a list is ``[A, B]``, and quotes around a text may be left out.
+        :param text: value; a list is ``[A, B]``, and quotes around a text may be omitted.
         :raises ConfigError: naming the parameter, the text and what is allowed.
         """
         if self.item is None:

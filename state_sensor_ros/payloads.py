@@ -26,7 +26,7 @@ def ignore(*text: str) -> None:
     """Report nowhere: a :data:`Report`, or another call with texts, without effect."""
 
 
-LEFT_OUT = 'left_out'
+DROPPED = 'dropped'
 DUPLICATE = 'duplicate'
 OTHER_ID = 'other_id'
 
@@ -54,7 +54,7 @@ class Fault:
     """
     One faulty actor, ``error`` with its key path.
 
-    ``kind`` LEFT_OUT or DUPLICATE if it is not in the frame, OTHER_ID if it is, without its id.
+    ``kind`` DROPPED or DUPLICATE if it is not in the frame, OTHER_ID if it is, without its id.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A frame, and a fault for each actor that was left out of it or has another id."""
+    """A frame, and a fault for each actor that was dropped from it or has another id."""
 
     frame: Frame
     faults: tuple[Fault, ...]
@@ -214,7 +214,7 @@ class SelectingDecoder:
 
 
 # What a source or recording of frames yields: a frame, one with the faults of actors that were
-# left out, or the error in place of a frame that cannot be read.
+# dropped, or the error in place of a frame that cannot be read.
 FrameLike: TypeAlias = Frame | Decoded | DecodeError
 
 

@@ -78,7 +78,7 @@ _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perception:
-    """The parameters ``perception.*``: how the objects of outputs differ from the truth."""
+    """The parameters ``perception.*``: how the objects of outputs differ from the ground truth."""
 
     range: float = _perceived(
         0.0, "Largest distance of an object's centre from the ego's origin, m; 0 = unlimited.",
@@ -163,7 +163,7 @@ class Settings:
         (), 'Publish actors with one of these tags; empty: all.', dynamic=True,
         runs=(EVALUATING,), subject='actors')
     undesired_tags: tuple[str, ...] = parameter(
-        (), 'Leave out actors with one of these tags.', dynamic=True, runs=(EVALUATING,))
+        (), 'Drop actors with one of these tags.', dynamic=True, runs=(EVALUATING,))
     include_obb: bool = _outgoing(True, 'Decode and publish oriented bounding boxes.',
         dynamic=True,
         needs=('frame', 'debug_drawing', 'outputs'))
@@ -258,7 +258,7 @@ class Settings:
 
     @property
     def perception(self) -> Perception:
-        """How the objects of outputs differ from the truth."""
+        """How the objects of outputs differ from the ground truth."""
         # Not through of(): read for each frame.
         for part in self.own:
             if type(part) is Perception:
@@ -322,7 +322,7 @@ class ParameterTable:
             return self._parameters[self.aliases.get(name, name)]
         except KeyError:
             known = (*self.names, *self.aliases)
-            # A prefix may be left out.
+            # A prefix may be omitted.
             known_by = {other.rpartition('.')[2]: other for other in reversed(known)}
             known_by |= {other: other for other in known}
             likely = known_by.get(nearest(name, known_by))

@@ -116,10 +116,10 @@ class Cursor:
     def __init__(self, data, at=0):
         self.data, self.at = data, at
 
-    def take(self, form):
-        values = struct.unpack_from('<' + form, self.data, self.at)
-        self.at += struct.calcsize('<' + form)
-        return values if len(values) > 1 or form == 'I' else values[0]
+    def take(self, layout):
+        values = struct.unpack_from('<' + layout, self.data, self.at)
+        self.at += struct.calcsize('<' + layout)
+        return values if len(values) > 1 or layout == 'I' else values[0]
 
     def text(self):
         length = self.take('H')

@@ -37,7 +37,7 @@ RUN_ALONE, UNTIL_CTRL_C = '', 'ends with Ctrl-C'
 NOT_HERE = ('needs a simulator', 'tested by ')
 # Of other pages: the heading above a block, and the library that it needs besides. Such a block
 # runs in a folder with recordings, or makes its own. Lines that need a package index, a simulator
-# or an encoder of films are left out; test_documents.py checks their options.
+# or an encoder of films are omitted; test_documents.py checks their options.
 PAGES = (('guide/tables.md', 'Tables', 'pyarrow'), ('guide/osi.md', 'ASAM OSI', 'osi3'),
          ('guide/recordings.md', 'Make and inspect', 'pyarrow'),
          ('guide/recordings.md', 'Serve, record, replay', 'numpy'),

@@ -213,7 +213,7 @@ class Template:
 
     :param definitions: definitions of the message types.
     :param type_name: type of the message, ``package/msg/Name``.
-    :param prototype: value of each field; fields that are left out are zero or empty.
+    :param prototype: value of each field; fields that are omitted are zero or empty.
     :param is_message: True puts the encapsulation header in front, at 4 modulo 8.
     :raises EncodeError: if ``prototype`` does not fit the definition.
     """

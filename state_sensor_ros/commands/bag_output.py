@@ -106,7 +106,7 @@ class PacketsToBag:
 
         :param packet: packet with one frame.
         :param place: place of the packet, in words.
-        :returns: the last frame whose clock advanced; None if the packet was left out.
+        :returns: the last frame whose clock advanced; None if the packet was dropped.
         """
         pipeline = self._pipeline
         self._bag.warnings.place, n_published = place, pipeline.counters.n_published

@@ -163,7 +163,7 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
                 if frame is not None:
                     summary.add(frame)
         if not summary.n_frames:
-            # Why frames were left out.
+            # Why frames were dropped.
             bag.warnings.show()
         _check_any(summary.n_frames, recording, selection)
     bag.warnings.show()

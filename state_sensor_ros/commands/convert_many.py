@@ -47,7 +47,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     Convert all recordings whose outputs do not exist or are older.
 
-    Bags are left out if bags are to be written.
+    Bags are ignored if bags are to be written.
 
     :param args: the parsed options.
     :param interruption: signal handling of the program.
@@ -63,7 +63,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     bags = [recording.path for recording in recordings if file_format.storage
             and _is_bag(recording.path)]
     if bags:
-        print_line(f'warning: {args.output}: left out, because they are bags: {listed(bags)}')
+        print_line(f'warning: {args.output}: ignored, because they are bags: {listed(bags)}')
         recordings = [recording for recording in recordings if recording.path not in bags]
     jobs = [_job(args, recording, output, file_format)
             for recording, output in _outputs_of(recordings, args.output, file_format)]
@@ -106,7 +106,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
                                     'could not be converted', 'all of them')
     facts = [f'{counted(len(waiting), "recording")} converted',
              f'{len(jobs) - len(waiting)} done before',
-             *([f'{len(bags)} left out'] if bags else [])]
+             *([f'{len(bags)} ignored'] if bags else [])]
     show_result(args.output, facts, is_quiet=args.quiet)
 
 

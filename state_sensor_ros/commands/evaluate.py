@@ -271,7 +271,7 @@ def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[Open
     from state_sensor_ros.files.storage.storage_file import limits_of
     path = Path(stack)
     if not is_bag(path):
-        found = 'no file of that name' if not path.exists() else 'another form'
+        found = 'no file of that name' if not path.exists() else 'another format'
         raise TrajectoryFormatError(stack, found, "a rosbag2 bag with the stack's topics")
     return closing(OpenBag(path, limits_of(args.max_bag_bytes)))
 
@@ -308,13 +308,13 @@ def _warn(stack: str, found: TopicResult) -> None:
     where = f'warning: {stack}: {found.topic}'
     if found.n_without_transform:
         print_line(f'{where}: {counted(found.n_without_transform, "message")} without a '
-                   'transform to the global frame, left out')
+                   'transform to the global frame, dropped')
     if found.unplaced_child:
         print_line(f'{where}: no transform from base_link to {one_line(found.unplaced_child)}, '
                    'which is evaluated as if it were base_link')
     if found.n_unusable:
         print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or not '
-                   'rotations, left out')
+                   'rotations, dropped')
     if found.tracking is not None and found.tracking.n_ids > MAX_IDS:
         print_line(f'{where}: {found.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
                    'HOTA, MOTA and IDF1 are not computed')

@@ -67,7 +67,7 @@ _EPILOG = """examples:
   state_sensor inspect drive.json
   state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
   state_sensor inspect 'days/**/*.json' --parquet days.parquet"""
-_VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
+_REPLAYABLE = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -188,7 +188,7 @@ def _screen(recording: Recording, inspector: Inspector, simulator: str) -> list[
         [f'{kind}: {anomaly.count}, first at {anomaly.place}: {anomaly.text}'
          for kind, anomaly in inspector.anomalies.items()] or ['none'])]
     rows += _consistency_rows(inspector)
-    return [*rows, ('replayable', _VERDICTS[inspector.is_replayable])]
+    return [*rows, ('replayable', _REPLAYABLE[inspector.is_replayable])]
 
 
 def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
@@ -257,11 +257,11 @@ def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
                       f'{_figure(result.linear_residual)} m'),
             _compared('rotation', 'angular velocity x time', result.angular_slope,
                       f'{_figure(result.angular_residual)} rad')))
-    rows = [('truth', text)]
+    rows = [('consistency', text)]
     if check.not_compared:
-        left_out = ', '.join(f'{count} {reason}' for reason, count in check.not_compared.items())
+        rest = ', '.join(f'{count} {reason}' for reason, count in check.not_compared.items())
         rows.append(('', (f'{counted(check.n_compared, "pair")} of poses compared; not compared: '
-                          f'{left_out}')))
+                          f'{rest}')))
     return rows + [('', f'{complaint.text} ({complaint.place})')
                    for complaint in inspector.complaints.values()]
 

@@ -34,7 +34,7 @@ from state_sensor_ros.files.pacing import Pacing
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.library.faults import PAYLOAD
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT, OTHER_ID
+from state_sensor_ros.payloads import DROPPED, DUPLICATE, OTHER_ID
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 
@@ -45,7 +45,7 @@ _CHECK_PERIOD = 20
 
 NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are no frame'
-_FAULTS = {LEFT_OUT: 'actors left out', DUPLICATE: 'duplicate names',
+_FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
            OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME}
 NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'

@@ -55,10 +55,10 @@ def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} mor
 
     :param items: texts, of which at most eight are joined.
     :param separator: between two items.
-    :param rest: text for the number of items that are left out, appended if there are any.
+    :param rest: text for the number of items that are omitted, appended if there are any.
     """
-    n_left_out = len(items) - _MAX_LISTED
-    end = rest.format(n_left_out) if n_left_out > 0 else ''
+    n_more = len(items) - _MAX_LISTED
+    end = rest.format(n_more) if n_more > 0 else ''
     return separator.join(items[:_MAX_LISTED]) + end
 
 

@@ -191,6 +191,6 @@ def show_faults(name: str, faults: FaultList) -> None:
 
 
 def _line(kind: str, count: int, first: str) -> str:
-    what = 'payload left out' if kind == PAYLOAD else kind.replace('_', ' ')
+    what = 'payload dropped' if kind == PAYLOAD else kind.replace('_', ' ')
     more = f' (and {count - 1} more of this kind)' if count > 1 else ''
     return f'{what}: {first}{more}'

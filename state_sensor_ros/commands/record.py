@@ -170,7 +170,7 @@ def _warn(recorder: Recorder, out: str) -> None:
     """Print warnings about what may be missing in the recording."""
     if recorder.n_skipped:
         n_skipped = counted(recorder.n_skipped, 'payload')
-        print_line(f'warning: {out}: left out {n_skipped} without a frame; the last: '
+        print_line(f'warning: {out}: dropped {n_skipped} without a frame; the last: '
                    f'{recorder.last_skipped}')
     for note in recorder.notes:
         print_line(f'warning: {out}: {note}')

@@ -10,7 +10,7 @@
 Names of actors on a map, placed so that they cover nothing.
 
 A greedy search: of the places around an actor that cover no actor, no mark and no other name, the
-nearest with the fewest points of tracks below. Names without such a place are left out.
+nearest with the fewest points of tracks below. Names without such a place are omitted.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _KINDS = (shapes.VEHICLE, shapes.PEDESTRIAN, shapes.OBJECT, shapes.LIGHT, shapes
 
 
 def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,
-               changes: Sequence[LaneChangeMark], left_out: Area | None = None,
+               changes: Sequence[LaneChangeMark], excluded: Area | None = None,
                kept: dict[int, Direction] | None = None, *,
                size_pt: float = ORDINARY.name_pt) -> None:
     """
@@ -105,15 +105,15 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
     :param fonts: fonts of the picture.
     :param inches_per_m: scale of the map.
     :param changes: lane changes with a mark.
-    :param left_out: area without names, which another map shows.
+    :param excluded: area without names, which another map shows.
     :param kept: places of names by actor, which are tried first, and updated: names of a film
         keep their places while these are free.
     :param size_pt: size of the names, points.
     """
     hidden = np.zeros((0, 4))
-    if left_out is not None:
-        samples = samples[~left_out.contains(scene.position_xy[samples])]
-        corners = np.stack([left_out.x_range, left_out.y_range], axis=-1)
+    if excluded is not None:
+        samples = samples[~excluded.contains(scene.position_xy[samples])]
+        corners = np.stack([excluded.x_range, excluded.y_range], axis=-1)
         hidden = axes.transData.transform(corners).reshape(1, 4)
     samples = _by_importance(scene, samples)
     point = axes.figure.dpi / 72.0

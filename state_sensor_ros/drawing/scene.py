@@ -65,7 +65,7 @@ class Scene:
     ``actor_class`` (A,) index in CLASSES, ``has_box`` (A,) and
     ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) whether it is a vehicle or has
     moved. ``map_lines`` of the map, global frame, empty if it is not known.
-    Instants may be left out of a long recording, but not of ``tracks``.
+    Instants may be omitted from a long recording, but not of ``tracks``.
     """
 
     generation: str

@@ -9,7 +9,7 @@
 """
 Build a scene from the frames of a recording.
 
-Memory is bounded: while a long recording is read, instants are left out evenly. Tracks are thinned
+Memory is bounded: while a long recording is read, instants are omitted evenly. Tracks are thinned
 out within a bound of their error.
 """
 
@@ -43,7 +43,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.rotations import rpy_from_quaternion
 
-# Above one of these limits, 15 MB, every second instant is left out: a screen does not show more.
+# Above one of these limits, 15 MB, every second instant is omitted: a screen does not show more.
 MAX_INSTANTS = 3000
 MAX_SAMPLES = 300_000
 
@@ -69,7 +69,7 @@ class SceneBuilder:
     """
     Builds a scene from frames in their order.
 
-    A frame without ``game_time``, or with that of the last frame, is left out.
+    A frame without ``game_time``, or with that of the last frame, is omitted.
 
     :param ego_tag: the tag that marks the ego, in upper or lower case.
     :param map_lines: the map; empty to use the map of the frames, if they have one.

@@ -101,7 +101,7 @@ def _half_edges_xy(orientation_xyzw: Floats, size_xyz: Floats) -> Floats:
     """
     Return the two half edges that span a box's footprint: (K, 2, 2), m, global x and y.
 
-    The axis that points up is left out; it is not the same axis in all simulators.
+    The axis that points up is omitted; it is not the same axis in all simulators.
     """
     with np.errstate(invalid='ignore'):
         axes = global_from_body(orientation_xyzw).transpose(0, 2, 1)
@@ -129,7 +129,7 @@ def bands_of(lines: Sequence[MapLine], area: Area | None = None) -> tuple[
     Return the bands around lines, in the order in which they are drawn.
 
     :param lines: the map.
-    :param area: area to draw; bands far from it are left out.
+    :param area: area to draw; bands far from it are omitted.
     :returns: outlines, (n, 2) m, of other lanes, of roads and of mere lines.
     """
     others: list[Floats] = []
@@ -158,7 +158,7 @@ def edges_of(points: Floats, width: float) -> tuple[Floats, Floats]:
     Return the left and the right edge of a band around a line.
 
     :param points: (n, 2) or (n, 3) m; points that are not finite or repeat the one before are
-        left out.
+        omitted.
     :param width: width of the band, m.
     :returns: (k, 2) or (k, 3) m each; empty for a line of no length.
     """

@@ -40,7 +40,7 @@ DEFINITIONS: Final = (PLAIN, NUSCENES)
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 # Key of the result with the differences, new less old.
 AGAINST: Final = 'against'
-_LEFT_OUT = (AGAINST, 'confidence')
+_NOT_COMPARED = (AGAINST, 'confidence')
 _MAX_BYTES = 1 << 26
 # The last key of numbers of which more, or less, is better.
 _MORE = frozenset((
@@ -271,7 +271,7 @@ def differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any
     """
     found: dict[str, Any] = {}
     for key, value in new.items():
-        if key in _LEFT_OUT or key not in old:
+        if key in _NOT_COMPARED or key not in old:
             continue
         other = old[key]
         if isinstance(value, Mapping) and isinstance(other, Mapping):
@@ -292,12 +292,13 @@ def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
     :param new: result of this run.
     :param old: result of the earlier run.
     """
-    before = dict(numbers_of({key: value for key, value in old.items() if key not in _LEFT_OUT}))
+    before = dict(numbers_of({key: value for key, value in old.items()
+                              if key not in _NOT_COMPARED}))
     intervals = new.get('confidence', {}).get('intervals', {})
     found = []
     for path, number in numbers_of(new):
         name, other = path.rpartition('/')[2], before.get(path)
-        if number is None or other is None or path.startswith(_LEFT_OUT) \
+        if number is None or other is None or path.startswith(_NOT_COMPARED) \
                 or name not in _MORE | _LESS or any(part in path for part in _DETAILS):
             continue
         difference = number - other

@@ -327,7 +327,7 @@ class FrameGroundTruth:
 
     def add(self, frame: Frame, stamp_ns: int | None = None) -> None:
         """
-        Add a frame; one whose clock did not advance is left out.
+        Add a frame; one whose clock did not advance is dropped.
 
         :param frame: frame with its boxes and wheels, if it has any.
         :param stamp_ns: stamp in the bag of the frame; None to compute it from the frame's time.

@@ -211,7 +211,7 @@ class Selection:
         :param stack: objects of the message.
         :param truth: M objects.
         :param are_selected: (M,) bool, whether each ground-truth object is evaluated; a detection
-            whose nearest ground truth within 2 m is not, is left out like it.
+            whose nearest ground truth within 2 m is not, is dropped like it.
         :param ego_xyz: (3,) float64, origin of the ego, m, NaN without an ego.
         :param merges: whether bus and trailer are one class.
         """

@@ -135,7 +135,7 @@ class MessageObjects:
 
     ``stamp_ns`` and ``frame_id`` of the header; ``objects``, whose velocities and yaws
     :meth:`in_frame` sets; ``orientations`` (K, 4) xyzw, ``velocities`` (K, 3) m/s; ``has_ids``
-    whether the ids are those of tracks; ``n_unusable`` objects left out: a position that is not
+    whether the ids are those of tracks; ``n_unusable`` objects dropped: a position that is not
     finite, or a quaternion that is not a rotation.
     """
 

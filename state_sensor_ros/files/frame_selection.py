@@ -50,12 +50,12 @@ class RecordingSelection:
 
     @property
     def has_all_frames(self) -> bool:
-        """Return whether no frame is left out."""
+        """Return whether no frame is omitted."""
         return self.start_s <= 0.0 and math.isinf(self.end_s) and self.rate_hz is None
 
     @property
     def has_all(self) -> bool:
-        """Return whether nothing is left out."""
+        """Return whether nothing is omitted."""
         return self.has_all_frames and not self.actors and TagRule(
             self.desired_tags, self.undesired_tags).passes_all
 

@@ -63,24 +63,24 @@ class FrameWriter(Output):
     """
     A recording that is being written frame by frame.
 
-    ``n_frames`` number of frames so far; ``n_left_out`` number of sensor messages that it cannot
-    hold, ``last_left_out`` description of the last of them; ``needs`` parts of a frame that it
+    ``n_frames`` number of frames so far; ``n_dropped`` number of sensor messages that it cannot
+    hold, ``last_dropped`` description of the last of them; ``needs`` parts of a frame that it
     writes; ``is_timed`` whether a frame without a ``game_time`` is written with one that continues
     at 20 Hz.
     """
 
     n_frames: int
-    n_left_out = 0
-    last_left_out = ''
+    n_dropped = 0
+    last_dropped = ''
     needs: Needs = EVERYTHING
     is_timed = True
 
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry, after the last frame."""
-        n_left_out = counted(self.n_left_out, 'message')
-        return [f'left out {n_left_out} of sensors; the last: {self.last_left_out}'] \
-            if self.n_left_out else []
+        n_dropped = counted(self.n_dropped, 'message')
+        return [f'dropped {n_dropped} of sensors; the last: {self.last_dropped}'] \
+            if self.n_dropped else []
 
     @abstractmethod
     def write(self, frame: Frame) -> None:

@@ -117,13 +117,13 @@ class FileSource:
         """Stop before the next frame; steps that are left are not taken."""
         with self._changed:
             self._n_steps = 0
-            self._demand(_Request.PAUSE)
+            self._submit(_Request.PAUSE)
 
     def resume(self) -> None:
         """Continue after a pause."""
         with self._changed:
             self._n_steps = 0
-            self._demand(_Request.PLAY)
+            self._submit(_Request.PLAY)
 
     def step(self, n_frames: int = 1) -> None:
         """
@@ -136,7 +136,7 @@ class FileSource:
             raise ConfigError('step', str(n_frames), '1 frame or more')
         with self._changed:
             self._n_steps += n_frames
-            self._demand(_Request.PAUSE)
+            self._submit(_Request.PAUSE)
 
     def seek(self, seconds: float) -> None:
         """
@@ -175,11 +175,11 @@ class FileSource:
     def close(self) -> None:
         """End :meth:`packets` at once, from any thread; closing twice is quiet."""
         with self._changed:
-            self._demand(_Request.CLOSE)
+            self._submit(_Request.CLOSE)
             if not self._is_iterating:
                 self._close_files()
 
-    def _demand(self, request: _Request) -> None:
+    def _submit(self, request: _Request) -> None:
         """Set the request and wake the iterating thread; nothing follows a close."""
         if not self._is_closed():
             self._request = request

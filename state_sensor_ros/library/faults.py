@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The faults of a recording or a stream: what was left out of its frames."""
+"""The faults of a recording or a stream: what was dropped from its frames."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PAYLOAD, CUT, CONNECTION = 'payload', 'cut', 'connection'
 @dataclass(frozen=True, slots=True)
 class FrameFault:
     """
-    An actor, payload or part of a stream that was left out, or changed.
+    An actor, payload or part of a stream that was dropped, or changed.
 
-    ``kind`` is ``left_out`` or ``duplicate`` for an actor that was left out, ``other_id`` for one
+    ``kind`` is ``dropped`` or ``duplicate`` for an actor that was dropped, ``other_id`` for one
     that does not have the id of the source, ``payload`` for a whole payload,
     ``cut`` for the missing end of a recording, ``connection`` for a lost connection; ``place`` in
     the recording or stream, in words; ``text`` what was found and what is expected; ``error`` the

@@ -199,7 +199,7 @@ class TrackCollector:
         self._rows: list[Floats] = []
 
     def add(self, frame: Frame) -> None:
-        """Add a frame; one whose clock did not advance is left out."""
+        """Add a frame; one whose clock did not advance is dropped."""
         if math.isnan(frame.game_time) or frame.game_time == self._last_time:
             return
         self._last_time = frame.game_time

@@ -36,7 +36,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.rotations import CONJUGATE_XYZW, global_from_body, quaternion_product
 
-# Slower actors are left out: noise would dominate. Over a longer gap, the mean of two velocities
+# Slower actors are dropped: noise would dominate. Over a longer gap, the mean of two velocities
 # is not the mean velocity; over a still longer one, a turn may exceed half a circle.
 _MIN_SPEED = 1.0  # m/s
 _MIN_YAW_RATE = 0.1  # rad/s
@@ -133,7 +133,7 @@ class ConsistencyCheck:
         """Whether enough movements and turns were compared, and all are consistent."""
         return min(self._n_pairs, self._n_turns) >= _MIN_PAIRS and not self.result().complaints
 
-    # Overflow and NaN of unusual numbers are left out of the sums.
+    # Overflow and NaN of unusual numbers are dropped from the sums.
     @np.errstate(all='ignore')
     def add(self, frame: Frame) -> None:
         """

@@ -63,7 +63,7 @@ class Counters:
     n_defects: int = 0
     n_repeated: int = 0
     n_restarts: int = 0
-    n_left_out: int = 0
+    n_dropped_actors: int = 0
     n_duplicates: int = 0
     n_bad_poses: int = 0
     n_unknown_velocities: int = 0

@@ -26,8 +26,8 @@ from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.payloads import (
     decode_packet,
     Decoded,
+    DROPPED,
     DUPLICATE,
-    LEFT_OUT,
     Packet,
     PayloadDecoder,
     Report,
@@ -344,8 +344,8 @@ class Pipeline:
         for fault in decoded.faults:
             if fault.kind == DUPLICATE:
                 self.counters.n_duplicates += 1
-            elif fault.kind == LEFT_OUT:
-                self.counters.n_left_out += 1
+            elif fault.kind == DROPPED:
+                self.counters.n_dropped_actors += 1
             self._report_error(fault.kind, fault.error)
         frame = decoded.frame if self._tag_rule.passes_all \
             else self._tag_rule.select(decoded.frame)

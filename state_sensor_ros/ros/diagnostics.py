@@ -70,7 +70,7 @@ class StreamReading:
 # States of a source without a connection.
 _UNCONNECTED = ('connecting', 'waiting')
 # Counters whose increase since the last report is a warning, with noun and text of the warning.
-_FAULTS = (('n_skipped', 'frame', 'skipped'), ('n_left_out', 'actor', 'left out'),
+_FAULTS = (('n_skipped', 'frame', 'skipped'), ('n_dropped_actors', 'actor', 'dropped'),
            ('n_duplicates', 'actor', 'with the name of another'),
            ('n_bad_poses', 'actor', 'without a usable pose'))
 
@@ -194,7 +194,7 @@ class StreamDiagnosis:
             ('internal errors', counters.n_defects),
             ('last error', latest(health.error, counters.last_error).text),
             ('actors', counters.n_actors),
-            ('actors left out', counters.n_left_out),
+            ('actors dropped', counters.n_dropped_actors),
             ('duplicate names', counters.n_duplicates),
             ('unusable poses', counters.n_bad_poses),
             ('unknown velocities', counters.n_unknown_velocities),

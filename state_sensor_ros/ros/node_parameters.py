@@ -57,7 +57,7 @@ class NodeParameters:
     :param on_change: called with the new settings after a change.
     :ivar settings: the parameters as they are now.
     :ivar actor_qos: QoS of the topics of single actors.
-    :ivar warnings: lines at start, about simulators that are left out and parameters without
+    :ivar warnings: lines at start, about simulators that are skipped and parameters without
         effect.
     :raises ConfigError: when a value given at start is wrong.
     """

@@ -77,12 +77,12 @@ from state_sensor_ros.parameters import (
 from state_sensor_ros.payloads import (
     decode_packet,
     Decoded,
+    DROPPED,
     DUPLICATE,
     Fault,
     FrameDecoder,
     FrameLike,
     ignore,
-    LEFT_OUT,
     OTHER_ID,
     Packet,
     PayloadDecoder,
@@ -105,12 +105,12 @@ from state_sensor_ros.simulators.simulator import (
 )
 
 __all__ = [
+    'DROPPED',
     'DUPLICATE',
     'EGO_TAG',
     'EVERYTHING',
     'FRONT_LEFT',
     'FRONT_RIGHT',
-    'LEFT_OUT',
     'LIGHT_GREEN',
     'LIGHT_RED',
     'LIGHT_YELLOW',

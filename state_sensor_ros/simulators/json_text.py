@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""JSON text to values, also with NaN and single quotes (doc/protocol/frames.md#forms)."""
+"""JSON text to values, also with NaN and single quotes (doc/protocol/frames.md#vector-formats)."""
 
 from __future__ import annotations
 

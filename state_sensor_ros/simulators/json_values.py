@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Values of parsed JSON, checked and converted, in all forms of doc/protocol/frames.md#forms.
+Values of parsed JSON, checked and converted (doc/protocol/frames.md#vector-formats).
 
 ``value`` is parsed JSON, ``where`` its key path, for errors. Each ``to_…`` function raises
 DecodeError with the key path, the value found and what was expected.
@@ -188,7 +188,7 @@ def to_triple(value: Json, where: str, *, complete: bool = False) -> Triple:
     :param value: parsed JSON.
     :param where: its key path.
     :param complete: whether a missing component is an error rather than NaN.
-    :raises DecodeError: if it has another form, or a component is not a number.
+    :raises DecodeError: if it has another format, or a component is not a number.
     """
     if value is None:
         return NO_TRIPLE
@@ -210,7 +210,7 @@ def to_quadruple(value: Json, where: str) -> Quadruple:
     :param value: parsed JSON.
     :param where: its key path.
     :returns: quaternion in the axes of the source.
-    :raises DecodeError: if it has another form, or a component is missing or not a number.
+    :raises DecodeError: if it has another format, or a component is missing or not a number.
     """
     if value is None:
         return NO_QUADRUPLE

@@ -42,9 +42,9 @@ _STEP = 2.0
 # Largest file: while it is read, it takes ten times as much memory.
 _MAX_BYTES = 256 * 1024 * 1024
 _MAX_POINTS = 10_000_000
-# Lanes that are nowhere wider than this are left out, m.
+# Lanes that are nowhere wider than this are omitted, m.
 _NARROW = 0.05
-# Tolerance of distances along the road, m: shorter sections are left out.
+# Tolerance of distances along the road, m: shorter sections are omitted.
 _SHORT = 1e-6
 # Largest number of a lane: an int32 in messages.
 _MAX_LANE_ID = 2**31 - 1

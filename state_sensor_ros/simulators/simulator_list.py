@@ -11,7 +11,7 @@ The simulators by name: those of this package, and those that other packages add
 
 Another package adds one by an entry point of the group ``state_sensor_ros.simulators``, named as
 the parameter ``source`` is to name it, whose value is a subclass of :class:`Simulator`. One that
-cannot be loaded is left out with a warning; it is an error if it is selected.
+cannot be loaded is skipped with a warning; it is an error if it is selected.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _GENERAL = ('host', 'port')
 
 
 class SimulatorWarning(RuntimeWarning):
-    """An added simulator was left out."""
+    """An added simulator was skipped."""
 
 
 @cache
@@ -92,7 +92,7 @@ def simulators() -> dict[str, Simulator]:
         if isinstance(loaded, Simulator):
             found[name] = loaded
         else:
-            warnings.warn(f'the simulator {name} ({entry.value}) is left out: {loaded}',
+            warnings.warn(f'the simulator {name} ({entry.value}) is skipped: {loaded}',
                           SimulatorWarning, stacklevel=2)
     return found
 

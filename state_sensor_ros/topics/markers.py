@@ -293,7 +293,7 @@ class MarkerEncoder(TopicEncoder):
         of_actors = self._shown.of(now.actor_list, *self.appearance(now, boxes))
         markers = list(chain.from_iterable(compress(of_actors, now.usable.tobytes())))
         if not np.array_equal(are_drawn, now.usable[boxes.actor]):
-            # The cube of a box without a pose or a size is left out; the label stays.
+            # The cube of a box without a pose or a size is dropped; the label stays.
             flags = iter(are_drawn[now.usable[boxes.actor]].tolist())
             markers = [marker for marker in markers
                        if marker.made_of.namespace not in _NAMESPACES or next(flags)]
@@ -359,11 +359,11 @@ class MarkerEncoder(TopicEncoder):
     def _report_boxes(self, now: FrameToSend, boxes: Boxes) -> None:
         """Report once in a run that boxes are not drawn."""
         self._are_boxes_reported = True
-        are_left_out = np.flatnonzero(~now.frame.bodies().drawable_boxes())
-        row = int(are_left_out[0])
+        are_dropped = np.flatnonzero(~now.frame.bodies().drawable_boxes())
+        row = int(are_dropped[0])
         name = now.frame.names[int(boxes.actor[row])]
         numbers = ', '.join(f'{number:g}' for number in boxes.rows[row].tolist())
-        self._report('boxes', f'boxes that cannot be drawn: {len(are_left_out)}, the first of '
+        self._report('boxes', f'boxes that cannot be drawn: {len(are_dropped)}, the first of '
                      f'{name!r}: found {numbers}; expected x y z, a unit quaternion, three '
                      'lengths and three scales above 0 (reported once)')
 

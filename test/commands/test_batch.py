@@ -62,7 +62,7 @@ def forked_jobs(monkeypatch, tmp_path):
 
 @pytest.fixture
 def drives(tmp_path):
-    """Make a folder of recordings of several forms, with one that is damaged."""
+    """Make a folder of recordings of several formats, with one that is damaged."""
     folder = tmp_path / 'drives'
     (folder / 'day1').mkdir(parents=True)
     (folder / '.hidden').mkdir()
@@ -135,7 +135,7 @@ def test_many_recordings_go_on_after_a_failure(forked_jobs, drives, tmp_path, ca
     capsys.readouterr()
     assert main(['convert', str(drives), str(out), '--to', 'mcap', '--jobs', '2']) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == (f'warning: {out}: left out, because they are bags: '
+    assert lines[0] == (f'warning: {out}: ignored, because they are bags: '
                         f'{drives / "day1" / "bag"}')
     assert lines[-1] == (f'error: {out}: found 2 of 6 recordings that could not be converted; '
                          'expected all of them')

@@ -233,12 +233,12 @@ def test_the_result_of_a_job_that_runs_again_is_that_of_before(drives, tmp_path)
     assert out.stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize('form', ['json', pytest.param('mcap', marks=pytest.mark.thorough)])
-def test_two_batches_at_once_share_a_folder(form, drives, tmp_path):
+@pytest.mark.parametrize('file_format', ['json', pytest.param('mcap', marks=pytest.mark.thorough)])
+def test_two_batches_at_once_share_a_folder(file_format, drives, tmp_path):
     """Each output is whole; a batch names those that the other one was writing."""
     for name in 'bcdef':
         shutil.copy(drives / 'a.json', drives / f'{name}.json')
-    words = ('convert', drives, tmp_path / 'out', '--to', form, '--jobs', '2')
+    words = ('convert', drives, tmp_path / 'out', '--to', file_format, '--jobs', '2')
     processes = [start(*words), start(*words)]
     for process in processes:
         with process:

@@ -166,7 +166,7 @@ def test_compressed_record_can_be_repaired_after_a_kill(tmp_path, capsys):
 
 @pytest.fixture(params=['drive.json.gz', 'bag', 'bag/file'])
 def recording(request, plain, tmp_path):
-    """Return the path of a recording in another form than plain JSON."""
+    """Return the path of a recording in another format than plain JSON."""
     out = tmp_path / request.param.partition('/')[0]
     assert main(['convert', str(plain), str(out)]) == 0
     return next(out.glob('*.mcap')) if request.param == 'bag/file' else out

@@ -387,8 +387,8 @@ def test_convert_continues_after_a_bad_frame_with_a_warning(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert all(line.startswith(f'warning: {tmp_path / "in.json"}: ') for line in lines)
-    assert any('payload left out: line 1 column' in line for line in lines)
-    assert any('left out' in line and 'position' in line for line in lines)
+    assert any('payload dropped: line 1 column' in line for line in lines)
+    assert any('dropped' in line and 'position' in line for line in lines)
     with Reader(tmp_path / 'bag') as reader:
         assert sum(one.msgcount for one in reader.connections if one.msgtype == STATE_FRAME) == 5
 

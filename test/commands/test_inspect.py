@@ -138,7 +138,7 @@ def test_inspect_counts_every_anomaly(inspect):
     assert anomalies(found) == {
         'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are no rotation': 1,
         'poses with null': 1, 'velocities with null': 1, 'duplicate names': 1,
-        'actors left out': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
+        'actors dropped': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
         'steps of the clock': 1, 'restarts': 1}
     places = {each['kind']: (each['place'], each['text']) for each in found['anomalies']}
     assert places['repeated frames'][0].endswith(': frame 10')
@@ -146,7 +146,7 @@ def test_inspect_counts_every_anomaly(inspect):
         places['gaps in sample_count'][0], '3 samples missing before it')
     assert places['steps of the clock'][0].endswith(': frame 40')
     assert '60.05 s after the previous frame' in places['steps of the clock'][1]
-    assert 'pose' in places['actors left out'][1]
+    assert 'pose' in places['actors dropped'][1]
 
 
 @pytest.mark.parametrize('factor', [1.0, 100.0])

@@ -105,7 +105,7 @@ def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
         assert record(peer, out, '--frames', '2') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0, 2.0]
     error = capsys.readouterr().err
-    assert error.startswith(f'warning: {out}: left out 5 payloads without a frame; the last: ')
+    assert error.startswith(f'warning: {out}: dropped 5 payloads without a frame; the last: ')
     assert error.count('\n') == 1
 
 

@@ -178,7 +178,7 @@ def test_record_carla_names_sensors_that_it_leaves_out(tmp_path, capsys):
     with LateServer(free_ports(3), sensors=scene(sent.SENSORS), sensor_messages=broken) as server:
         assert record(tmp_path / 'drive', server.world_port + 1, '--frames', '3',
                       '--control-port', str(server.world_port)) == 0
-    assert ('left out 3 messages of sensors; the last: sensor: found the id 67305985; expected '
+    assert ('dropped 3 messages of sensors; the last: sensor: found the id 67305985; expected '
             'one of a sensor of the scene') in capsys.readouterr().err
 
 

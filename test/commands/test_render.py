@@ -41,8 +41,8 @@ def picture_of(path):
 def test_render_draws_the_sample_as_png(tmp_path, options):
     out = tmp_path / 'out.png'
     assert main(['render', str(SAMPLE), str(out), *options]) == 0
-    form, (width, height) = picture_of(out)
-    assert form == 'PNG'
+    file_format, (width, height) = picture_of(out)
+    assert file_format == 'PNG'
     assert width == 1650
     assert 800 < height < 2500
     assert sorted(tmp_path.iterdir()) == [out]
@@ -287,7 +287,7 @@ def test_render_draws_the_rest_of_a_recording_with_a_bad_frame(tmp_path, capsys)
     source, out = tmp_path / 'in.json', tmp_path / 'out.png'
     source.write_text(json.dumps(frames))
     assert main(['render', str(source), str(out)]) == 0
-    assert capsys.readouterr().err.startswith(f'warning: {source}: payload left out: line 1')
+    assert capsys.readouterr().err.startswith(f'warning: {source}: payload dropped: line 1')
     assert picture_of(out)[0] == 'PNG'
 
 

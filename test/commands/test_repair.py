@@ -207,19 +207,19 @@ def test_repair_overwrites_only_with_force(source, tmp_path, repair):
 # Bags that are whole but for their ends
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
-@pytest.mark.parametrize('form', ['folder', 'file', 'without metadata', 'temporary folder'])
-def test_repair_of_a_bag_keeps_everything(source, tmp_path, repair, storage, form):
+@pytest.mark.parametrize('variant', ['folder', 'file', 'without metadata', 'temporary folder'])
+def test_repair_of_a_bag_keeps_everything(source, tmp_path, repair, storage, variant):
     whole = source / storage
     [file] = [one for one in whole.iterdir() if one.suffix != '.yaml']
-    part = {'folder': whole, 'file': file}.get(form)
+    part = {'folder': whole, 'file': file}.get(variant)
     if part is None:
-        inner = tmp_path / '.bag.x7w2' / 'bag' if form == 'temporary folder' else tmp_path / 'bag'
+        inner = tmp_path / ('.bag.x7w2/bag' if variant == 'temporary folder' else 'bag')
         inner.mkdir(parents=True)
         shutil.copy(file, inner / f'bag{file.suffix}')
-        part = tmp_path / '.bag.x7w2' if form == 'temporary folder' else inner
+        part = tmp_path / '.bag.x7w2' if variant == 'temporary folder' else inner
     code, line = repair(part, 'out')
     topics, messages = described(whole)
-    missing = '' if form in ('folder', 'file') else r' \(metadata\.yaml was not there\)'
+    missing = '' if variant in ('folder', 'file') else r' \(metadata\.yaml was not there\)'
     assert code == 0
     assert re.fullmatch(rf'{len(messages)} messages? of {len(topics)} topics?; nothing was lost'
                         rf'{missing}', line)

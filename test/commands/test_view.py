@@ -96,16 +96,16 @@ def test_view_of_what_is_no_recording_is_one_line(tmp_path, capsys, content):
     assert 'none.json' in capsys.readouterr().err
 
 
-def test_view_notes_what_is_left_out(tmp_path, capsys):
+def test_view_notes_what_is_dropped(tmp_path, capsys):
     source, out = tmp_path / 'in.json', tmp_path / 'out.rrd'
     frames = json.loads(SAMPLE.read_text('utf-8'))
     vehicle = frames[3]['frame']['vehicles'][2]['state']
     vehicle['odometry']['pose']['position'] = 'nowhere'
     source.write_text(json.dumps(frames), 'utf-8')
     assert code_of(source, '--save', out) == 0
-    assert 'left out' in capsys.readouterr().err
+    assert 'dropped' in capsys.readouterr().err
     notes = read_scene(out)['/notes'].rows
-    assert any('left out' in row['TextLog:text'][0] for row in notes.values())
+    assert any('dropped' in row['TextLog:text'][0] for row in notes.values())
 
 
 def test_view_without_its_library_is_one_line(tmp_path):

@@ -64,7 +64,7 @@ def test_band_ignores_repeated_points():
     assert bands_of([line((1, 1), (1, 1))]) == ([], [], [])
 
 
-def test_bands_far_from_the_area_are_left_out():
+def test_bands_far_from_the_area_are_dropped():
     lines = [line((0, 0), (10, 0)), line((500, 0), (510, 0)), line((0, -500), (10, 500))]
     _, roads, _ = bands_of(lines, Area(0, 0, 100, 100))
     assert len(roads) == 2

@@ -290,7 +290,7 @@ def test_tags_select_actors(generation, desired, undesired, n_objects, n_vehicle
     assert {'game_time', 'sample_count', 'time'} < set(frame) | {'none'}
 
 
-def test_boxes_are_left_out_as_the_real_simulator_does(served):
+def test_boxes_are_dropped_as_the_real_simulator_does(served):
     _, control, reader = served
     simulator = served[0]
     assert control.request(SENSORS, state_sensor(simulator.port, include_obb=False))['success']

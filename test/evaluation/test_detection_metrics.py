@@ -170,7 +170,7 @@ def test_scores_of_a_class_without_truths_or_detections():
 
 
 def test_perfect_detections_score_one_at_most():
-    """The mean of 90 equal precisions is exact, whatever is left out of it."""
+    """The mean of 90 equal precisions is exact, whatever is omitted from it."""
     frames = [([car(), car(x=20.0)], [car(), car(x=20.0)])] * 7
     assert scored(frames)['car'].average_precisions.tolist() == [1.0] * 4
 

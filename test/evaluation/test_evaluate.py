@@ -388,7 +388,7 @@ def test_selection_by_tags(evaluate, stack):
 
 
 # Hostile bags: what a broken or malicious stack may write.
-def test_unusable_poses_are_left_out(tmp_path, capsys, evaluate, stack, drive):
+def test_unusable_poses_are_dropped(tmp_path, capsys, evaluate, stack, drive):
     def spoilt(message, log_ns):
         pose = message.objects[0].kinematics.pose_with_covariance.pose
         pose.position.x = math.nan
@@ -398,11 +398,11 @@ def test_unusable_poses_are_left_out(tmp_path, capsys, evaluate, stack, drive):
     car = evaluate(bag)['detection']['classes']['car']
     assert car['recall'] == pytest.approx((N_CARS - 2) / N_CARS)
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert '160 poses that are not finite or not rotations, left out' in capsys.readouterr().err
+    assert '160 poses that are not finite or not rotations, dropped' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('length', one_of([0.0, math.nan, 1e-200, 0.5, 1e200], n_always=2))
-def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, evaluate, drive, stack, length):
+def test_unusable_poses_of_the_ego_are_dropped(tmp_path, capsys, evaluate, drive, stack, length):
     """As those of objects: a quaternion far from unit length is not a rotation."""
     def spoilt(message, log_ns):
         if next(count) % 2 == 0:
@@ -415,7 +415,7 @@ def test_unusable_poses_of_the_ego_are_left_out(tmp_path, capsys, evaluate, driv
     assert result['ego']['rpe_rmse'] < 1e-9
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     assert capsys.readouterr().err == (
-        f'warning: {bag}: {EGO}: 40 poses that are not finite or not rotations, left out\n')
+        f'warning: {bag}: {EGO}: 40 poses that are not finite or not rotations, dropped\n')
     count = iter([0] * 80)
     assert 'found 80 poses that are not finite or not rotations; expected' in evaluate(
         changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)
@@ -569,7 +569,7 @@ def test_loop_of_transforms_ends(tmp_path, evaluate, stack):
 
 @pytest.mark.parametrize(('truth', 'bag', 'error'), [
     ('nothing.json', None, 'nothing.json'), (None, 'nothing', 'nothing: found no file'),
-    (None, 'drive', 'found another form; expected a rosbag2 bag')])
+    (None, 'drive', 'found another format; expected a rosbag2 bag')])
 def test_files_that_are_not_there(tmp_path, capsys, drive, stack, truth, bag, error):
     truth = drive if truth is None else tmp_path / truth
     bag = {'drive': drive, None: stack}.get(bag, tmp_path / str(bag))

@@ -117,15 +117,15 @@ def test_recordings_against_themselves(tmp_path, evaluate, file):
     assert ego['rpe_rmse'] is None or ego['rpe_rmse'] < 1e-6
 
 
-@pytest.mark.parametrize('form', ['bag', 'sqlite3', 'table.parquet', 'trace.osi.mcap',
+@pytest.mark.parametrize('file_format', ['bag', 'sqlite3', 'table.parquet', 'trace.osi.mcap',
                                   'trace.osi'])
-def test_truth_of_any_form(tmp_path, evaluate, drive, stack, form):
-    if 'osi' in form:
+def test_truth_of_any_form(tmp_path, evaluate, drive, stack, file_format):
+    if 'osi' in file_format:
         pytest.importorskip('osi3')
-    options = ['--storage', form] if form == 'sqlite3' else []
-    assert main(['convert', str(drive), str(tmp_path / form), '-q', *options]) == 0
-    result = evaluate(stack, '--topic', TRACKING, truth=tmp_path / form)
-    if 'osi' in form:
+    options = ['--storage', file_format] if file_format == 'sqlite3' else []
+    assert main(['convert', str(drive), str(tmp_path / file_format), '-q', *options]) == 0
+    result = evaluate(stack, '--topic', TRACKING, truth=tmp_path / file_format)
+    if 'osi' in file_format:
         # Its velocity is that of the middle of the box; as an actor's it is that of the footprint.
         car = result['detection']['classes']['car']
         assert car['ave'] < 0.01

@@ -178,7 +178,7 @@ def test_a_wrong_crc_of_data_and_summary_is_named(mcap, opcode, expected):
         frames_of(path)
 
 
-def forms():
+def variants():
     compression = mcap_writer().CompressionType
     return {
         'zstd': {'compression': compression.ZSTD, 'chunk_size': 20_000},
@@ -191,17 +191,17 @@ def forms():
                        'use_summary_offsets': False}}
 
 
-@pytest.mark.parametrize('form', ['zstd', 'lz4', 'no chunks', 'no statistics', 'no summary'])
-def test_bags_of_other_writers_are_read(mcap, tmp_path, form):
+@pytest.mark.parametrize('variant', ['zstd', 'lz4', 'no chunks', 'no statistics', 'no summary'])
+def test_bags_of_other_writers_are_read(mcap, tmp_path, variant):
     path, file = mcap
-    other = rewritten(file, tmp_path / 'other.mcap', **forms()[form])
+    other = rewritten(file, tmp_path / 'other.mcap', **variants()[variant])
     assert frames_of(other) == frames_of(path)
 
 
-@pytest.mark.parametrize('form', ['zstd', 'lz4', 'no chunks'])
-def test_bags_of_other_writers_with_crcs_never_yield_other_frames(mcap, tmp_path, form):
+@pytest.mark.parametrize('variant', ['zstd', 'lz4', 'no chunks'])
+def test_bags_of_other_writers_with_crcs_never_yield_other_frames(mcap, tmp_path, variant):
     path, file = mcap
-    other = rewritten(file, tmp_path / 'other.mcap', **forms()[form])
+    other = rewritten(file, tmp_path / 'other.mcap', **variants()[variant])
     expected, data, chance = frames_of(path), other.read_bytes(), random.Random(4)
     n_errors = 0
     for _ in range(100):

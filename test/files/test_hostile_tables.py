@@ -55,13 +55,13 @@ def numbers_of(path):
         return '' if recording.faults or recording.cut else repr(frames)
 
 
-@pytest.mark.parametrize('form', ['a.parquet', 'a.json.zst', 'a.json.gz'])
-def test_a_flipped_bit_changes_no_number_in_silence(form, table, tmp_path):
-    path = tmp_path / form
+@pytest.mark.parametrize('file_format', ['a.parquet', 'a.json.zst', 'a.json.gz'])
+def test_a_flipped_bit_changes_no_number_in_silence(file_format, table, tmp_path):
+    path = tmp_path / file_format
     assert main(['convert', str(table.with_suffix('.json')), str(path), '-q']) == 0
     data = path.read_bytes()
     expected = numbers_of(path)
-    flips, damaged = random.Random(24), tmp_path / f'b{form[1:]}'
+    flips, damaged = random.Random(24), tmp_path / f'b{file_format[1:]}'
     n_found = 0
     for _ in range(N_FLIPS):
         flipped = bytearray(data)

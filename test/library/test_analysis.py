@@ -53,12 +53,12 @@ def assert_same(frame, other):
     np.testing.assert_array_equal(frame.kinematics, other.kinematics)
 
 
-FORMS = ['drive.json', 'drive.json.gz', 'drive_bag', 'drive.db3', 'drive.parquet']
+FORMATS = ['drive.json', 'drive.json.gz', 'drive_bag', 'drive.db3', 'drive.parquet']
 
 
-@pytest.mark.parametrize('form', FORMS)
-def test_recording_is_a_sequence_of_its_frames(drive, form):
-    path = drive if form == 'drive.json' else converted(drive, form)
+@pytest.mark.parametrize('file_format', FORMATS)
+def test_recording_is_a_sequence_of_its_frames(drive, file_format):
+    path = drive if file_format == 'drive.json' else converted(drive, file_format)
     with sensor.open_recording(path) as recording:
         frames = list(recording)
         assert len(recording) == len(frames) == 120

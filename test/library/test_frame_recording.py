@@ -94,7 +94,7 @@ def test_library_frames_cannot_be_changed(drive):
     assert frame.select(np.flatnonzero(np.arange(len(frame.names)) != frame.ego)).ego is None
 
 
-def test_library_reports_what_was_left_out(tmp_path):
+def test_library_reports_what_was_dropped(tmp_path):
     [good] = json.loads(SAMPLE.read_text())[:1]
     bad_actor, twice = (json.loads(json.dumps(good)) for _ in range(2))
     vehicles = bad_actor['frame']['vehicles']
@@ -109,7 +109,7 @@ def test_library_reports_what_was_left_out(tmp_path):
         assert len(names) == 4
         assert len(set(names)) == 1
         kinds = [fault.kind for fault in recording.faults]
-        assert kinds[:2] == ['left_out', 'payload']
+        assert kinds[:2] == ['dropped', 'payload']
         assert set(kinds[2:]) == {'duplicate'}
         assert all('line 1 column' in fault.place and '; expected ' in fault.text
                    for fault in recording.faults)

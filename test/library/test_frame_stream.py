@@ -87,7 +87,7 @@ def test_stream_leaves_out_what_is_wrong(server):
         counts = [len(frame.names) for frame in stream]
     assert counts == [5, 4, 5]
     assert [(fault.kind, fault.place) for fault in stream.faults] == [
-        ('payload', 'packet 2'), ('left_out', 'packet 3')]
+        ('payload', 'packet 2'), ('dropped', 'packet 3')]
 
 
 def test_stream_takes_times_of_the_header(server):

@@ -133,7 +133,7 @@ def test_unknown_velocity_is_zero():
     assert found.twists[0] == pytest.approx((1.0, 0.0, 2.0, 0.0, 0.0, 0.0))
 
 
-def test_ego_is_no_object_and_bad_poses_are_left_out():
+def test_ego_is_no_object_and_bad_poses_are_dropped():
     rows = [row(), row(), row((np.nan, 0.0, 0.0)), row(orientation=(0.0, 0.0, 0.0, 0.0))]
     found = objects_of(rows, ('a', 'me', 'b', 'c'), tags=(
         ('vehicle',), ('vehicle', 'ego'), ('vehicle',), ('vehicle',)))

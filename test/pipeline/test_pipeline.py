@@ -259,7 +259,7 @@ def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
         == [[3], [3]]
 
 
-def test_pipeline_does_not_call_frames_missed_that_a_seek_left_out():
+def test_pipeline_does_not_call_frames_missed_that_a_seek_dropped():
     pipeline = pipeline_behind(Topics('~/actors', NOTHING))
     pipeline.process(crowd(1, 'a'), 0, 0)
     behind_gap = crowd(50, 'a')

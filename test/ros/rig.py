@@ -378,7 +378,7 @@ def statuses(received, part='stream'):
 # The counters of the status `stream`; none of them ever decreases.
 COUNTERS = ('frames received', 'frames published', 'frames skipped', 'frames dropped',
             'frames repeated', 'samples missed', 'bytes', 'reconnects', 'protocol errors',
-            'cut packets', 'simulator restarts', 'internal errors', 'actors left out',
+            'cut packets', 'simulator restarts', 'internal errors', 'actors dropped',
             'duplicate names', 'unusable poses', 'unknown velocities')
 
 

@@ -129,7 +129,7 @@ def test_carla_fault_thousands_of_agents_without_a_class(bench):
     before = len(bench.frames)
     bench.simulator.send(framed(0, body))
     bench.listener.until(lambda: len(bench.frames) > before)
-    bench.counted('actors left out', 40_000)
+    bench.counted('actors dropped', 40_000)
     bench.finish()
 
 
@@ -161,7 +161,7 @@ def test_carla_fault_boxes_without_a_size_are_never_drawn(domain, listener, simu
         assert bench.node.log.count('boxes that cannot be drawn: 4') == 1
 
 
-def test_carla_fault_images_after_a_measurement_are_left_out(bench):
+def test_carla_fault_images_after_a_measurement_are_dropped(bench):
     before = len(bench.frames)
     number = bench.n_sent
     bench.n_sent += 1

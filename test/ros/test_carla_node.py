@@ -164,10 +164,10 @@ def check_pixels(images):
         assert bytes(tags.data) == np.asarray(file)[..., 0].tobytes()
 
 
-@pytest.mark.parametrize('form', ['dataset', 'bag'])
-def test_carla_recording_on_the_topics(domain, listener, tmp_path, form):
+@pytest.mark.parametrize('file_format', ['dataset', 'bag'])
+def test_carla_recording_on_the_topics(domain, listener, tmp_path, file_format):
     path = SAMPLE
-    if form == 'bag':
+    if file_format == 'bag':
         path = tmp_path / 'bag'
         assert main(['convert', str(SAMPLE), str(path)]) == 0
     images = {name: listener.subscribe(f'/state_sensor/camera/{name}', 'sensor_msgs/Image')

@@ -102,7 +102,7 @@ def test_arrays_in_every_form_that_payloads_may_have(bench):
     rig = bench(overflow='block')
     rig.connect()
     before = rig.wait_until_counted()
-    forms = [
+    variants = [
         lambda a, b: b'\xef\xbb\xbf[' + a + b',' + b + b']',
         lambda a, b: b' \r\n\t[ \n' + a + b' \n, ' + b + b'\t] \n ',
         lambda a, b: b'\xef\xbb\xbf [' + a.replace(b'10.0', b'NaN') + b' , ' + b + b'] ',
@@ -112,16 +112,16 @@ def test_arrays_in_every_form_that_payloads_may_have(bench):
         lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\') + b',' + b + b']',
         lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\').replace(b'10.0', b'NaN') + b','
         + b + b']']
-    for form in forms:
+    for variant in variants:
         texts = [json.dumps(rig.content(state(
             'ego_car', position=(0.0, 0.0, 0.0), velocity=(10.0, 0.0, 0.0)))).encode()
             for _ in range(2)]
         assert all(b'10.0' in text for text in texts)
-        rig.send_packet(packet(form(*texts)), 2)
+        rig.send_packet(packet(variant(*texts)), 2)
     # One frame in an array, and an array without any: that is one packet that is no frame.
     rig.send_packet(arrayed(rig.content()))
     values = rig.wait_until_counted()
-    assert difference(before, values) == counted(2 * len(forms) + 1), rig.node.log
+    assert difference(before, values) == counted(2 * len(variants) + 1), rig.node.log
     for text in (b'[]', b'[ ]', b'[', b']', b'[[[', b'[{]', b'[{}', b'[{}]]', b'[{}],{}',
                  b"['{']", b'["', b'["]'):
         before = values
@@ -146,7 +146,7 @@ def test_each_frame_of_an_array_is_one_of_the_counted(bench):
     rig.send_packet(arrayed(*frames), len(frames))
     values = rig.wait_until_counted()
     assert difference(before, values) == counted(len(frames))
-    for key, n in (('actors left out', 1), ('duplicate names', 1), ('unusable poses', 1),
+    for key, n in (('actors dropped', 1), ('duplicate names', 1), ('unusable poses', 1),
                    ('frames repeated', 1), ('samples missed', 2), ('simulator restarts', 0)):
         assert values[key] == str(n), key
     # A clock that goes back inside an array is one restart.
@@ -277,7 +277,7 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
     rig = bench(overflow=overflow, queue_size=1)
     rig.connect()
     before = rig.wait_until_counted()
-    n_left_out = 0
+    n_missing = 0
     for i in range(40 // n_each):
         contents = []
         for _ in range(n_each):
@@ -290,7 +290,7 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
             contents.append(rig.content(frame=3))
         if i % 4 == 2:
             rig.n_sent += 2
-            n_left_out += 2
+            n_missing += 2
         if n_each == 1:
             for content in contents:
                 rig.send_packet(packet(content))
@@ -303,7 +303,7 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
         assert changed['dropped'] == 0
     else:
         assert changed['dropped'] >= 1
-    assert values['samples missed'] == str(n_left_out), values
+    assert values['samples missed'] == str(n_missing), values
     assert values['simulator restarts'] == '0'
     rig.finish()
 

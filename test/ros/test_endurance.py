@@ -87,7 +87,7 @@ def test_pressure_drop_oldest_counts_exactly(domain, listener, simulator):
             return None
 
         values = listener.until(all_counted, what='the end of the burst')
-        # The last one is never dropped; the simulator left out none of the dropped ones.
+        # The last one is never dropped; the simulator skipped none of the dropped ones.
         listener.until(lambda: frames[-1].sample_count == n_sent)
         assert int(values['frames dropped']) >= 1
         assert values['samples missed'] == '0'

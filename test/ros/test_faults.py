@@ -194,7 +194,7 @@ def test_fault_one_bad_actor_among_good_ones(bench):
     rig.n_sent += 1
     rig.simulator.send(packet(bad))
     rig.listener.until(lambda: [actor.name for actor in rig.frames[-1].actors] == ['good', 'fine'])
-    rig.counted('actors left out')
+    rig.counted('actors dropped')
     rig.listener.until(lambda: 'frame.vehicles[1].state.odometry.pose.position' in rig.node.log,
                        what='the line of the log')
     assert 'far away' in rig.node.log

@@ -86,7 +86,7 @@ class Model:
     repeated: int = 0
     restarts: int = 0
     missed: int = 0
-    left_out: int = 0
+    dropped_actors: int = 0
     duplicates: int = 0
     reconnects: int = 0
     protocol_errors: int = 0
@@ -114,10 +114,10 @@ class Model:
         self.skipped += 1
         self._n_lost += 1
 
-    def good(self, game_time, sample_count, tags, left_out=0, duplicates=0):
+    def good(self, game_time, sample_count, tags, dropped_actors=0, duplicates=0):
         self.received += 1
         self.published += 1
-        self.left_out += left_out
+        self.dropped_actors += dropped_actors
         self.duplicates += duplicates
         restarted = game_time < self._game_time or 0 < sample_count < self._sample_count
         if restarted:
@@ -145,7 +145,7 @@ class Model:
         return {'frames received': self.received, 'frames published': self.published,
                 'frames skipped': self.skipped, 'frames dropped': self.dropped,
                 'frames repeated': self.repeated, 'simulator restarts': self.restarts,
-                'samples missed': self.missed, 'actors left out': self.left_out,
+                'samples missed': self.missed, 'actors dropped': self.dropped_actors,
                 'duplicate names': self.duplicates, 'reconnects': self.reconnects,
                 'protocol errors': self.protocol_errors, 'cut packets': self.cut_packets,
                 'actors': self.n_with_tags,
@@ -157,8 +157,8 @@ class Model:
             setattr(self, name, int(values[f'frames {name}']))
         self.restarts = int(values['simulator restarts'])
         self.missed = int(values['samples missed'])
-        self.left_out, self.duplicates = (int(values[key]) for key in (
-            'actors left out', 'duplicate names'))
+        self.dropped_actors, self.duplicates = (int(values[key]) for key in (
+            'actors dropped', 'duplicate names'))
         self._n_lost = 0
 
 
@@ -221,7 +221,7 @@ class Driver:
         if sample_count:
             head['sample_count'] = sample_count
         generation = chance.choice(('v2', 'v2', 'v1', 'v0'))
-        left_out = duplicates = 0
+        dropped_actors = duplicates = 0
         states = [state(name, tags=tags, position=(chance.uniform(-1e5, 1e5), 0.0, 0.0),
                         velocity=(chance.choice((0.0, 100.0, None, float('nan'))), 0.0, 0.0),
                         n_boxes=chance.randrange(0, 3)) for name, tags in actors]
@@ -231,7 +231,7 @@ class Driver:
                 duplicates = 1
             if chance.random() < 0.15:
                 states.append({**state('bad'), 'odometry': 7})
-                left_out = 1
+                dropped_actors = 1
             n_objects = chance.randrange(0, 1 + len(states))
             content = {'frame': {'objects': states[:n_objects], 'vehicles': [
                 {'state': own, 'wheels': []} for own in states[n_objects:]]}, **head}
@@ -242,7 +242,7 @@ class Driver:
                 content = {**{own.pop('name'): own for own in flat}, **head}
             else:
                 content = {'frame': flat, **head}
-        self.model.good(self._clock, sample_count, [tags for _, tags in actors], left_out,
+        self.model.good(self._clock, sample_count, [tags for _, tags in actors], dropped_actors,
                         duplicates)
         return json.dumps(content).encode()
 

@@ -59,7 +59,7 @@ class Faults:
         self._last = payload
         if self.kind == 'absent':
             return payload.replace(b'"ego"', b'"other"')
-        if self.kind == 'left out':
+        if self.kind == 'dropped':
             return payload.replace(b'"position": [100.0', b'"position": ["far"')
         return payload
 
@@ -81,7 +81,7 @@ def test_pedals_of_monodrive(domain, listener):
         stack.publish_until(pedals(throttle=0.5), lambda: controls(peer)
                             and not is_brake(controls(peer)[-1]))
         for kind, text in (('damaged', OLD), ('repeated', OLD), ('absent', ABSENT),
-                           ('left out', ABSENT)):
+                           ('dropped', ABSENT)):
             faults.kind = kind
             brakes_and_says(stack, node, text, lambda: is_brake(controls(peer)[-1]))
             # Commands go on while the ego is not seen; the newest counts once it is.

@@ -219,14 +219,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize('name', BROKEN)
-def test_simulator_that_cannot_be_loaded_is_left_out(tmp_path, name):
+def test_simulator_that_cannot_be_loaded_is_dropped(tmp_path, name):
     value, content, why = BROKEN[name]
     site = installed_toy(tmp_path / 'site', value, f'print("noise")\n{content}\n')
     ended = state_sensor(site, 'convert', SAMPLE, tmp_path / 'bag', '-p', 'tf:=ego')
     assert ended.returncode == 0
     assert 'noise' not in ended.stdout
     [line] = [line for line in ended.stderr.splitlines() if line != 'noise']
-    assert line.startswith(f'warning: the simulator toy ({value}) is left out: ')
+    assert line.startswith(f'warning: the simulator toy ({value}) is skipped: ')
     assert why in line
     ended = state_sensor(site, 'record', tmp_path / 'x.json', '--source', 'toy')
     assert ended.returncode == 1

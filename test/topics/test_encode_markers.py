@@ -225,7 +225,7 @@ def test_an_actor_without_a_pose_is_deleted_and_gets_its_ids_again():
     assert set(stage.shown) == keys
 
 
-def test_a_box_without_a_pose_is_left_out_and_its_label_stays():
+def test_a_box_without_a_pose_is_dropped_and_its_label_stays():
     frame = two_actors()
     writable(frame.boxes.rows)[0, 3:7] = np.nan
     stage = Stage()
@@ -401,7 +401,7 @@ def test_a_display_that_takes_every_tenth_array_loses_no_deletion():
 
 
 @pytest.mark.parametrize('seed', range(tries(1)))
-def test_no_ghosts_of_300_actors_that_come_and_go_on_a_display_that_is_slow(seed):
+def test_no_markers_remain_of_300_actors_that_come_and_go_on_a_display_that_is_slow(seed):
     rng, stage = np.random.default_rng(seed), Stage(ego_tag='ego')
     names = np.array([f'actor_{i}' for i in range(300)])
     kinematics = np.zeros((300, 13))

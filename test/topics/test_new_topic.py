@@ -114,7 +114,7 @@ def test_new_topic_is_in_a_bag_and_no_other_message_changes(copied, tmp_path):
     assert [each for each in new if each[0] != '/state_sensor/n_actors'] == old
 
 
-def test_new_topic_is_demanded_of_documents_and_golden_files(copied):
+def test_new_topic_is_required_in_documents_and_golden_files(copied):
     (copied / 'pyproject.toml').write_text('[tool.pytest.ini_options]\npythonpath = ["test"]\n')
     done = run(copied, 'pytest', '-q', '-rfp', '-p', 'no:cacheprovider',
                'test/test_documents.py::test_topics_page_names_every_topic',

@@ -120,7 +120,7 @@ EpisodeReady: Final = _message_class('EpisodeReady')
 
 def members_of(message: str) -> dict[str, tuple[str, str]]:
     """
-    Return the member names of a message in its JSON form.
+    Return the member names of a message in JSON.
 
     :param message: name of a message, such as ``Transform``.
     :returns: by both spellings of a member, its lowerCamelCase spelling and the name of its

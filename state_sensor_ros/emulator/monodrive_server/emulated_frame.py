@@ -234,7 +234,7 @@ class EmulatedFrame:
         """
         Return the frame as JSON text with another clock; the rest is encoded once and kept.
 
-        :param clock: the clock; members that are None are left out.
+        :param clock: the clock; members that are None are omitted.
         :param sensor_filter: the filter, None for the frame as it is.
         :returns: pieces of JSON text, the clock members in the last one.
         """

@@ -27,13 +27,13 @@ from state_sensor_ros.naming import ActorList
 
 # The text of each kind of note, and the option that changes it.
 _TEXTS = {
-    'repeated': ('frames without a new time, left out', ''),
+    'repeated': ('frames without a new time, dropped', ''),
     'restarts': ('restarts of the simulator, after which the time goes on', ''),
     'hosts': ('traces without an ego, whose host is the first object', ''),
-    'empty': ('frames without an object before the first one, left out', ''),
-    'left_out': ('objects without a box whose tags name no class, left out',
+    'empty': ('frames without an object before the first one, dropped', ''),
+    'dropped': ('objects without a box whose tags name no class, dropped',
                  '--default-class includes all but traffic lights and signs'),
-    'poses': ('objects without a usable pose, left out of those frames', ''),
+    'poses': ('objects without a usable pose, dropped from those frames', ''),
     'sizes': ('objects without a box, of the usual size of their class',
               '--default-sizes gives another'),
     'vehicles': ('vehicles whose tags name no class, as cars', '--default-class gives another'),

@@ -63,7 +63,7 @@ def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
     Return the objects of a frame, and the ego.
 
     :param rows: rows of the frame.
-    :param notes: notes of what is left out or assumed.
+    :param notes: notes of what is dropped or assumed.
     :returns: the objects; None for a frame without a new time.
     """
     if rows.step is Step.REPEATED or rows.stamp_ns is None:
@@ -77,7 +77,7 @@ def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
                                 & np.isfinite(rows.floats[:, _VALUES[0:9]]).all(axis=1))
         has_pose = np.isfinite(rows.floats[:, _VALUES[6:9]]).all(axis=1)
         notes.add_each('poses', actors.ids[~has_pose])
-        notes.add_each('left_out', np.setdiff1d(actors.ids[has_pose], actors.ids[chosen]))
+        notes.add_each('dropped', np.setdiff1d(actors.ids[has_pose], actors.ids[chosen]))
         notes.add_objects(actors.ids[chosen])
         notes.add_each('sizes', actors.ids[chosen][~rows.has_box[chosen]])
         floats = rows.floats[chosen].copy()

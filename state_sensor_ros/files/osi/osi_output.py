@@ -10,7 +10,7 @@
 A trace of ASAM OSI that is being written from frames: a GroundTruth for each.
 
 The reference point of an object is the centre of its box. A trace has strictly increasing times, a
-host in each message, and no object with a gap: repeated frames are left out, the times of a new
+host in each message, and no object with a gap: repeated frames are dropped, the times of a new
 run of the simulator follow those of the last one, and an object that returns gets a new id, or is
 interpolated in its gap. Other objects have the ids of their actors.
 """

@@ -66,7 +66,7 @@ _COUNT = struct.Struct('<HQ')
 _FOOTER = struct.Struct('<QQI')
 
 
-# Encodings of schemas with binary definitions, which are left out.
+# Encodings of schemas with binary definitions, which are dropped.
 _BINARY_ENCODINGS = frozenset(('protobuf', 'flatbuffer'))
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TEXT, LIST, NAME, BOOL = 'string', 'list<string>', 'dictionary<string>', 'bool'
 INT64, UINT32, INT32, FLOAT64 = 'int64', 'uint32', 'int32', 'float64'
 # Keys of the schema's metadata.
-SOURCE, FORM, GENERATION, VERSION, UNITS = 'source', 'form', 'generation', 'version', 'units'
+SOURCE, FORMAT, GENERATION, VERSION, UNITS = 'source', 'form', 'generation', 'version', 'units'
 DEFAULT_SIZES = 'default_sizes'
 
 
@@ -129,7 +129,7 @@ def new_schema(columns: Iterable[TableColumn], *, source: str, format_name: str,
     fields = [pa.field(column.name, types[column.type], metadata={
         'unit': column.unit, 'meaning': column.meaning}) for column in columns]
     return pa.schema(fields, metadata={
-        SOURCE: source.encode(errors='backslashreplace').decode(), FORM: format_name,
+        SOURCE: source.encode(errors='backslashreplace').decode(), FORMAT: format_name,
         GENERATION: generation,
         VERSION: f'state_sensor_ros {__version__}',
         DEFAULT_SIZES: json.dumps([*default_sizes]),

@@ -111,9 +111,9 @@ class PlayerStatus:
     dataset: DatasetCommands | None = None
 
 
-class Form(Enum):
+class DataFormat(Enum):
     """
-    Form of the data of a sensor.
+    Format of the data of a sensor.
 
     FILE: PNG or PLY. WIRE: pixels in the order blue, green, red, alpha, or points in the axes of
     the server. MESSAGE: as in the message of its topic.
@@ -129,15 +129,15 @@ class EncodedImage:
     """
     An image as received, decoded only for a topic with a subscriber.
 
-    ``camera`` its name in topics; ``kind`` RGB, DEPTH or SEGMENTATION; ``form`` of ``data``;
-    ``size`` width and height, pixels, None in a FILE; ``fov_deg`` horizontal field of view,
-    degrees, NaN if it is unknown; ``frame_number`` of its measurement, None if unknown.
+    ``camera`` its name in topics; ``kind`` RGB, DEPTH or SEGMENTATION; ``data_format`` that
+    of ``data``; ``size`` width and height, pixels, None in a FILE; ``fov_deg`` horizontal field of
+    view, degrees, NaN if it is unknown; ``frame_number`` of its measurement, None if unknown.
     """
 
     camera: str
     kind: str
     data: bytes | memoryview
-    form: Form = Form.FILE
+    data_format: DataFormat = DataFormat.FILE
     size: tuple[int, int] | None = None
     fov_deg: float = math.nan
     frame_number: int | None = None
@@ -145,16 +145,16 @@ class EncodedImage:
 
 @dataclass(frozen=True, slots=True)
 class EncodedPoints:
-    """The points of a lidar as received; ``lidar`` its name in topics, ``form`` of ``data``."""
+    """The points of a lidar as received; ``lidar`` its name in topics."""
 
     lidar: str
     data: bytes | memoryview
-    form: Form = Form.FILE
+    data_format: DataFormat = DataFormat.FILE
 
 
 @dataclass(frozen=True, slots=True)
 class SensorData:
-    """What the sensors on the player produced; ``errors`` of messages that were left out."""
+    """What the sensors on the player produced; ``errors`` of messages that were dropped."""
 
     images: tuple[EncodedImage, ...] = ()
     points: tuple[EncodedPoints, ...] = ()

@@ -48,10 +48,10 @@ from state_sensor_ros.simulators.carla.carla_data import (
     CLASS_TRAFFIC_LIGHT,
     CLASS_VEHICLE,
     Command,
+    DataFormat,
     DatasetCommands,
     EncodedImage,
     EncodedPoints,
-    Form,
     PlayerStatus,
 )
 from state_sensor_ros.simulators.carla.dataset import (
@@ -238,7 +238,7 @@ def format_image(image: EncodedImage) -> bytes:
     """
     Return an image as a PNG file: red, green and blue as sent, also of depth and segmentation.
 
-    :param image: in the form WIRE or MESSAGE.
+    :param image: in the format WIRE or MESSAGE.
     :raises DecodeError: if a server cannot send a depth.
     """
     pixels = colour_bytes(image)
@@ -266,7 +266,7 @@ def format_points(points: EncodedPoints) -> bytes:
     """
     Return points as a PLY file, in the axes of the server.
 
-    :param points: in the form WIRE or MESSAGE.
+    :param points: in the format WIRE or MESSAGE.
     """
     rows = server_points(points)
     lines = _PLY_LINE * len(rows) % tuple(rows.ravel().tolist())
@@ -341,8 +341,8 @@ class DatasetWriter(FrameWriter):
         self.n_frames += 1
 
     def _leave_out(self, text: str) -> None:
-        self.n_left_out += 1
-        self.last_left_out = text
+        self.n_dropped += 1
+        self.last_dropped = text
 
     def complete(self) -> None:
         """
@@ -461,12 +461,12 @@ class SensorFileWriter:
             self._leave_out(str(error))
         files: dict[str, Callable[[], bytes]] = {}
         for image in data.sensor_data.images:
-            if image.form is not Form.FILE:
+            if image.data_format is not DataFormat.FILE:
                 self._declare(Sensor(image.camera, image.kind, image.fov_deg), image.size)
                 name = sensor_file_name(image.camera, image.kind, self._number(image, number))
                 self._add(name, partial(format_image, image), files)
         for points in data.sensor_data.points:
-            if points.form is not Form.FILE:
+            if points.data_format is not DataFormat.FILE:
                 self._declare(Sensor(points.lidar, POINTS), None)
                 name = sensor_file_name(points.lidar, POINTS, number)
                 self._add(name, partial(format_points, points), files)

@@ -31,10 +31,10 @@ from state_sensor_ros.simulators import (
     counted,
     Decoded,
     DecodeError,
+    DROPPED,
     EVERYTHING,
     Fault,
     Frame,
-    LEFT_OUT,
     Needs,
     SingleFrameDecoder,
 )
@@ -123,7 +123,7 @@ class FrameMaker:
         :param status: status of the player, REP-103 axes.
         :param inputs: (4,) inputs of the player as in :class:`Frame`, ``None`` if unknown.
         :param sensor_data: data of the sensors in the frame.
-        :returns: the frame, and the faults of the actors that were left out of it.
+        :returns: the frame, and the faults of the actors that were dropped from it.
         """
         numbers = collect(player, agents, with_boxes=needs.boxes)
         n_actors = len(numbers.ids)
@@ -363,7 +363,7 @@ class DatasetDecoder(_MeasurementDecoder):
         decoded = self._decoded(file, agents, file.player_measurements, commands, sensor_data)
         if commands.episode_members:
             self._episode_members = ()
-        bad_actors = tuple(Fault(LEFT_OUT, error) for error in parsed.bad_actors)
+        bad_actors = tuple(Fault(DROPPED, error) for error in parsed.bad_actors)
         return Decoded(decoded.frame, bad_actors + decoded.faults)
 
 

@@ -39,9 +39,9 @@ import numpy.typing as npt
 from state_sensor_ros.emulator.carla_server.carla_schema import SceneDescription
 from state_sensor_ros.simulators import bad_length, counted, DecodeError, Packet, TransportError
 from state_sensor_ros.simulators.carla.carla_data import (
+    DataFormat,
     EncodedImage,
     EncodedPoints,
-    Form,
     SensorData,
 )
 from state_sensor_ros.simulators.carla.sensors import (
@@ -292,7 +292,7 @@ class ServerSensors:
 
         :param messages: messages of a frame, without the measurement.
         :param scene: protobuf SceneDescription with the sensors; empty if it is not known.
-        :returns: them, and an error for each message that is left out.
+        :returns: them, and an error for each message that is dropped.
         :raises DecodeError: if ``scene`` is not valid.
         """
         if scene != self._scene:
@@ -338,7 +338,7 @@ def _names_of(scene: memoryview) -> dict[int, tuple[str, bool]]:
 
 def _image(name: str, body: memoryview) -> EncodedImage:
     """Parse the message of a camera after its id."""
-    # Servers before 0.8.2 send no frame number: the two forms differ in length.
+    # Servers before 0.8.2 send no frame number: the two formats differ in length.
     for number_bytes in (_FRAME_NUMBER.size, 0):
         head_bytes = number_bytes + _CAMERA.size
         if len(body) < head_bytes:
@@ -351,7 +351,7 @@ def _image(name: str, body: memoryview) -> EncodedImage:
                               f'a type below {len(_KIND_OF_TYPE)}, and pixels')
         kind = _KIND_OF_TYPE[type_]
         number = _FRAME_NUMBER.unpack_from(body)[0] if number_bytes else None
-        return EncodedImage(camera_name(name, kind), kind, body[head_bytes:], Form.WIRE,
+        return EncodedImage(camera_name(name, kind), kind, body[head_bytes:], DataFormat.WIRE,
                             (width, height), fov_deg if math.isfinite(fov_deg) else math.nan,
                             number)
     raise DecodeError(f'sensor {name}', counted(len(body), 'byte'), 'the header of an image and '
@@ -370,7 +370,7 @@ def _points(name: str, body: memoryview) -> EncodedPoints:
             continue
         n_points = int(np.frombuffer(body[begin:end], '<u4').sum(dtype=np.uint64))
         if len(body) == end + POINT_BYTES * n_points:
-            return EncodedPoints(topic_token(name), body[end:], Form.WIRE)
+            return EncodedPoints(topic_token(name), body[end:], DataFormat.WIRE)
     raise DecodeError(f'sensor {name}', counted(len(body), 'byte'), 'the header of a lidar and '
                       'twelve bytes for each of its points')
 
@@ -395,9 +395,9 @@ def decode_points(points: EncodedPoints) -> bytes:
     :returns: x forward, y left, z up in metres, three float32, little-endian, for each point.
     :raises DecodeError: if the data are not a PLY file of the collector.
     """
-    if points.form is Form.MESSAGE:
+    if points.data_format is DataFormat.MESSAGE:
         return bytes(points.data)
-    rows = _ply_rows(points) if points.form is Form.FILE else _rows(points)
+    rows = _ply_rows(points) if points.data_format is DataFormat.FILE else _rows(points)
     return _turned(rows).tobytes()
 
 
@@ -405,10 +405,10 @@ def server_points(points: EncodedPoints) -> npt.NDArray[np.float32]:
     """
     Return the points in the axes of the server, (N, 3), m.
 
-    :param points: in the form WIRE or MESSAGE.
+    :param points: in the format WIRE or MESSAGE.
     """
     rows = _rows(points)
-    return rows if points.form is Form.WIRE else _turned(rows)
+    return rows if points.data_format is DataFormat.WIRE else _turned(rows)
 
 
 def _rows(points: EncodedPoints) -> npt.NDArray[np.float32]:

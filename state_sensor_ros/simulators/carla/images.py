@@ -34,7 +34,7 @@ from state_sensor_ros.simulators import (
     SensorPoints,
     SensorReader,
 )
-from state_sensor_ros.simulators.carla.carla_data import data_of, EncodedImage, Form
+from state_sensor_ros.simulators.carla.carla_data import data_of, DataFormat, EncodedImage
 from state_sensor_ros.simulators.carla.frame_payload import decode_points
 from state_sensor_ros.simulators.carla.sensors import (
     DEPTH,
@@ -92,7 +92,7 @@ def image_size(image: EncodedImage) -> tuple[int, int]:
     """
     Return width and height of an image without decoding it, pixels.
 
-    :param image: in any form.
+    :param image: in any format.
     :raises DecodeError: if the data are not a PNG file or have too many pixels.
     """
     if image.size is not None:
@@ -109,9 +109,9 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
     :returns: three bytes per pixel: red, green, blue.
     :raises DecodeError: if the data are not a PNG file or have too many pixels.
     """
-    if image.form is Form.MESSAGE:
+    if image.data_format is DataFormat.MESSAGE:
         return _message_pixels(image)
-    if image.form is Form.WIRE:
+    if image.data_format is DataFormat.WIRE:
         # A tenth of the time of numpy.
         return DecodedImage(*image_size(image), Image.frombuffer(
             'RGB', image_size(image), cast(bytes, image.data), 'raw', 'BGRX', 0, 1).tobytes())
@@ -122,13 +122,13 @@ def colour_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
     """
     Return the red, green and blue that a file of the dataset has, (H, W, 3).
 
-    :param image: in the form WIRE or MESSAGE. The depth of a MESSAGE is rounded to the 24 bits of
-        the file: beyond 512 m one step aside of what was sent at most, 0.06 mm, and the same
+    :param image: in the format WIRE or MESSAGE. The depth of a MESSAGE is rounded to the 24 bits
+        of the file: beyond 512 m one step aside of what was sent at most, 0.06 mm, and the same
         float32 of metres.
     :raises DecodeError: if a depth is not within 0 to 1000 m.
     """
     shape = *image_size(image)[::-1], 3
-    if image.form is Form.WIRE:
+    if image.data_format is DataFormat.WIRE:
         return np.frombuffer(decode_rgb(image).data, np.uint8).reshape(shape)
     if image.kind == RGB:
         return np.frombuffer(image.data, np.uint8).reshape(shape)
@@ -152,10 +152,10 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
     :returns: one float32, little-endian, per pixel: metres, 0 to 1000.
     :raises DecodeError: if the data are not a PNG file of 8-bit colours, or have too many pixels.
     """
-    if image.form is Form.MESSAGE:
+    if image.data_format is DataFormat.MESSAGE:
         return _message_pixels(image)
     # Red is the least significant byte.
-    if image.form is Form.WIRE:
+    if image.data_format is DataFormat.WIRE:
         # Bytes blue, green, red, alpha: their number with blue as the most significant byte.
         counts = np.frombuffer(image.data, '<u4').reshape(image_size(image)[::-1]).byteswap() >> 8
     else:
@@ -176,9 +176,9 @@ def decode_segmentation(image: EncodedImage) -> DecodedImage:
     :returns: one byte per pixel: the tag.
     :raises DecodeError: if the data are not a PNG file or have too many pixels.
     """
-    if image.form is Form.MESSAGE:
+    if image.data_format is DataFormat.MESSAGE:
         return _message_pixels(image)
-    if image.form is Form.WIRE:
+    if image.data_format is DataFormat.WIRE:
         # A tenth of the time of a slice with steps: the numbers are contiguous.
         tags = (np.frombuffer(image.data, '<u4') >> 16).astype(np.uint8)
         return DecodedImage(*image_size(image), tags.tobytes())
@@ -308,7 +308,7 @@ def _view_of(image: EncodedImage) -> SensorImage:
     :raises DecodeError: if it cannot be decoded.
     """
     name = f'{image.camera}/{image.kind}'
-    if image.kind == RGB and image.form is Form.FILE:
+    if image.kind == RGB and image.data_format is DataFormat.FILE:
         # Reads the size alone: the file must be a PNG file that is not too large.
         image_size(image)
         return SensorImage(name, png=bytes(image.data))

@@ -10,7 +10,7 @@
 """
 One measurement, protobuf or a file of a dataset: its numbers and typed members.
 
-The numbers keep CARLA's units and axes (doc/protocol/carla.md#measurements). Both forms of a
+The numbers keep CARLA's units and axes (doc/protocol/carla.md#measurements). Both formats of a
 measurement have the same attribute names, so one extraction serves both.
 
 In a file, members equal to their default are absent, and unknown members may be present;
@@ -30,7 +30,7 @@ from google.protobuf.message import Message
 import msgspec
 
 from state_sensor_ros.emulator.carla_server.carla_schema import members_of
-from state_sensor_ros.simulators import DecodeError, DUPLICATE, Fault, LEFT_OUT
+from state_sensor_ros.simulators import DecodeError, DROPPED, DUPLICATE, Fault
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
     CLASS_PEDESTRIAN,
@@ -213,7 +213,7 @@ class Parsed:
     A parsed file.
 
     ``file`` the members with a type; ``other_members`` name and JSON text of the others at the
-    top level; ``bad_actors`` errors of the actors that were left out; ``unknown`` members inside
+    top level; ``bad_actors`` errors of the actors that were dropped; ``unknown`` members inside
     the measurement that the protocol does not have.
     """
 
@@ -225,7 +225,7 @@ class Parsed:
 
 def parse_measurement_file(payload: bytes | bytearray | memoryview) -> Parsed:
     """
-    Parse one file of the dataset. Agents that are not valid are left out.
+    Parse one file of the dataset. Agents that are not valid are dropped.
 
     :param payload: JSON text in UTF-8.
     :raises DecodeError: with the key path, when the text is not valid JSON, or when a member
@@ -419,13 +419,13 @@ def collect(player: Tree | None, agents: Agents, *,
 
 def _add_player(numbers: ActorNumbers, player: Tree, with_boxes: bool) -> None:
     if not _add(numbers, 0, CLASS_PLAYER, player, player.forward_speed):
-        numbers.faults.append(_left_out('playerMeasurements.transform', 'an object'))
+        numbers.faults.append(_dropped('playerMeasurements.transform', 'an object'))
     elif with_boxes:
         _add_box(numbers, player, is_in_cm=False)
 
 
-def _left_out(where: str, expected: str) -> Fault:
-    return Fault(LEFT_OUT, DecodeError(where, 'nothing', expected))
+def _dropped(where: str, expected: str) -> Fault:
+    return Fault(DROPPED, DecodeError(where, 'nothing', expected))
 
 
 def _has(tree: Tree, name: str) -> bool:
@@ -438,7 +438,7 @@ def _add_agents(numbers: ActorNumbers, agents: Agents, with_boxes: bool) -> None
     seen: set[tuple[int, int]] = set()
     for i, agent in enumerate(agents):
         if agent is None:
-            numbers.faults.append(_left_out(f'nonPlayerAgents[{i}]', ', '.join(AGENT_CLASSES[1:])))
+            numbers.faults.append(_dropped(f'nonPlayerAgents[{i}]', ', '.join(AGENT_CLASSES[1:])))
             continue
         id_, class_, body = agent
         is_mover = class_ in _MOVERS
@@ -447,11 +447,11 @@ def _add_agents(numbers: ActorNumbers, agents: Agents, with_boxes: bool) -> None
                 f'nonPlayerAgents[{i}].id', f'another {AGENT_CLASSES[class_]} {id_}',
                 'each id once')))
         elif class_ == CLASS_TRAFFIC_LIGHT and body.state not in _LIGHTS:
-            numbers.faults.append(Fault(LEFT_OUT, DecodeError(
+            numbers.faults.append(Fault(DROPPED, DecodeError(
                 f'nonPlayerAgents[{i}].trafficLight.state', str(body.state),
                 ', '.join(LIGHT_STATES))))
         elif not _add(numbers, id_, class_, body, body.forward_speed if is_mover else math.nan):
-            numbers.faults.append(_left_out(
+            numbers.faults.append(_dropped(
                 f'nonPlayerAgents[{i}].{AGENT_CLASSES[class_]}.transform', 'an object'))
         else:
             seen.add((id_, class_))

@@ -48,10 +48,10 @@ from state_sensor_ros.simulators.carla.carla_data import (
     CLASS_SPEED_LIMIT_SIGN,
     CLASS_TRAFFIC_LIGHT,
     Command,
+    DataFormat,
     DatasetCommands,
     EncodedImage,
     EncodedPoints,
-    Form,
     NO_LIGHT,
     PLAYER_NAME,
     PlayerStatus,
@@ -300,8 +300,8 @@ def _image_of(name: str, sensor: Sensor, message: Any, info: Any) -> EncodedImag
     if (message.encoding, message.is_bigendian, len(message.data)) != (
             encoding, 0, size[0] * size[1] * n_bytes):
         raise DecodeError(f'~/{name}', found, f'{encoding}, little-endian, without gaps')
-    return EncodedImage(sensor.name, sensor.kind, memoryview(message.data), Form.MESSAGE, size,
-                        math.nan if info is None else _fov_deg(info))
+    return EncodedImage(sensor.name, sensor.kind, memoryview(message.data), DataFormat.MESSAGE,
+                        size, math.nan if info is None else _fov_deg(info))
 
 
 def _fov_deg(info: Any) -> float:  # noqa: ANN401
@@ -321,7 +321,7 @@ def _points_of(name: str, sensor: Sensor, message: Any) -> EncodedPoints:  # noq
                           f'{counted(len(message.data), "byte")}, with the '
                           f'fields {", ".join(field[0] for field in fields)}',
                           'x, y, z as float32, little-endian, without gaps')
-    return EncodedPoints(sensor.name, memoryview(message.data), Form.MESSAGE)
+    return EncodedPoints(sensor.name, memoryview(message.data), DataFormat.MESSAGE)
 
 
 def _identities(frame: Frame) -> tuple[list[int], list[int]]:

@@ -80,7 +80,7 @@ class ImageEncoder(TopicEncoder):
     """
     One message for each image; only images of topics with a reader are decoded.
 
-    :param sensors: cameras that have topics; images of others are left out. None: all have.
+    :param sensors: cameras that have topics; images of others are dropped. None: all have.
     """
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report,
@@ -190,7 +190,7 @@ class ImageEncoder(TopicEncoder):
     def _has_topic(self, image: EncodedImage) -> bool:
         if self._has_all_topics or image_topic(image.camera, image.kind) in self.topics:
             return True
-        self._report_once(image, 'no topic', 'a sensor of config_file; its images are left out')
+        self._report_once(image, 'no topic', 'a sensor of config_file; its images are dropped')
         return False
 
     def _report_once(self, image: EncodedImage, found: str, expected: str) -> None:
@@ -260,7 +260,7 @@ class PointEncoder(TopicEncoder):
     """
     One message for the points of each lidar that has a reader.
 
-    :param sensors: lidars that have topics; points of others are left out. None: all have.
+    :param sensors: lidars that have topics; points of others are dropped. None: all have.
     """
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report,

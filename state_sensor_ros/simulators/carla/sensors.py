@@ -318,7 +318,7 @@ def sensors_of_ini(text: str, where: str) -> tuple[Sensor, ...]:
 
     :param text: content of a CarlaSettings.ini.
     :param where: name of the file, for errors.
-    :raises ConfigError: if the text has another form, a sensor is not described, or two
+    :raises ConfigError: if the text has another format, a sensor is not described, or two
         sensors have the same topic.
     """
     parser = configparser.ConfigParser(interpolation=None, strict=False,

@@ -195,7 +195,7 @@ class WorldActors:
         :param type_id: name of its blueprint.
         :param attributes: attributes of the blueprint by name.
         :param box: as of :func:`box_of`.
-        :returns: False if there are too many, and it is left out.
+        :returns: False if there are too many, and it is dropped.
         """
         self.remove(number)
         if len(self._actors) + len(self._others) >= MAX_ACTORS:

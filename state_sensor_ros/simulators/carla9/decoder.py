@@ -22,7 +22,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import Decoded, DecodeError, Fault, LEFT_OUT
+from state_sensor_ros.simulators import Decoded, DecodeError, DROPPED, Fault
 from state_sensor_ros.simulators.carla9 import packets
 from state_sensor_ros.simulators.carla9.actors import box_of, MAX_ACTORS, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
@@ -214,7 +214,7 @@ class LogDecoder:
 
 
 class _Faults:
-    """Actors of one frame that were left out; of many, the first ones and their number."""
+    """Actors of one frame that were dropped; of many, the first ones and their number."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
@@ -223,14 +223,14 @@ class _Faults:
     def add(self, number: int, found: str, expected: str) -> None:
         """Add the fault of an actor."""
         if len(self._faults) < _MAX_FAULTS:
-            self._faults.append(Fault(LEFT_OUT, DecodeError(f'actor {number}', found, expected)))
+            self._faults.append(Fault(DROPPED, DecodeError(f'actor {number}', found, expected)))
         else:
             self._n_more += 1
 
     def listed(self) -> tuple[Fault, ...]:
         """Return the faults."""
         if self._n_more:
-            return (*self._faults, Fault(LEFT_OUT, DecodeError(
+            return (*self._faults, Fault(DROPPED, DecodeError(
                 'actors', f'{self._n_more} more faults', 'none')))
         return tuple(self._faults)
 

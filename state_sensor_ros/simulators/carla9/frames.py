@@ -132,7 +132,7 @@ def make_frame(table: WorldActors, clock: FrameTimes, numbers: Rows, kinematics:
     :param numbers: (N,) ids of the actors, all in the table.
     :param kinematics: (N, 13) from :func:`to_rep103`.
     :param inputs: (N, 4) from :func:`to_inputs`.
-    :param lights: states of the lights; those that are not in the frame are left out.
+    :param lights: states of the lights; those that are not in the frame are dropped.
     :param accelerations: (N, 3) m/s2, REP-103 axes of the world, None if they are unknown.
     :param lanes: lane states of the actors.
     :param map_lines: the map.

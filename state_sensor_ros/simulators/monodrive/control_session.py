@@ -15,11 +15,11 @@ requests (doc/protocol/control.md), so that a late one is read before that of th
     request SAMPLE      order: brake        request SAMPLE
     ---------|----------------|------------------|------------>
                     |               |                  |
-                    reply SAMPLE    reply, left out    reply SAMPLE
+                    reply SAMPLE    reply, dropped     reply SAMPLE
 
 After a failed request, or a reply that is not whole, the connection is closed.
 
-Requests and replies: Both have this form, big-endian (doc/protocol/control.md)::
+Requests and replies: Both have this format, big-endian (doc/protocol/control.md)::
 
      0              4              8
      +--------------+--------------+----------------------------------------------

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-One payload of any generation to Frames: usual forms typed, other forms member by member.
+One payload of any generation to Frames: usual formats typed, others member by member.
 
-The forms are described in doc/protocol/frames.md; wire.py has the types, lenient.py reads other
-forms, assemble.py makes the Frame, formatting.py is the inverse.
+The formats are described in doc/protocol/frames.md; wire.py has the types, lenient.py reads other
+formats, assemble.py makes the Frame, formatting.py is the inverse.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import msgspec
 from state_sensor_ros.simulators import (
     Decoded,
     DecodeError,
+    DROPPED,
     DUPLICATE,
     EVERYTHING,
     Fault,
     Frame,
-    LEFT_OUT,
     Needs,
     Units,
 )
@@ -128,12 +128,12 @@ class Decoder:
 
     def read_ahead(self, payload: bytes) -> float:
         """
-        Check that a payload is JSON of the usual form of the last one.
+        Check that a payload is JSON of the usual format of the last one.
 
         If the next call of :meth:`decode` is with this object, the text is not parsed again.
 
         :param payload: JSON text, UTF-8, of one frame.
-        :returns: its ``game_time``; NaN if it has none, has another form, or is not JSON.
+        :returns: its ``game_time``; NaN if it has none, has another format, or is not JSON.
         """
         generation = self._order[0]
         try:
@@ -185,7 +185,7 @@ class Decoder:
 
     def _usual(self, generation: str, payload: bytes | bytearray | memoryview,
                packet: Head) -> Frame:
-        """Decode a payload in the usual form of a generation."""
+        """Decode a payload in the usual format of a generation."""
         if generation == V2:
             v2: FrameV2 = (self._ahead and self._read(payload, V2)) \
                 or self._json.v2.decode(payload)
@@ -231,7 +231,7 @@ class Decoder:
             frame = self._flat_frame(lenient.generation, tuple(lenient.names), lenient.flat,
                                      lenient.head, packet)
         self._inspect(frame.generation, lenient.value)
-        return Decoded(frame, (*[Fault(LEFT_OUT, error) for error in lenient.left_out],
+        return Decoded(frame, (*[Fault(DROPPED, error) for error in lenient.dropped],
                                *[Fault(DUPLICATE, error) for error in lenient.duplicates]))
 
     def _inspect_usual(self, generation: str, payload: bytes | bytearray | memoryview) -> None:

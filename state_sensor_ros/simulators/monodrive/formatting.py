@@ -193,7 +193,7 @@ def _v2_wheels(frame: Frame) -> list[list[Record]]:
         wheels, from_flat=_is_flat(frame), to_flat=False))
     for i_actor, wheel_id, row in zip(wheels.actor.tolist(), ids.tolist(), _numbers(source),
                                       strict=True):
-        pose = {key: form(row[part]) for key, form, part in _WHEEL_POSE
+        pose = {key: text_of(row[part]) for key, text_of, part in _WHEEL_POSE
                 if not _is_unknown(row[part])}
         owned[i_actor].append({
             'id': wheel_id, **({'pose': pose} if pose else {}), 'speed': row[7]})

@@ -10,11 +10,11 @@
 """
 Payloads in unusual JSON, decoded actor by actor and, if needed, member by member.
 
-The generation is recognised as in doc/protocol/frames.md#recognition. An actor in the usual form
+The generation is recognised as in doc/protocol/frames.md#recognition. An actor in the usual format
 is still decoded at once, the others member by member, which takes thirty times as long.
 
 A member that is missing or ``null`` gets its default; without a default, a missing one is an
-error. Vectors and quaternions may have each form of doc/protocol/frames.md#forms.
+error. Vectors and quaternions may have each format of doc/protocol/frames.md#vector-formats.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from state_sensor_ros.simulators.monodrive.wire import (
 Reader: TypeAlias = Callable[[Json, str], Any]
 _Struct = TypeVar('_Struct', bound=Struct)
 
-# The types that JSON has in another form, and None, as which an optional member is read.
+# The types that JSON has in another format, and None, as which an optional member is read.
 _NOT_READ = (Raw, UnreadControlState, type(None))
 _WORDS = {Vector: 'a vector', Triple: 'a vector', Quaternion: 'a quaternion',
           Quadruple: 'a quaternion', str: 'a string', int: 'an integer', bool: 'true or false'}
@@ -227,10 +227,10 @@ class _Kind(Generic[Actor]):
 @dataclass(frozen=True, slots=True)
 class LenientFrame:
     """
-    One frame: typed actors, and the errors of those that were left out.
+    One frame: typed actors, and the errors of those that were dropped.
 
     ``value`` the parsed frame; ``head`` its ``game_time``, ``time`` and ``sample_count``, None
-    for those missing; ``names`` of ``flat`` actors; ``left_out`` and ``duplicates`` have one
+    for those missing; ``names`` of ``flat`` actors; ``dropped`` and ``duplicates`` have one
     error for each actor.
     """
 
@@ -241,7 +241,7 @@ class LenientFrame:
     vehicles: list[Vehicle] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     flat: list[FlatActor] = field(default_factory=list)
-    left_out: list[DecodeError] = field(default_factory=list)
+    dropped: list[DecodeError] = field(default_factory=list)
     duplicates: list[DecodeError] = field(default_factory=list)
 
 
@@ -251,7 +251,7 @@ def lenient_frames(payload: bytes | bytearray | memoryview,
     Decode a payload as far as possible.
 
     :param payload: JSON text, UTF-8.
-    :param typed: decoders for actors in the usual form.
+    :param typed: decoders for actors in the usual format.
     :returns: one frame, or each frame of an array.
     :raises DecodeError: when it is not a frame of any generation.
     """
@@ -338,7 +338,7 @@ def _frame_of_v0(value: Mapping[str, Json], start: str) -> LenientFrame:
             lenient.flat.append(read_struct(
                 FlatActor, {**actor, 'name': name}, start + shortened(name)))
         except DecodeError as error:
-            _note(lenient.left_out, error)
+            _note(lenient.dropped, error)
         else:
             lenient.names.append(name)
     return lenient
@@ -374,7 +374,7 @@ def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], lenient: Lenien
         try:
             actor = _read(item, where, kind)
         except DecodeError as error:
-            _note(lenient.left_out, error)
+            _note(lenient.dropped, error)
             continue
         name = kind.name_of(actor)
         if name in seen:
@@ -385,7 +385,7 @@ def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], lenient: Lenien
 
 
 def _read(item: Json, where: str, kind: _Kind[Actor]) -> Actor:
-    """Return one actor, from its text if it is in the usual form, else member by member."""
+    """Return one actor, from its text if it is in the usual format, else member by member."""
     if isinstance(item, msgspec.Raw):
         try:
             actor = kind.typed.decode(item)

@@ -26,13 +26,13 @@ from state_sensor_ros.simulators import (
     build_frame,
     Decoded,
     DecodeError,
+    DROPPED,
     DUPLICATE,
     EGO_TAG,
     EVERYTHING,
     Fault,
     Frame,
     Lanes,
-    LEFT_OUT,
     Needs,
     OTHER_ID,
     SingleFrameDecoder,
@@ -108,7 +108,7 @@ class OsiFrames:
         Take from a message what later ones need not repeat.
 
         :param timed: ground truth of the message.
-        :returns: a fault for each object that is left out.
+        :returns: a fault for each object that is dropped.
         """
         truth = timed.truth
         if timed.host is not None:
@@ -166,7 +166,7 @@ class OsiFrames:
         if host is None or host in self._names or host == self._missing_host:
             return []
         self._missing_host = host
-        return [Fault(LEFT_OUT, DecodeError('host_vehicle_id', f'{host}, which no object has',
+        return [Fault(DROPPED, DecodeError('host_vehicle_id', f'{host}, which no object has',
                                             'the id of a moving object'))]
 
     def _add_stationary(self, actors: _Actors, faults: list[Fault]) -> None:

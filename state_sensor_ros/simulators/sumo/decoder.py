@@ -23,9 +23,9 @@ import numpy as np
 from state_sensor_ros.simulators import (
     Decoded,
     DecodeError,
+    DROPPED,
     DUPLICATE,
     Fault,
-    LEFT_OUT,
     TrajectoryFormatError,
 )
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN
@@ -97,7 +97,7 @@ class _Step:
     def _add(self, tag: str, attributes: dict[str, str]) -> None:
         name = attributes.get('id', '')
         if not name:
-            self.faults.append(Fault(LEFT_OUT, DecodeError(tag, 'no id', 'one')))
+            self.faults.append(Fault(DROPPED, DecodeError(tag, 'no id', 'one')))
             return
         if (tag, name) in self.ids:
             self.faults.append(Fault(DUPLICATE, DecodeError(
@@ -106,7 +106,7 @@ class _Step:
         try:
             row = [_number(attributes, key, default) for key, default in _ATTRIBUTES]
         except ValueError as error:
-            self.faults.append(Fault(LEFT_OUT, DecodeError(f'{tag} {name}', str(error),
+            self.faults.append(Fault(DROPPED, DecodeError(f'{tag} {name}', str(error),
                                                            'numbers')))
             return
         self.ids[tag, name] = None

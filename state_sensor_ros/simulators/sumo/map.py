@@ -238,11 +238,11 @@ class Signals:
     The lights of a network: one for each controlled lane, one a link if its links differ.
 
     :param network: roads with their stop lines.
-    :ivar n_left_out: lights of the last frame that show no color.
+    :ivar n_dropped: lights of the last frame that show no color.
     """
 
     def __init__(self, network: RoadNetwork) -> None:
-        self.n_left_out = 0
+        self.n_dropped = 0
         lines = network.stop_lines
         self._links = [(line.light, link) for line in lines for link in line.links]
         n_links = [len(line.links) for line in lines]
@@ -270,7 +270,7 @@ class Signals:
         self._is_split[line_of_link[colors != colors[first_links][line_of_link]]] = True
         is_shown = self._is_split[line_of_link]
         is_shown[first_links] = True
-        self.n_left_out = int((is_shown & (colors == _NO_COLOR)).sum())
+        self.n_dropped = int((is_shown & (colors == _NO_COLOR)).sum())
         shown = np.flatnonzero(is_shown & (colors != _NO_COLOR))
         self._last = TrafficLights(
             self._ids[line_of_link[shown]],

@@ -94,9 +94,9 @@ class SumoSource(StepSource):
                  signals: Signals) -> FrameLike | Packet:
         frame = replace(with_roads(message.frame, network),
                         traffic_lights=signals.lights(message.lights))
-        if message.lights is not None and signals.n_left_out:
-            self._report('lights', f'{counted(signals.n_left_out, "traffic light")} '
-                         'without a colour, off or blinking: left out')
+        if message.lights is not None and signals.n_dropped:
+            self._report('lights', f'{counted(signals.n_dropped, "traffic light")} '
+                         'without a colour, off or blinking: dropped')
         return self.stepped(frame, 0, is_first=message.is_first)
 
     def may_kill(self) -> bool:

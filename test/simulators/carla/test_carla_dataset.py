@@ -335,7 +335,7 @@ def test_carla_dataset_of_a_stream_has_its_sensors(tmp_path):
                             image_message(5, 9, bgra[2], 1, 60.0),
                             names={1: ('FrontRGB', 1), 5: ('front_rgb', 1)}))
     writer.finish()
-    assert (writer.n_left_out, writer.last_left_out) == (
+    assert (writer.n_dropped, writer.last_dropped) == (
         2, 'sensor FrontRGB: found two sensors with this name in the dataset; expected one')
     found = []
     for entry in DatasetRecording(tmp_path / 'out').frames():

@@ -175,9 +175,9 @@ def test_carla_image_that_has_no_file_leaves_the_others(dataset, tmp_path, capsy
     convert(tmp_path / 'other', tmp_path / 'again')
     error = capsys.readouterr().err
     assert 'warning: ' in error
-    assert 'left out 1 message of sensors; the last: ' in error
+    assert 'dropped 1 message of sensors; the last: ' in error
     assert found in error
-    left_out = f'Roof{KINDS[topic]}_00000.png'
+    dropped = f'Roof{KINDS[topic]}_00000.png'
     assert {path.name for path in (dataset / 'episode_00000').iterdir()} == {
-        left_out, *(path.name for path in (tmp_path / 'again').iterdir())}
-    assert not (tmp_path / 'again' / left_out).exists()
+        dropped, *(path.name for path in (tmp_path / 'again').iterdir())}
+    assert not (tmp_path / 'again' / dropped).exists()

@@ -39,7 +39,7 @@ def dataset(document, **kwargs):
 
 
 def changed(path, value):
-    """Return the example with one member replaced, or left out where ``value`` is ``...``."""
+    """Return the example with one member replaced, or omitted where ``value`` is ``...``."""
     document = json.loads(json.dumps(EXAMPLE))
     *owners, last = path
     at = document
@@ -232,7 +232,7 @@ def test_carla_dataset_bad_agent_leaves_the_others(path, value, where):
     decoded = dataset(changed(path, value))
     assert decoded.frame.names == ('player', 'pedestrian_4000000000', 'traffic_light_31',
                                    'traffic_light_32', 'speed_limit_sign_33')
-    assert [fault.kind for fault in decoded.faults] == ['left_out']
+    assert [fault.kind for fault in decoded.faults] == ['dropped']
     with pytest.raises(DecodeError, match=where):
         raise decoded.faults[0].error
 

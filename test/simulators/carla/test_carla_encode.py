@@ -262,7 +262,7 @@ def test_carla_markers_have_unit_quaternions():
     assert norms == pytest.approx([1.0] * len(norms))
 
 
-def test_carla_encodes_no_more_than_is_demanded():
+def test_carla_encodes_no_more_than_is_subscribed():
     rig = Rig(debug_drawing=True)
     assert set(rig.messages(subscriptions=NOTHING)) == {'~/actors'}
     assert set(rig.messages(subscriptions=Subscriptions.of([STATUS_TOPIC]))) == {'~/player/status'}

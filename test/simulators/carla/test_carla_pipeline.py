@@ -97,7 +97,7 @@ def test_carla_bad_agent_leaves_the_others_on_the_topics():
     pipeline, reports = pipeline_of(CarlaDecoder(), sink)
     nowhere = wire.sub(4, wire.fixed32(1, 9) + wire.sub(2, b''))
     pipeline.process(packet(drive(0.0, 0, 1) + nowhere), 0)
-    assert pipeline.counters.n_left_out == 1
+    assert pipeline.counters.n_dropped_actors == 1
     assert [actor.name for actor in sink.read('~/frame')[0].actors] \
         == ['player', 'traffic_light_7']
     assert reports[0][1].startswith('nonPlayerAgents[1].vehicle.transform: found nothing')

@@ -344,7 +344,7 @@ def test_carla_server_sends_what_a_dataset_has(version):
     assert '~/camera/segmentation_classes' in messages
 
 
-def test_carla_sensor_messages_of_no_known_form_are_left_out():
+def test_carla_sensor_messages_of_no_known_format_are_dropped():
     reports = []
     bgra = np.zeros((2, 2, 4), np.uint8)
     good = image_message(1, 9, bgra, 1, 90.0)
@@ -385,10 +385,10 @@ def test_carla_sensor_without_a_topic_is_reported_once():
         assert sorted(messages) == ['~/camera/central/camera_info', '~/camera/central/image']
     (report,) = reports
     assert report == ('front rgb image: found no topic; expected a sensor of config_file; its '
-                      'images are left out (reported once)')
+                      'images are dropped (reported once)')
 
 
-def test_carla_unknown_sensors_are_left_out():
+def test_carla_unknown_sensors_are_dropped():
     bgra = np.zeros((2, 2, 4), np.uint8)
     at = measurements(9, 100, 0, player(transform()))
     payload = join_messages([at, image_message(1, 9, bgra, 1, 90.0)])

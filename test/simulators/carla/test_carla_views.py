@@ -17,9 +17,9 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.simulators.carla.carla_data import (
+    DataFormat,
     EncodedImage,
     EncodedPoints,
-    Form,
     SensorData,
 )
 from state_sensor_ros.simulators.carla.images import sensor_views
@@ -49,9 +49,9 @@ def test_views_of_images_of_a_server(seen):
     depth = np.zeros((1, 2, 4), np.uint8)
     depth[0, 1, :3] = 255
     rgb, metres, classes = decode(
-        EncodedImage('front', RGB, pixels.tobytes(), Form.WIRE, (3, 2)),
-        EncodedImage('front', DEPTH, depth.tobytes(), Form.WIRE, (2, 1)),
-        EncodedImage('front', SEGMENTATION, bytes((0, 0, 7, 0)), Form.WIRE, (1, 1)))
+        EncodedImage('front', RGB, pixels.tobytes(), DataFormat.WIRE, (3, 2)),
+        EncodedImage('front', DEPTH, depth.tobytes(), DataFormat.WIRE, (2, 1)),
+        EncodedImage('front', SEGMENTATION, bytes((0, 0, 7, 0)), DataFormat.WIRE, (1, 1)))
     assert (rgb.name, metres.name) == ('front/rgb', 'front/depth')
     np.testing.assert_array_equal(rgb.pixels, pixels[..., 2::-1])
     np.testing.assert_array_equal(metres.pixels, [[0.0, 1000.0]])
@@ -62,8 +62,8 @@ def test_views_of_images_of_a_server(seen):
 def test_views_of_points_have_the_pose_of_their_lidar(seen):
     decode, _ = seen
     rows = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
-    first, other = decode(points=(EncodedPoints('lidar32', rows.tobytes(), Form.MESSAGE),
-                                  EncodedPoints('roof', rows.tobytes(), Form.MESSAGE)))
+    first, other = decode(points=(EncodedPoints('lidar32', rows.tobytes(), DataFormat.MESSAGE),
+                                  EncodedPoints('roof', rows.tobytes(), DataFormat.MESSAGE)))
     np.testing.assert_array_equal(first.points_xyz, rows)
     np.testing.assert_allclose(first.pose, (1, 0, 2.5, 0, 0, math.sqrt(0.5), math.sqrt(0.5)))
     assert (first.name, other.name, other.pose) == ('lidar32', 'lidar_roof', None)
@@ -71,7 +71,7 @@ def test_views_of_points_have_the_pose_of_their_lidar(seen):
 
 def test_views_report_what_cannot_be_decoded(seen):
     decode, errors = seen
-    good = EncodedImage('front', RGB, bytes(4), Form.WIRE, (1, 1))
+    good = EncodedImage('front', RGB, bytes(4), DataFormat.WIRE, (1, 1))
     found = decode(EncodedImage('left', RGB, b'no PNG'), good,
                    EncodedImage('left', DEPTH, b'no PNG'),
                    points=(EncodedPoints('roof', b'no PLY'),))

@@ -37,7 +37,7 @@ def write(data, name='drive.log'):
 
 
 def read(data, **parameters):
-    """Return the frames of a log, and the errors and left out actors."""
+    """Return the frames of a log, and the errors and dropped actors."""
     with sensor.open_recording(write(data), parameters=parameters) as recording:
         return list(recording), [str(fault.error) for fault in recording.faults]
 
@@ -181,8 +181,8 @@ def test_recorder_log_is_a_recording_of_every_command(capsys):
     assert main(['convert', 'drive.log', 'stack', '--outputs', 'vision', '--quiet']) == 0
     capsys.readouterr()
     assert main(['evaluate', 'drive.log', 'stack', '--json']) == 0
-    judged = json.loads(capsys.readouterr().out)
-    assert judged['detection']['classes']['truck']['ap']['0.5'] == pytest.approx(1.0)
+    result = json.loads(capsys.readouterr().out)
+    assert result['detection']['classes']['truck']['ap']['0.5'] == pytest.approx(1.0)
     Path('many').mkdir()
     Path('drive.log').rename('many/drive.log')
     Path('many/other.log').write_text('2026-11-24 started')

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Payloads in the usual form of each generation, compared with values computed here."""
+"""Payloads in the usual format of each generation, compared with values computed here."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def decoded(payload, **header) -> Frame:
 
 
 def vector(source):
-    """Metres, y to the left; from either form."""
+    """Metres, y to the left; from either format."""
     x, y, z = (source[k] for k in 'xyz') if isinstance(source, dict) else source
     nan = math.nan
     return tuple(nan if c is None else c / 100 for c in (x, None if y is None else -y, z))

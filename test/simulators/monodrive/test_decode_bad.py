@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Payloads with faults: errors, actors that are left out, and memory."""
+"""Payloads with faults: errors, actors that are dropped, and memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from paths import DATA, GOOD
 import pytest
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
+from state_sensor_ros.payloads import DROPPED, DUPLICATE
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 BAD = DATA / 'bad'
@@ -55,7 +55,7 @@ NO_FRAME = {
 
 SECOND = 'frame.vehicles[1]'
 POSE = f'{SECOND}.state.odometry.pose'
-ONE_LEFT_OUT = {
+ONE_DROPPED = {
     'actor_is_number': (SECOND, '7', 'an object'),
     'actor_is_null': (SECOND, 'null', 'an object'),
     'state_missing': (f'{SECOND}.state', 'nothing', 'an object'),
@@ -117,7 +117,7 @@ def assert_says(error, where, found, expected):
 
 
 def test_every_file_has_a_test():
-    tried = NO_FRAME.keys() | ONE_LEFT_OUT.keys() | DUPLICATES.keys()
+    tried = NO_FRAME.keys() | ONE_DROPPED.keys() | DUPLICATES.keys()
     assert {path.stem for path in BAD.glob('*.json')} == tried
 
 
@@ -134,14 +134,14 @@ def test_payload_with_bytes_that_are_not_utf8_is_an_error(of):
         Decoder().decode(of(b'{"frame": [], "why": "\xff"}'))
 
 
-@pytest.mark.parametrize('name', ONE_LEFT_OUT)
-def test_a_bad_actor_is_left_out_and_the_good_ones_stay(name):
+@pytest.mark.parametrize('name', ONE_DROPPED)
+def test_a_bad_actor_is_dropped_and_the_good_ones_stay(name):
     [result] = Decoder().decode(payload(name))
     assert result.frame.names == ('good', 'also good')
     np.testing.assert_array_equal(result.frame.position_xyz, [[1, -2, 3], [1, -2, 3]])
     [fault] = result.faults
-    assert fault.kind == LEFT_OUT
-    where, found, expected = ONE_LEFT_OUT[name]
+    assert fault.kind == DROPPED
+    where, found, expected = ONE_DROPPED[name]
     assert fault.error.where == where
     assert_says(fault.error, where, found, expected)
 

@@ -161,7 +161,7 @@ def test_errors_name_the_place(text, n_before, where, found, expected):
     assert error.expected.startswith(expected)
 
 
-FORMS = {
+FORMATS = {
     'compact': lambda frames: b'[' + b', '.join(frames) + b']',
     'a frame per line': lambda frames: b'[\n' + b',\n'.join(frames) + b'\n]\n',
     'commas first': lambda frames: b'[\r\n' + b'\r\n, '.join(frames) + b'\r\n]\r\n',
@@ -175,9 +175,9 @@ def indented(frames, n_blanks):
     return json.dumps(values, indent=n_blanks, ensure_ascii=False).encode() + b'\n'
 
 
-@pytest.mark.parametrize('form', FORMS)
-def test_a_cut_at_any_byte_leaves_the_whole_frames(form):
-    text = FORMS[form](TRICKY)
+@pytest.mark.parametrize('file_format', FORMATS)
+def test_a_cut_at_any_byte_leaves_the_whole_frames(file_format):
+    text = FORMATS[file_format](TRICKY)
     whole = payloads(text)
     ends = [payload.offset + len(payload.data) for payload in whole]
     for n_bytes in range(text.index(b'[') + 1, text.rindex(b']') + 1):

@@ -81,7 +81,7 @@ def far_lane(message):
     (set_base('velocity', x=math.nan, y=math.inf), 3, []),
     (lambda message: message.moving_object[1].base.ClearField('position'), 2, []),
     (lambda message: message.moving_object[1].base.ClearField('orientation'), 3, []),
-    (lambda message: setattr(message.host_vehicle_id, 'value', 77), 3, ['left_out'])])
+    (lambda message: setattr(message.host_vehicle_id, 'value', 77), 3, ['dropped'])])
 def test_osi_hostile_objects(tmp_path, capsys, change, n_usable, kinds):
     # Not UTF-8.
     messages = [changed(osi_traces.ground_truth(i / 20), change).SerializeToString().replace(
@@ -90,7 +90,7 @@ def test_osi_hostile_objects(tmp_path, capsys, change, n_usable, kinds):
     frames, faults = frames_and_faults(path)
     assert [int(frame.has_pose().sum()) for frame in frames] == [n_usable] * 3
     # A host that is not there is named once.
-    assert [fault.kind for fault in faults] == (kinds if kinds == ['left_out'] else kinds * 3)
+    assert [fault.kind for fault in faults] == (kinds if kinds == ['dropped'] else kinds * 3)
     for words in (['inspect', str(path)], ['convert', str(path), str(tmp_path / 'bag')],
                   ['convert', str(path), str(tmp_path / 'o.json')]):
         main(words)
@@ -188,7 +188,7 @@ def member(number, content):
 
 
 @pytest.mark.parametrize('is_view', one_of([False, True]))
-def test_osi_long_lists_of_every_kind_are_left_out_counted_and_named(tmp_path, is_view):
+def test_osi_long_lists_of_every_kind_are_dropped_counted_and_named(tmp_path, is_view):
     """40 MB of empty lanes were parsed, in 30 s and 1.3 GB."""
     lists = {'lane': 10, 'traffic_light': 7, 'logical_lane': 19} if is_view else {
         'stationary_object': 4, 'lane': 10, 'lane_boundary': 9, 'member 99': 99}

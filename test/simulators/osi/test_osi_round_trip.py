@@ -107,15 +107,15 @@ def test_ids_of_a_trace_are_kept_through_each_format(tmp_path, capsys):
             'moving object has')
 
 
-@pytest.mark.parametrize('form', ['bag', 'o.mcap', 'o.db3'])
-def test_trace_of_another_program_through_a_bag_is_equal(tmp_path, form):
+@pytest.mark.parametrize('file_format', ['bag', 'o.mcap', 'o.db3'])
+def test_trace_of_another_program_through_a_bag_is_equal(tmp_path, file_format):
     messages = osi_traces.drive(20)
     for i, message in enumerate(messages):
         message.moving_object[1].base.orientation.yaw = 0.1 * i - 1.0
         message.moving_object[1].base.orientation_rate.yaw = 2.0
         message.moving_object[2].vehicle_classification.type = 6
     path = osi_traces.write_plain(tmp_path / 'esmini_gt_.osi', messages)
-    bag, back = tmp_path / form, tmp_path / 'back.osi.mcap'
+    bag, back = tmp_path / file_format, tmp_path / 'back.osi.mcap'
     assert main(['convert', str(path), str(bag)]) == 0
     assert main(['convert', str(bag), str(back)]) == 0
     written = messages_of(back)

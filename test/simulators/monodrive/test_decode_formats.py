@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Other forms of the same payload: each gives the same frame as the usual form."""
+"""Other formats of the same payload: each gives the same frame as the usual one."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def with_strangers(value):
 @pytest.mark.parametrize('name', ALL)
 @pytest.mark.parametrize('change', [as_arrays, integers_as_floats, floats_as_integers,
                                     with_strangers])
-def test_forms_of_numbers_and_vectors(name, change):
+def test_formats_of_numbers_and_vectors(name, change):
     assert_same(decoded(mapped(sample(name), change)), decoded(sample(name)))
 
 
@@ -112,7 +112,7 @@ def test_vectors_as_objects_in_the_flat_generations(name):
     lambda text: b'[' + text + b']', lambda text: text.replace(b'"', b"'"),
     lambda text: json.dumps({'state_data_as_string': text.decode()}).encode(),
     lambda text: json.dumps(json.loads(text), separators=(',', ':'), sort_keys=True).encode()])
-def test_forms_of_text(name, change):
+def test_formats_of_text(name, change):
     text = (GOOD / f'{name}.json').read_bytes()
     assert_same(decoded(change(text)), decoded(text))
 
