@@ -137,7 +137,7 @@ def install(environment: Environment, arguments: list) -> None:
         if not stamp.is_file() or stamp.read_text() != digest([installer]):
             run(environment, 'pip', install_with_pip + ['-r', installer])
             stamp.write_text(digest([installer]))
-        # Fifty at once, uv's default, all arrive at the end of a slow line: no progress until then.
+        # Fifty at once, uv's default, all arrive at the end of a slow line: no progress before.
         os.environ.setdefault('UV_CONCURRENT_DOWNLOADS', '8')
         try:
             run(environment, 'uv', [environment.venv / 'bin' / 'uv', 'pip', 'install',
