@@ -7,38 +7,57 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The same command for many recordings: a process for each.
+The same command for many recordings: a process for each, here or on a Dask cluster.
 
 A process that fails or is killed loses its own recording only. When the command is interrupted,
-its processes end, and remove what they have not completed.
+its processes end, and remove what they have not completed. Each worker of a cluster checks that it
+has the recording and the folder of outputs of the client; waits for its scheduler are limited.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import as_completed, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager, suppress
+import ctypes
+from dataclasses import dataclass, replace
+from hashlib import sha256
 import json
+import logging
 import os
 from pathlib import Path
 import signal
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from state_sensor_ros.commands.batch_outputs import is_newer
+from state_sensor_ros.commands.batch_outputs import is_newer, size_of
+from state_sensor_ros.commands.interruption import call_in_daemon
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError
+from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TransportError
 from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.files.whole.part import remove_part
 
-_WORKER = 'state_sensor_ros.commands.batch_worker'
+Result = TypeVar('Result')
+
+_MODULE = 'state_sensor_ros.commands.batch'
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 # Time for processes to remove their unfinished outputs, before they are killed.
 _END_S = 1.0
+# <sys/prctl.h>
+_SET_PARENT_DEATH_SIGNAL = 1
+# How often a Dask cluster repeats a task whose worker was lost.
+_RETRIES = 3
+# Limits of the wait for a reply of the scheduler, and for a worker, s.
+_REPLY_S, _WORKER_S = 10.0, 30.0
+_POLL_S, _CHECK_S, _CLOSE_S = 0.05, 2.0, 2.0
+# Compared at the beginning and the end of the largest file of a recording.
+_COMPARED_BYTES = 64 * 1024
+# Limit of the wait for a line of the list of outputs, which a network file system may delay, s.
+_SHARED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,34 @@ class BatchResult:
     text: str
     error: str
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What a worker must have: the digest of a recording; a line of a file, ``''`` for none."""
+
+    digest: str
+    path: str = ''
+    line: str = ''
+
+
+class _Client(Protocol):
+    """The part of :class:`distributed.Client` that is used."""
+
+    status: str
+
+    def get_executor(self, *, pure: bool, retries: int) -> Executor:
+        """Return the cluster as an executor."""
+
+    def nthreads(self) -> Mapping[str, int]:
+        """Return the number of threads by worker."""
+
+    def close(self, timeout: float) -> None:
+        """End the connection."""
+
+
+# Begins a job; raises TransportError if nothing can run jobs any more.
+_Runner = tuple[Callable[[BatchJob], Future[BatchResult]], Callable[[], None]]
 
 
 def plain_options(args: argparse.Namespace) -> dict[str, object]:
@@ -108,7 +155,7 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
     paths = [_PACKAGES, *filter(None, [os.environ.get('PYTHONPATH')])]
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
     with subprocess.Popen(
-            [sys.executable, '-m', _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, '-m', _MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors='replace', env=environment) as process:
         if running is not None:
             running.add(process)
@@ -172,27 +219,41 @@ def run_jobs(jobs: Iterable[BatchJob], *, n_processes: int | None, dask: str, pa
     :param path: file in the folder of the outputs, by which a worker recognises it, ``''`` for
         none.
     :param line: line of that file.
-    :raises TransportError: if there is no such scheduler.
+    :raises TransportError: if the scheduler or all workers are missing, or stop replying.
     """
-    if not dask:
-        yield from _run_here(jobs, n_processes or os.cpu_count() or 1)
-        return
-    from state_sensor_ros.commands.batch_cluster import connected, run_on_cluster
-    with connected(dask) as client:
-        yield from run_on_cluster(client, dask, jobs, path=path, line=line)
+    with _cluster(dask, path and os.path.abspath(path), line) if dask else _processes(
+            n_processes or os.cpu_count() or 1) as (submit, check):
+        futures = {submit(job): job for job in jobs}
+        left = set(futures)
+        while left:
+            # A cluster is checked now and then; here there is nothing to check.
+            with suppress(FutureTimeoutError):
+                for future in as_completed(left, _CHECK_S if dask else None):
+                    left.discard(future)
+                    yield futures[future], _result_of(future, dask)
+            check()
 
 
-def _run_here(jobs: Iterable[BatchJob],
-              n_processes: int) -> Iterator[tuple[BatchJob, BatchResult]]:
+def _result_of(future: Future[BatchResult], dask: str) -> BatchResult:
+    """Return the result of a job that has ended, or the reason why it has none."""
+    if future.cancelled():
+        # Only a client without its scheduler cancels a job that is waited for.
+        raise _lost(dask)
+    error = future.exception()
+    if error is not None:
+        return BatchResult(1, '', one_line(f'{type(error).__name__}: {error}'))
+    return future.result()
+
+
+@contextmanager
+def _processes(n_processes: int) -> Iterator[_Runner]:
+    """Run jobs here, until the end of the block."""
     running: set[subprocess.Popen[str]] = set()
     with ThreadPoolExecutor(n_processes, 'batch') as pool:
-        futures = {pool.submit(run_job, job, running): job for job in jobs}
         try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            yield lambda job: pool.submit(run_job, job, running), lambda: None
         finally:
-            for future in futures:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
             _end(running)
 
 
@@ -210,6 +271,150 @@ def _end(running: set[subprocess.Popen[str]]) -> None:
             process.kill()
 
 
+@contextmanager
+def _cluster(address: str, path: str, line: str) -> Iterator[_Runner]:
+    """Run jobs on a Dask cluster, until the end of the block."""
+    with _connected(address) as client:
+        executor = client.get_executor(pure=False, retries=_RETRIES)
+        worker_s = time.monotonic()
+
+        def submit(job: BatchJob) -> Future[BatchResult]:
+            return executor.submit(_run_shared, absolute(job),
+                                   _Shared(_digest(job.source), path, line))
+
+        def check() -> None:
+            nonlocal worker_s
+            if _n_workers(client, address):
+                worker_s = time.monotonic()
+            elif time.monotonic() - worker_s > _WORKER_S:
+                raise TransportError(address, f'no worker for {_WORKER_S:.0f} s')
+
+        try:
+            yield submit, check
+        except TransportError:
+            raise
+        except BaseException:
+            # Only jobs that have not begun: a worker cannot end the process of a job, which
+            # completes its output.
+            executor.shutdown(wait=False)
+            raise
+
+
+def _n_workers(client: _Client, address: str) -> int:
+    """Return the number of workers; raise TransportError if the scheduler is gone."""
+    try:
+        n_workers = len(_limited(client.nthreads, _REPLY_S))
+    # The exceptions of the library are of many types.
+    except Exception as error:
+        raise _lost(address) from error
+    if client.status != 'running':
+        raise _lost(address)
+    return n_workers
+
+
+def _lost(address: str) -> TransportError:
+    return TransportError(address, 'the scheduler no longer replies')
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[_Client]:
+    """
+    Connect to a Dask cluster, until the end of the block.
+
+    :param address: address of the scheduler.
+    :raises TransportError: if there is none.
+    """
+    import distributed
+    # Each has a level of its own. A lost worker is not reported: another converts its recording.
+    for name in ('distributed', 'distributed.client', 'distributed.core', 'tornado.application',
+                 'asyncio'):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        client = _limited(lambda: distributed.Client(
+            address, timeout=_REPLY_S, set_as_default=False), 2 * _REPLY_S)
+    # A wrong address raises many types, among them TypeError, ImportError and RuntimeError.
+    except Exception as error:
+        reason = str(error).split('\n')[0] or 'no reply'
+        raise TransportError(f'cannot connect to the scheduler {address}', f'{reason}; the '
+                             'address of one is such as tcp://HOST:8786') from error
+    try:
+        yield client
+    finally:
+        with suppress(Exception):
+            _limited(lambda: client.close(timeout=_CLOSE_S), 2 * _CLOSE_S)
+
+
+def _limited(call: Callable[[], Result], seconds: float) -> Result:
+    """Return the result of a call; raise an error if it has not ended after ``seconds``."""
+    return call_in_daemon(call, 'dask').result(seconds)
+
+
+def _run_shared(job: BatchJob, shared: _Shared) -> BatchResult:
+    """Run a job on a worker, if the worker has the files of the client."""
+    from distributed import get_worker
+    worker = get_worker().address
+    if _digest(job.source) != shared.digest:
+        return BatchResult(1, '', one_line(
+            f'{job.source}: found another file, or none, on the worker {worker}; expected a path '
+            'that all workers share'))
+    if shared.path and not _awaited(lambda: _has_line(shared.path, shared.line)):
+        return BatchResult(1, '', one_line(
+            f'{os.path.dirname(shared.path)}: found another folder, or none, on the worker '
+            f'{worker}; expected a path that all workers share'))
+    return run_job(job)
+
+
+def _digest(source: str) -> str:
+    """Return the sizes of the files of a recording and parts of the largest, as one number."""
+    top = Path(source)
+    digest = sha256()
+    with suppress(OSError):
+        files = sorted(path for path in top.rglob('*') if path.is_file()) if top.is_dir() \
+            else [top] if top.is_file() else []
+        for path in files:
+            digest.update(f'{path.relative_to(top)} {path.stat().st_size}\n'.encode(
+                errors='surrogateescape'))
+        if files:
+            with max(files, key=size_of).open('rb') as file:
+                digest.update(file.read(_COMPARED_BYTES))
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _COMPARED_BYTES))
+                digest.update(file.read(_COMPARED_BYTES))
+    return digest.hexdigest()
+
+
+def _has_line(path: str, line: str) -> bool:
+    with suppress(OSError), open(path, encoding='utf-8', errors='replace') as file:
+        return f'{line}\n' in file
+    return False
+
+
+def _awaited(is_true: Callable[[], bool]) -> bool:
+    """Return whether a function returns True within the time of a network file system."""
+    end_s = time.monotonic() + _SHARED_S
+    while not is_true():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def absolute(job: BatchJob) -> BatchJob:
+    """
+    Return a job whose paths do not depend on the current folder.
+
+    :param job: job, in whose options ``file``, ``input``, ``output``, ``truth`` and ``stack`` are
+        paths.
+    """
+    options = dict(job.options)
+    for name in {'file', 'input', 'output', 'truth', 'stack'} & {*options}:
+        value = options[name]
+        options[name] = [os.path.abspath(path) for path in value] if isinstance(value, list) \
+            else os.path.abspath(str(value))
+    return replace(job, options=options, source=os.path.abspath(job.source),
+                   output=job.output and os.path.abspath(job.output),
+                   part=job.part and os.path.abspath(job.part))
+
+
 def show_failures(failures: Sequence[tuple[BatchJob, BatchResult]]) -> None:
     """
     Print a table of what failed, on standard error.
@@ -221,3 +426,31 @@ def show_failures(failures: Sequence[tuple[BatchJob, BatchResult]]) -> None:
     for job, result in sorted(failures, key=lambda failure: failure[0].source):
         reason = result.error.removeprefix(f'{job.source}: ')
         print_line(f'{one_line(job.source):{width}}  {reason}')
+
+
+def _end_with_parent() -> None:
+    """
+    Make the system kill this process when its parent ends.
+
+    Otherwise it would still write after its Dask worker was killed, while another attempt writes.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def work() -> int:
+    """Run the job that standard input has as JSON; return its exit code."""
+    _end_with_parent()
+    try:
+        command, options, parent = json.load(sys.stdin)
+    except ValueError:
+        # The parent ended before it had written everything.
+        return 1
+    if os.getppid() != parent:
+        return 1
+    from state_sensor_ros.commands.command_line import run_parsed
+    return run_parsed(command, argparse.Namespace(**options))
+
+
+if __name__ == '__main__':
+    sys.exit(work())

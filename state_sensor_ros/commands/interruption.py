@@ -27,6 +27,7 @@ ENDING: a main thread that waits for it is woken by the signal that makes it rai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from enum import Enum
 import os
@@ -45,6 +46,7 @@ from state_sensor_ros.pipeline.ending_signals import EndingSignals
 from state_sensor_ros.pipeline.unblocked_output import StandardStreams
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
+Result = TypeVar('Result')
 
 # Limits after a signal, s: for the work to end by the call of stopped_by(), and for the process.
 _STOP_S, _END_S = 1.2, 1.6
@@ -292,3 +294,25 @@ class Interruption:
         else:
             text = '' if self.is_endless else 'nothing was written'
         return f'{one_line(f"interrupted: {text}")}\n' if text else ''
+
+
+def call_in_daemon(call: Callable[[], Result], name: str) -> Future[Result]:
+    """
+    Run a call that may never end, such as the look-up of a host name, in a daemon thread.
+
+    An executor would wait for its threads when the process ends.
+
+    :param call: function to call.
+    :param name: name of the thread.
+    :returns: future with the result, or with any exception of the call.
+    """
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again by the future
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future

@@ -19,9 +19,8 @@ import os
 import select
 import sys
 
-from state_sensor_ros.commands.daemon_call import call_in_daemon
 from state_sensor_ros.commands.format_options import read_options_of
-from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.interruption import call_in_daemon, Interruption
 from state_sensor_ros.commands.options import (
     add_quiet,
     add_stream_arguments,

@@ -27,7 +27,7 @@ from programs import start_script
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import batch, batch_cluster, convert_many
+from state_sensor_ros.commands import batch, convert_many
 from state_sensor_ros.commands.batch_outputs import NAME as LIST
 from state_sensor_ros.commands.command_line import main
 
@@ -40,9 +40,9 @@ ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
 WORKER = """
 import sys
 
-from state_sensor_ros.commands.batch_worker import main
+from state_sensor_ros.commands.batch import work
 
-sys.exit(main())
+sys.exit(work())
 """
 
 
@@ -53,7 +53,7 @@ def forked_jobs(monkeypatch, tmp_path):
     script.write_text(WORKER)
 
     def forked(words, **options):
-        assert words[1:] == ['-m', batch._WORKER]
+        assert words[1:] == ['-m', batch._MODULE]
         return start_script([str(script)], **options)
 
     monkeypatch.setattr(batch, 'subprocess', SimpleNamespace(
@@ -337,7 +337,7 @@ def test_a_cluster_loses_a_worker_and_no_recording(tmp_path):
 
 def test_a_scheduler_that_is_not_there_is_an_error(drives, tmp_path, capsys, monkeypatch):
     pytest.importorskip('distributed')
-    monkeypatch.setattr(batch_cluster, '_REPLY_S', 1.0)
+    monkeypatch.setattr(batch, '_REPLY_S', 1.0)
     address = f'tcp://127.0.0.1:{free_port()}'
     capsys.readouterr()
     assert main(['convert', str(drives), str(tmp_path / 'out'), '--to', 'json', '--dask',

@@ -24,7 +24,7 @@ from paths import ROOT
 from ports import free_port
 import pytest
 
-from state_sensor_ros.commands import batch_cluster
+from state_sensor_ros.commands import batch
 from state_sensor_ros.commands.batch import BatchJob
 from state_sensor_ros.commands.command_line import main
 
@@ -69,8 +69,8 @@ def scheduler(distributed, tmp_path):
 @pytest.fixture
 def short_waits(monkeypatch):
     """Wait for less; for replies of a scheduler that runs as long as ever."""
-    monkeypatch.setattr(batch_cluster, '_WORKER_S', 2.0)
-    monkeypatch.setattr(batch_cluster, '_CHECK_S', 0.5)
+    monkeypatch.setattr(batch, '_WORKER_S', 2.0)
+    monkeypatch.setattr(batch, '_CHECK_S', 0.5)
 
 
 def synth(path, seed=0):
@@ -127,15 +127,15 @@ def test_bags_are_evaluated_on_the_cluster_as_here(scheduler, tmp_path, monkeypa
 def test_a_worker_without_the_files_of_the_client_writes_nothing(
         distributed, change, tmp_path, monkeypatch):
     monkeypatch.setattr(distributed, 'get_worker', lambda: SimpleNamespace(address='tcp://w:1'))
-    monkeypatch.setattr(batch_cluster, '_SHARED_S', 0.1)
+    monkeypatch.setattr(batch, '_SHARED_S', 0.1)
     synth(tmp_path / 'a.json')
     (tmp_path / 'out').mkdir()
     (tmp_path / 'out' / 'list').write_text('other\nmine\n')
     job = BatchJob('convert', {}, str(tmp_path / 'a.json'), str(tmp_path / 'out' / 'a.bag'))
-    shared = batch_cluster._Shared(batch_cluster._digest(job.source),
+    shared = batch._Shared(batch._digest(job.source),
                                    str(tmp_path / 'out' / 'list'), 'mine')
     change(tmp_path)
-    result = batch_cluster._run_shared(job, shared)
+    result = batch._run_shared(job, shared)
     assert result.code == 1
     assert result.error.endswith(
         ', or none, on the worker tcp://w:1; expected a path that all workers share')
@@ -145,7 +145,7 @@ def test_a_worker_without_the_files_of_the_client_writes_nothing(
 @pytest.mark.parametrize('address', [
     'ucx://x', 'tls://127.0.0.1:1', 'tcp://', 'x', 'inproc://x', 'http://127.0.0.1:1', '\n://'])
 def test_an_address_that_is_none_is_one_line(address, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(batch_cluster, '_REPLY_S', 1.5)
+    monkeypatch.setattr(batch, '_REPLY_S', 1.5)
     synth(tmp_path / 'a.json')
     line = error_of(capsys, 'inspect', tmp_path, '--dask', address)
     assert line.startswith('error: ')
@@ -167,8 +167,8 @@ def test_a_scheduler_that_is_silent_is_one_line(reply, tmp_path):
         connections = []
         threading.Thread(target=serve, daemon=True).start()
         address = f'tcp://127.0.0.1:{server.getsockname()[1]}'
-        script = ('from state_sensor_ros.commands import batch_cluster, command_line\n'
-                  'batch_cluster._REPLY_S = 1.5\n'
+        script = ('from state_sensor_ros.commands import batch, command_line\n'
+                  'batch._REPLY_S = 1.5\n'
                   'raise SystemExit(command_line.main())')
         done = subprocess.run(
             [sys.executable, '-c', script, 'inspect', str(tmp_path), '--dask', address],
@@ -204,7 +204,7 @@ def test_a_scheduler_that_is_lost_is_one_line(
         while time.monotonic() < end_s and not list(out.glob('*.json')):
             time.sleep(0.01)
         scheduler.process.send_signal(number)
-        monkeypatch.setattr(batch_cluster, '_REPLY_S', 1.5)
+        monkeypatch.setattr(batch, '_REPLY_S', 1.5)
 
     thread = threading.Thread(target=lose)
     thread.start()

@@ -198,8 +198,8 @@ process = subprocess.Popen([sys.executable, '-c', '''
 import sys, time
 while not __import__("os").path.exists({str(tmp_path / "ended")!r}):
     time.sleep(0.01)
-from {batch._WORKER} import main
-sys.exit(main())
+from {batch._MODULE} import work
+sys.exit(work())
 '''], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 process.stdin.write(json.dumps(['synth', {{'output': {str(out)!r}}}, os.getpid()]).encode())
 process.stdin.close()
