@@ -95,7 +95,7 @@ def drawn_images(rng):
     """
     Draw the scene of resource/carla, a road to the horizon, with the grain of a rendered image.
 
-    These PNG files compress like those of the dataset: 1.6 bytes per colour pixel, and a depth
+    These PNG files compress like those of the dataset: 1.6 bytes per color pixel, and a depth
     whose lowest byte is nearly random.
     """
     y, x = np.mgrid[:IMAGE_SIZE, :IMAGE_SIZE]

@@ -9,7 +9,7 @@
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
 """
-Subscribe to a publisher's topics without deserialising: the cheapest reader.
+Subscribe to a publisher's topics without deserializing: the cheapest reader.
 
 It ends at a signal, or at the end of its standard input, when the benchmark has ended.
 """

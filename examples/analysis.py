@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""usage: analysis.py drive.json HOST PORT: analyses a recording and a live stream in cells."""
+"""usage: analysis.py drive.json HOST PORT: analyzes a recording and a live stream in cells."""
 import sys
 
 import numpy as np

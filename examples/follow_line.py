@@ -27,7 +27,7 @@ class Line:
         track = sensor.open_recording(path).ego_track()
         points = track.position_xyz @ (1, 1j, 0) - REAR * np.exp(1j * track.yaw)  # x + yj
         along = np.append(0.0, np.cumsum(np.abs(np.diff(points))))
-        # A point each metre; the curvature is that of five metres.
+        # A point each meter; the curvature is that of five meters.
         self.points = np.interp(np.arange(0.0, along[-1]), along, points)
         smooth = np.convolve(np.pad(self.points, 2, 'edge'), [0.2] * 5, 'valid')
         curvature = np.gradient(np.unwrap(np.angle(np.gradient(smooth))))

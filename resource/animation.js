@@ -338,7 +338,7 @@
     return { traces: [...fills, outlines, assumed, fronts, points, labels, changes], ego };
   };
 
-  // While the view follows the ego: half of its width, m, and the place of its centre from the
+  // While the view follows the ego: half of its width, m, and the place of its center from the
   // ego, m. Zooming and panning change these.
   const FOLLOWING = { half: FOLLOW_M, offset: [0, 0] };
   let following = { ...FOLLOWING };

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Recorder of the demonstration: every topic of a node, serialised, into a bag."""
+"""Recorder of the demonstration: every topic of a node, serialized, into a bag."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def stamp_of(type_name: str, data: bytes) -> int:
     Return the stamp of a frame's message, ns.
 
     :param type_name: type of the message.
-    :param data: the message, serialised; an array has at least one element.
+    :param data: the message, serialized; an array has at least one element.
     """
     layout = STAMP_OF_ARRAY if type_name in ARRAYS else STAMP
     seconds, nanoseconds = layout.unpack_from(data)
@@ -108,7 +108,7 @@ def stamp_of(type_name: str, data: bytes) -> int:
 
 class Recorder:
     """
-    A ROS node that records the topics of another, serialised, into a bag.
+    A ROS node that records the topics of another, serialized, into a bag.
 
     The recording begins and ends with the same frame on every topic: it has the messages with a
     stamp after the last one that was received on any topic before it began, until the last one

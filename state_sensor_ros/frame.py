@@ -95,7 +95,7 @@ class Boxes:
     Oriented bounding boxes of all actors, in the order of the actors.
 
     ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, empty if the appearance
-    is not decoded; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the axes of
+    is not decoded; ``rows`` (M, 13) float64: center xyz (m) and orientation xyzw of the axes of
     the box, global frame; full edge lengths xyz (m) along these axes; scale factors xyz as sent.
 
     >>> import state_sensor_ros as sensor
@@ -122,17 +122,17 @@ class Boxes:
 
     @property
     def position_xyz(self) -> Floats:
-        """(M, 3) float64, box centre, metres, global frame."""
+        """(M, 3) float64, box center, meters, global frame."""
         return self.rows[:, 0:3]
 
     @property
     def orientation_xyzw(self) -> Floats:
-        """(M, 4) float64, axes of the box in the global frame, not normalised."""
+        """(M, 4) float64, axes of the box in the global frame, not normalized."""
         return self.rows[:, 3:7]
 
     @property
     def size_xyz(self) -> Floats:
-        """(M, 3) float64, full edge lengths, metres, along the axes of the box."""
+        """(M, 3) float64, full edge lengths, meters, along the axes of the box."""
         return self.rows[:, 7:10]
 
     @property
@@ -151,7 +151,7 @@ class Wheels:
 
     ``actor`` (W,) int64 row of the owner, ascending; ``wheel`` (W,) uint8 FRONT_LEFT …
     REAR_RIGHT; ``source_id`` (W,) int32 id of the wheel in the source, -1 if it has none;
-    ``position_xyz`` (W, 3) metres and ``orientation_xyzw`` (W, 4), both in the actor's frame and
+    ``position_xyz`` (W, 3) meters and ``orientation_xyzw`` (W, 4), both in the actor's frame and
     valid only in rows whose ``position_known`` or ``orientation_known`` (W,) is true;
     ``speed`` (W,) rad/s, + = forward, NaN unknown.
 
@@ -178,7 +178,7 @@ class Wheels:
                 self.position_known, self.orientation_known, self.speed)
 
     def known_orientation_xyzw(self) -> Floats:
-        """(W, 4) float64, actor's frame, not normalised; the identity if it is unknown."""
+        """(W, 4) float64, actor's frame, not normalized; the identity if it is unknown."""
         return np.where(self.orientation_known[:, None], self.orientation_xyzw, IDENTITY_XYZW)
 
     def __len__(self) -> int:
@@ -205,7 +205,7 @@ class Lanes:
 
     ``actor`` (L,) int64 row of the owner, ascending; ``is_changing`` (L, 2) bool, whether a lane
     change to the left and to the right is under way; ``ids`` (L, 3) int32 of road, section and
-    lane; ``s`` (L,) float64, metres along the road. If lanes are not decoded, all arrays but
+    lane; ``s`` (L,) float64, meters along the road. If lanes are not decoded, all arrays but
     ``actor`` are blank (false, zero, NaN). ``road_names`` by id the names of all roads so far,
     also of those without actors, from a source whose roads have names instead of numbers.
 
@@ -384,7 +384,7 @@ class Frame:
     ``game_time`` s since the simulation started (NaN: the source has none); ``time`` s since the
     Unix epoch and ``sample_count`` (0: the source has none); ``names`` N raw names; ``kinds`` (N,)
     uint8; ``tags`` N tuples of strings as sent. ``kinematics`` (N, 13) float64: position xyz
-    (m), orientation xyzw (not normalised), velocity xyz (m/s), angular velocity xyz
+    (m), orientation xyzw (not normalized), velocity xyz (m/s), angular velocity xyz
     (rad/s), all in the axes of the global frame, NaN if unknown. ``inputs`` (N, 4): throttle
     0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN if unknown.
     ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that measures only this
@@ -495,12 +495,12 @@ class Frame:
 
     @property
     def position_xyz(self) -> Floats:
-        """(N, 3) float64, metres, global frame."""
+        """(N, 3) float64, meters, global frame."""
         return self.kinematics[:, 0:3]
 
     @property
     def orientation_xyzw(self) -> Floats:
-        """(N, 4) float64, global frame, not normalised."""
+        """(N, 4) float64, global frame, not normalized."""
         return self.kinematics[:, 3:7]
 
     @property

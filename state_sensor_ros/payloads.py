@@ -36,10 +36,10 @@ class FutureFrame:
     """
     The poses in a frame of a recording, and the next frame of the same run.
 
-    ``game_time`` s; ``names`` N raw names; ``poses`` (N, 7) float64, centres of the actors' boxes
+    ``game_time`` s; ``names`` N raw names; ``poses`` (N, 7) float64, centers of the actors' boxes
     xyz (m) and orientations xyzw of the actors, global frame; ``are_usable`` (N,) bool.
     ``following`` None at the end of the run. It is set before the packets of earlier frames within
-    a horizon are read, and does not change afterwards.
+    a horizon are read, and does not change afterward.
     """
 
     game_time: float
@@ -95,7 +95,7 @@ class PayloadDecoder(Protocol):
     """
     Decodes the payloads of one source.
 
-    ``needs`` parts of the frame that are used afterwards; may be set between payloads.
+    ``needs`` parts of the frame that are used afterward; may be set between payloads.
     ``unknown_members`` key paths that were ignored so far.
     """
 

@@ -9,7 +9,7 @@
 """
 Conversion between the simulator's axes and units and REP-103: all signs and factors of it.
 
-The simulator is left-handed (x forward, y right, z up), in centimetres and degrees, including
+The simulator is left-handed (x forward, y right, z up), in centimeters and degrees, including
 wheels and lanes (doc/protocol/units.md).
 """
 
@@ -35,7 +35,7 @@ _RATE = (-1.0, 1.0, -1.0)
 
 # position, orientation, velocity, angular velocity
 _KINEMATICS: Floats = np.array(_LENGTH + _QUATERNION + _LENGTH + _RATE)
-# centre, orientation, edge lengths, scale factors
+# center, orientation, edge lengths, scale factors
 _BOX: dict[str, Floats] = {
     'full': np.array((*_LENGTH, *_QUATERNION, _CM, _CM, _CM, 1.0, 1.0, 1.0)),
     'half': np.array((*_LENGTH, *_QUATERNION, _CM / 2, _CM / 2, _CM / 2, 1.0, 1.0, 1.0))}
@@ -90,10 +90,10 @@ def to_rep103_boxes(rows: Floats, units: Units) -> Floats:
     """
     Convert oriented bounding boxes.
 
-    :param rows: (M, 13) float64, source: centre xyz cm, orientation xyzw, extents xyz cm, scale
+    :param rows: (M, 13) float64, source: center xyz cm, orientation xyzw, extents xyz cm, scale
         xyz.
     :param units: units of the source.
-    :returns: (M, 13) float64, REP-103: centre m, orientation, full edge lengths m, scale.
+    :returns: (M, 13) float64, REP-103: center m, orientation, full edge lengths m, scale.
     """
     return rows / _BOX[units.obb_extents]
 
@@ -102,7 +102,7 @@ def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
     """
     Undo :func:`to_rep103_boxes`.
 
-    :param rows: (M, 13) float64, REP-103: centre m, orientation, full edge lengths m, scale.
+    :param rows: (M, 13) float64, REP-103: center m, orientation, full edge lengths m, scale.
     :returns: (M, 13) float64, source, cm.
     """
     return rows * _BOX[units.obb_extents]
@@ -179,7 +179,7 @@ def to_rep103_road_s(road_s: Floats, units: Units) -> Floats:
 
     :param road_s: (L,) float64, in ``units.road_s_unit``.
     :param units: units of the source.
-    :returns: (L,) float64, metres.
+    :returns: (L,) float64, meters.
     """
     return road_s / _ROAD_S[units.road_s_unit]
 
@@ -188,7 +188,7 @@ def from_rep103_road_s(road_s: Floats, units: Units) -> Floats:
     """
     Undo :func:`to_rep103_road_s`.
 
-    :param road_s: (L,) float64, metres.
+    :param road_s: (L,) float64, meters.
     :returns: (L,) float64, in ``units.road_s_unit``.
     """
     return road_s * _ROAD_S[units.road_s_unit]

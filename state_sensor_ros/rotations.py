@@ -173,7 +173,7 @@ def global_from_body(orientation_xyzw: Floats) -> Floats:
 
 def global_from_unit(orientation_xyzw: Floats) -> Floats:
     """
-    Return the rotation matrices of quaternions that are known to be normalised.
+    Return the rotation matrices of quaternions that are known to be normalized.
 
     :param orientation_xyzw: (N, 4) float64, REP-103, of unit length.
     :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.

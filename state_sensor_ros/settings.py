@@ -81,7 +81,7 @@ class Perception:
     """The parameters ``perception.*``: how the objects of outputs differ from the ground truth."""
 
     range: float = _perceived(
-        0.0, "Largest distance of an object's centre from the ego's origin, m; 0 = unlimited.",
+        0.0, "Largest distance of an object's center from the ego's origin, m; 0 = unlimited.",
         low=0.0, high=1e9)
     field_of_view: float = _perceived(
         0.0, "Field of view about the ego's x axis, deg; 0 = all around.", low=0.0, high=360.0)

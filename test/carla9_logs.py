@@ -132,7 +132,7 @@ def read(data):
     Yield (time, actors, lights, ego id) of each frame of a log.
 
     ``actors`` by id: type, 4x4 matrix (m, REP-103), velocity and rate in the axes of the world
-    (None if the log has none), box as matrix and size, and controls. ``lights`` by id a colour.
+    (None if the log has none), box as matrix and size, and controls. ``lights`` by id a color.
     """
     cursor = Cursor(data)
     assert cursor.take('H') == 1

@@ -55,7 +55,7 @@ def pytest_addoption(parser):
                      help='try N times as many random inputs; above 1 also run thorough tests')
 
 
-# After pytest itself, whose own output may have colours.
+# After pytest itself, whose own output may have colors.
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config):
     surroundings.make_plain(os.environ)

@@ -21,7 +21,7 @@ from state_sensor_ros.simulators.opening import open_any
 
 @dataclass
 class Agent:
-    """One actor of a frame; metres, rad, m/s. ``lane`` road, section, lane; ``change`` a side."""
+    """One actor of a frame; meters, rad, m/s. ``lane`` road, section, lane; ``change`` a side."""
 
     name: str
     x: float = 0.0

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Deserialise messages with rosbags, an implementation independent of the package."""
+"""Deserialize messages with rosbags, an implementation independent of the package."""
 
 from functools import cache
 

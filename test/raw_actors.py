@@ -145,7 +145,7 @@ def plus(a, b, factor=1.0):
 
 
 def centre_and_size(actor):
-    """Return centre of the largest box and edge lengths along the actor's axes."""
+    """Return center of the largest box and edge lengths along the actor's axes."""
     if not actor.boxes:
         size = PERSON if 'pedestrian' in actor.tags else CAR
         return plus(actor.position, turned(actor.orientation, (0.0, 0.0, size[2] / 2.0))), size

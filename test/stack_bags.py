@@ -23,7 +23,7 @@ OUTPUTS = ('--outputs', 'autoware,vision,derived_objects', '--autoware-objects',
 
 
 def messages_of(bag, topics=None):
-    """Yield topic, type, log time and deserialised message."""
+    """Yield topic, type, log time and deserialized message."""
     with Reader(bag) as reader:
         connections = [each for each in reader.connections
                        if topics is None or each.topic in topics]

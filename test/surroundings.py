@@ -9,7 +9,7 @@
 """The environment of the programs under test: the same, whatever started the tests."""
 
 # Of a terminal, of its user's preferences, and of the `make` that runs the tests on one: CMake
-# colours its output where MAKE_TERMERR is set.
+# colors its output where MAKE_TERMERR is set.
 _OF_TERMINALS = (
     'COLUMNS', 'LINES', 'COLORTERM', 'FORCE_COLOR', 'CLICOLOR', 'CLICOLOR_FORCE', 'NO_COLOR',
     'PYTHON_COLORS', 'MAKE_TERMOUT', 'MAKE_TERMERR', 'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS',

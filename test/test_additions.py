@@ -145,7 +145,7 @@ def test_topics_are_a_module_and_a_line():
 @pytest.mark.parametrize('row', formats(), ids=lambda row: row.name)
 def test_format_is_a_row_and_its_modules(row):
     named = {getattr(row, member) for member in (
-        'reader', 'writer', 'recognised_by', 'payloads', 'repair')} - {''}
+        'reader', 'writer', 'recognized_by', 'payloads', 'repair')} - {''}
     for text in named:
         module, _, name = text.partition(':')
         place = f'{module.removeprefix("state_sensor_ros.").replace(".", "/")}.py'

@@ -124,7 +124,7 @@ def docks_of(state):
     Return the panels in the state of a window that Qt has saved.
 
     :returns: for each area of docks its width and height in pixels, and the panels with whether
-        they are shown; then the size of the centre.
+        they are shown; then the size of the center.
     """
     def take(layout):
         nonlocal i

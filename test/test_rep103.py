@@ -67,11 +67,11 @@ def unreal_rotator(roll, pitch, yaw):
             cr * cp * sy - sr * sp * cy, cr * cp * cy + sr * sp * sy)
 
 
-# By hand: one metre, one metre per second and a quarter turn on either side.
+# By hand: one meter, one meter per second and a quarter turn on either side.
 
 @pytest.mark.parametrize(('there', 'here'), [
     ((100, 0, 0), (1, 0, 0)),  # forward stays forward
-    ((0, 100, 0), (0, -1, 0)),  # one metre right is minus one metre left
+    ((0, 100, 0), (0, -1, 0)),  # one meter right is minus one meter left
     ((0, 0, 100), (0, 0, 1))])
 def test_position_and_velocity_by_axis(there, here):
     rows = to_rep103_kinematics(source_rows(position=there, velocity=there))

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Tests do not depend on the terminal, the colours and the language of who runs them."""
+"""Tests do not depend on the terminal, the colors and the language of who runs them."""
 
 from contextlib import suppress
 import os

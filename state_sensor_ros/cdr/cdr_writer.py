@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Serialise messages as XCDR1, little-endian, with zeros as padding.
+Serialize messages as XCDR1, little-endian, with zeros as padding.
 
 Rules: OMG DDS-XTypes 1.3, 7.4.1, as classic CDR. A primitive of n bytes is aligned to n, counted
 from the end of the 4-byte encapsulation header. Here that end is at a multiple of 8, so that the
@@ -87,7 +87,7 @@ class Slot(NamedTuple):
 
 class Layout(NamedTuple):
     """
-    A message, or an element of a sequence, serialised from a given phase on.
+    A message, or an element of a sequence, serialized from a given phase on.
 
     ``data`` bytes, beginning with the padding that the phase requires; ``end_phase`` phase after
     them; ``slot_offsets`` by table: offsets in ``data`` of the columns of each row, packed int64.
@@ -216,7 +216,7 @@ def _in_order(type_name: str, table: Table, slots: list[_PlacedSlots]) -> bytes:
 
 
 class WriteStep(Protocol):
-    """One step of serialising a template."""
+    """One step of serializing a template."""
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
         """
@@ -229,7 +229,7 @@ class WriteStep(Protocol):
 
 
 class Chunk:
-    """Consecutive fields without givens, serialised once for each phase."""
+    """Consecutive fields without givens, serialized once for each phase."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, bytes | Slot]] = []
@@ -284,7 +284,7 @@ class GivenField:
     A number, a string or a sequence of strings that is given for each instance.
 
     :param key: key of its values.
-    :param pack: serialises a value.
+    :param pack: serializes a value.
     """
 
     def __init__(self, key: str, pack: Callable[[CdrWriter, Any], None]) -> None:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Serialised messages in one buffer, whose numbers numpy patches from tables."""
+"""Serialized messages in one buffer, whose numbers numpy patches from tables."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ArrayCut:
                 put(targets[rows if has_one_each else kept.repeat(n_targets)], values)
         pieces: list[bytes | memoryview] = [self._head, COUNT.pack(len(rows))]
         phase = self._starts[0] % ALIGNMENT
-        # Neighbours are copied at once.
+        # Neighbors are copied at once.
         padded = np.zeros(len(kept) + 2, np.bool_)
         padded[1:-1] = kept
         edges = (padded[1:] != padded[:-1]).nonzero()[0].tolist()
@@ -186,7 +186,7 @@ class PatchBuffer:
 
     def update(self, instances: list[MessageInstance]) -> None:
         """
-        Replace the content by ``instances``; only what differs from the last call is serialised.
+        Replace the content by ``instances``; only what differs from the last call is serialized.
 
         :raises EncodeError: if an instance holds only a part of a table's row.
         """

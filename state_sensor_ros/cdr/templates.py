@@ -14,7 +14,7 @@ with each frame (``Slot``: a column of a table). A template is a prototype that 
 write steps. An instance is a template with its given values; its layout has the bytes, zero in
 the slots, and the offsets at which :mod:`state_sensor_ros.cdr.patch_buffer` patches numbers.
 
-Worked example: a message ``float64 x, string name, float64 y``, serialised from phase 4 on::
+Worked example: a message ``float64 x, string name, float64 y``, serialized from phase 4 on::
 
     XY = Table('xy', np.float64, width=2)
     template = Template(definitions, 'demo/msg/Item', {
@@ -229,7 +229,7 @@ class Template:
 
     def lay_out(self, values: Values, phase: int) -> Layout:
         """
-        Serialise with zero in the slots.
+        Serialize with zero in the slots.
 
         :param values: given values by key.
         :param phase: position of the first byte, modulo 8.
@@ -245,10 +245,10 @@ class Template:
 
 class MessageInstance:
     """
-    A template with its given values, serialised once for each phase at which it occurs.
+    A template with its given values, serialized once for each phase at which it occurs.
 
     Both are immutable, so instances are compared by identity: the same object has the same bytes,
-    and an equal one is only serialised again.
+    and an equal one is only serialized again.
 
     :param template: template of a message or of an element of a sequence.
     :param values: given values by key.

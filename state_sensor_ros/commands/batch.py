@@ -216,7 +216,7 @@ def run_jobs(jobs: Iterable[BatchJob], *, n_processes: int | None, dask: str, pa
     :param jobs: jobs, which are iterated over when they can begin.
     :param n_processes: number of processes at a time; None for the number of cores.
     :param dask: address of a scheduler, which runs them instead, ``''`` for none.
-    :param path: file in the folder of the outputs, by which a worker recognises it, ``''`` for
+    :param path: file in the folder of the outputs, by which a worker recognizes it, ``''`` for
         none.
     :param line: line of that file.
     :raises TransportError: if the scheduler or all workers are missing, or stop replying.

@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     Run ``state_sensor``.
 
-    :param argv: arguments; None for those of the process, which ends afterwards.
+    :param argv: arguments; None for those of the process, which ends afterward.
     :returns: 0 done, 1 bad input or a failed run, 2 wrong usage, 128 plus the number of a signal
         that was received before the work was done.
     """
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_parsed(name: str, args: argparse.Namespace) -> int:
     """
-    Run a sub-command with options that another process has parsed; the process ends afterwards.
+    Run a sub-command with options that another process has parsed; the process ends afterward.
 
     :param name: name of the sub-command.
     :param args: its options.

@@ -20,7 +20,7 @@ RAISED   it has raised KeyboardInterrupt        --
 DONE     no signal has an effect on the work    --
 =======  =====================================  ===============================================
 
-A lock is held for the way from WORKING to DONE or to ENDING, and is never released afterwards in
+A lock is held for the way from WORKING to DONE or to ENDING, and is never released afterward in
 ENDING: a main thread that waits for it is woken by the signal that makes it raise.
 """
 

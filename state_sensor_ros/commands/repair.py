@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('part', metavar='PART', help='trajectory, recorder log, or storage file '
-                        'or folder of a bag; recognised by its content')
+                        'or folder of a bag; recognized by its content')
     parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
                         'trajectory, a folder for a bag, NAME.log for a recorder log')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')

@@ -15,7 +15,7 @@ The process of a relay: forwards TCP connections, and copies what the node reads
                                    node
 
 It is a process of its own, so that the interpreter lock of the node delays no byte. Besides its
-three neighbours it imports only the standard library, so that it starts in a few milliseconds.
+three neighbors it imports only the standard library, so that it starts in a few milliseconds.
 Each connection of a client gets a connection to the server, and a thread. The bytes that wait for
 the node are limited, and so are the connections: further ones are closed.
 

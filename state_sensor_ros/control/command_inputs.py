@@ -115,7 +115,7 @@ class TwistInput(CommandInput):
 
 
 class AutowareInput(CommandInput):
-    """Speed, acceleration and angle of the tyres, with the gear; it stops without a gear."""
+    """Speed, acceleration and angle of the tires, with the gear; it stops without a gear."""
 
     topics = (
         InputTopic('/control/command/control_cmd', 'autoware_control_msgs/msg/Control'),

@@ -89,17 +89,17 @@ class ControlParameters:
     wheelbase: float = _parameter(
         2.9, 'Wheelbase of the ego, m, for the input twist.', 0.1, 100.0)
     max_steering_angle: float = _parameter(
-        _FULL_LOCK_RAD, "Steering angle of the ego's tyres at full lock, rad; commands are "
+        _FULL_LOCK_RAD, "Steering angle of the ego's tires at full lock, rad; commands are "
         "limited to it.",
         0.01, 1.5)
     max_speed: float = _parameter(
         30.0, 'Largest speed, forward or backward, m/s; commands are limited to it.',
         0.0, 150.0)
     max_acceleration: float = _parameter(
-        4.0, 'Largest acceleration towards a wanted speed, m/s2. Pedal commands are not '
+        4.0, 'Largest acceleration toward a wanted speed, m/s2. Pedal commands are not '
         'limited.', 0.1, 100.0)
     max_deceleration: float = _parameter(
-        8.0, 'Largest deceleration towards a wanted speed, m/s2. Emergency braking is not '
+        8.0, 'Largest deceleration toward a wanted speed, m/s2. Emergency braking is not '
         'limited.', 0.1, 100.0)
     timeout: float = _parameter(
         0.5, 'Time without a command after which the ego brakes, s of the steady clock.',

@@ -231,7 +231,7 @@ class EgoDriver:
 
     def end(self) -> None:
         """
-        Send full brake, if a command was accepted before, and nothing afterwards.
+        Send full brake, if a command was accepted before, and nothing afterward.
 
         It waits for :data:`_PROMPT_S` at most, and may be called from any thread.
         """

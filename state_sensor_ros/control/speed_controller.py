@@ -38,7 +38,7 @@ class Setpoint:
 
     ``speed`` m/s, negative backward; ``acceleration`` m/s2 along the ego's x axis, fed forward;
     ``max_acceleration`` m/s2, positive: limit on the change of the speed, infinity for none;
-    ``steering_angle`` of the tyres, rad, + = left; ``hand_brake`` whether the hand brake is on
+    ``steering_angle`` of the tires, rad, + = left; ``hand_brake`` whether the hand brake is on
     while the speed is 0.
     """
 

@@ -76,7 +76,7 @@ class MovingTraces:
     ``classes`` fills of footprints, one trace for each of :func:`class_colors`; ``outlines`` of
     boxes; ``assumed`` outlines of actors without a box; ``fronts`` arrow heads; ``points`` dots
     and symbols, with the texts that are shown on hovering; ``labels`` names and numbers;
-    ``changes`` arrows to the neighbouring lane at the begin of lane changes.
+    ``changes`` arrows to the neighboring lane at the begin of lane changes.
     """
 
     classes: tuple[int, ...]
@@ -184,7 +184,7 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
 
     :param scene: the recording.
     :param coloring: one of ``colors.COLORINGS``; by speed, all lines but that of the ego are
-        grey.
+        gray.
     """
     figure = go.Figure()
     time_s, speed, moving = scene.tracks.time_s, scene.tracks.speed, scene.moves
@@ -228,7 +228,7 @@ def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: track
 
 def lane_changes(scene: Scene) -> list[dict[str, float | str]]:
     """
-    Return an arrow to the neighbouring lane at the begin of each lane change.
+    Return an arrow to the neighboring lane at the begin of each lane change.
 
     :param scene: with the lane changes.
     :returns: begin ``x``, ``y`` and end ``end_x``, ``end_y``, m; ``angle`` of the marker, degrees

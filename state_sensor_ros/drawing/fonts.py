@@ -80,7 +80,7 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
     :returns: argument of rc_context, whose keys only matplotlib 3.11 has a type for.
     """
     text_pt = TEXT_PT * size.text_scale
-    # White grids on a grey ground; on white paper, grey grids.
+    # White grids on a gray ground; on white paper, gray grids.
     ground, grid, line_pt = ('white', GRID, 0.4) if size.is_paper else (GROUND, 'white', 1.0)
     return {
         'font.family': fonts.families, 'axes.linewidth': 0.7,

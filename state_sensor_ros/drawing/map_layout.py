@@ -39,7 +39,7 @@ _MIN_CLOSE_UP_ACTORS = 2
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A rectangle of the ground: centre and extents, m."""
+    """A rectangle of the ground: center and extents, m."""
 
     x: float
     y: float
@@ -203,7 +203,7 @@ _CLOSE_UP_SHARE = 0.4
 _BESIDE_ABOVE, _MAP_SHARE = 0.6, 0.56
 # Narrower pages have the close-up below the map; lower maps have no close-up, inches.
 _BESIDE_WIDTH, _LEAST_HEIGHT = 7.0, 0.8
-# Footprints are too small on a map with fewer inches per metre; it gets a close-up if the scale of
+# Footprints are too small on a map with fewer inches per meter; it gets a close-up if the scale of
 # that is at least this many times as large.
 _CLOSE_UP_BELOW, _CLOSE_UP_TIMES = 0.03, 2.0
 

@@ -216,7 +216,7 @@ def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], colorin
 
 
 def plain_colors(scene: Scene) -> Floats:
-    """Return grey for each actor, and the color of the ego for the ego, (A, 4)."""
+    """Return gray for each actor, and the color of the ego for the ego, (A, 4)."""
     colors: Floats = np.tile(to_rgba_array(QUIET), (len(scene.names), 1))
     colors[scene.is_ego] = to_rgba_array(EGO)
     return colors

@@ -47,7 +47,7 @@ class LaneChangeMark:
 
     @property
     def heading(self) -> float:
-        """Direction of the neighbouring lane, rad, global frame."""
+        """Direction of the neighboring lane, rad, global frame."""
         return self.yaw + self.side * math.pi / 2
 
 

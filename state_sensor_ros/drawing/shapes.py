@@ -71,7 +71,7 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
 
     :param frame: frame in SI units and REP-103 axes; its boxes may be None.
     :returns: (K,) int64 rows of the actors that have a box, ascending, and (K, 4, 2) float64,
-        metres, corners as in :func:`default_footprint`.
+        meters, corners as in :func:`default_footprint`.
     """
     boxes = frame.boxes
     if boxes is None or not len(boxes.actor):

@@ -7,9 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The driven ego of all mock servers: a bicycle with pedals whose tyres do not slip.
+The driven ego of all mock servers: a bicycle with pedals whose tires do not slip.
 
-Its axes are those of the simulator: the yaw angle turns x towards y, and so does the steering
+Its axes are those of the simulator: the yaw angle turns x toward y, and so does the steering
 angle. Equal commands at equal times give equal paths.
 """
 
@@ -21,7 +21,7 @@ import math
 # Acceleration at full throttle and full brake, m/s2; drag, 1/s times the speed.
 FULL_THROTTLE, FULL_BRAKE, DRAG = 4.0, 8.0, 0.08
 WHEELBASE_M = 2.9
-# Angle of the front tyre at full lock.
+# Angle of the front tire at full lock.
 FULL_LOCK_DEG = 70.0
 
 
@@ -30,7 +30,7 @@ class Pedals:
     """
     Positions of the pedals, the steering wheel and the gear lever.
 
-    ``steer`` -1..1, share of full lock, + turns x towards y; ``throttle``, ``brake`` 0..1.
+    ``steer`` -1..1, share of full lock, + turns x toward y; ``throttle``, ``brake`` 0..1.
     """
 
     steer: float = 0.0
@@ -46,7 +46,7 @@ class Bicycle:
     A bicycle; its rear axle moves along its heading.
 
     ``x``, ``y`` of the middle of the rear axle, m; ``yaw`` rad; ``speed`` along the heading, m/s,
-    negative backward; ``wheelbase`` m; ``steering_angle`` of the front tyre, rad.
+    negative backward; ``wheelbase`` m; ``steering_angle`` of the front tire, rad.
     """
 
     x: float
@@ -58,7 +58,7 @@ class Bicycle:
 
     @property
     def curvature(self) -> float:
-        """Curvature of the path of the rear axle, 1/m, positive from x towards y."""
+        """Curvature of the path of the rear axle, 1/m, positive from x toward y."""
         return math.tan(self.steering_angle) / self.wheelbase
 
     def advance(self, pedals: Pedals, elapsed_s: float, slope: float = 0.0) -> None:

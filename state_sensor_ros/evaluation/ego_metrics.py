@@ -32,7 +32,7 @@ from state_sensor_ros.rotations import (
 )
 
 ALIGNMENTS: Final = ('none', 'se3', 'sim3')
-# Lengths of the relative errors: distances travelled, m, and times, s.
+# Lengths of the relative errors: distances traveled, m, and times, s.
 DISTANCES_M: Final = (1.0, 10.0, 100.0)
 TIMES_S: Final = (1.0, 5.0, 10.0)
 # A tolerance of a millisecond: periods of recordings vary.
@@ -156,7 +156,7 @@ def _angles(turns_xyzw: Floats) -> Floats:
 
 
 def _distance_marks(truth: EgoPoses, length_m: float) -> Rows:
-    """Return the rows at which at least a length has been travelled since the last one."""
+    """Return the rows at which at least a length has been traveled since the last one."""
     rows, travelled = [0], 0.0
     steps = np.linalg.norm(np.diff(truth.poses[:, :3], axis=0), axis=1).tolist()
     for row, step in enumerate(steps, 1):

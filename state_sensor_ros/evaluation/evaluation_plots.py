@@ -203,7 +203,7 @@ def errors_over(values: Floats, matches: Matches, label: str, *, width: float | 
 
 
 def _bins(values: Floats, width: float | None) -> tuple[Rows, Floats]:
-    """Return the bin of each value, and the centres of all bins."""
+    """Return the bin of each value, and the centers of all bins."""
     low, high = float(values.min()), float(values.max())
     if width is None:
         width = max((high - low) / _N_BINS, 1e-9)
@@ -332,7 +332,7 @@ def _draw(axes: Axes, objects: ObjectSet, mask: Bools, color: str, width: float)
         'nij,nkj->nki', rotations, _CORNERS * edges[:, None])
     axes.add_collection(PolyCollection(
         list(outlines), facecolors='none', edgecolors=color, linewidths=width))
-    # A line from the centre to the front marks the heading.
+    # A line from the center to the front marks the heading.
     fronts = np.stack((states[:, XY], states[:, XY] + 0.5 * rotations[:, :, 0] * edges[:, :1]),
                       axis=1)
     axes.add_collection(LineCollection(list(fronts), colors=color, linewidths=width))

@@ -37,7 +37,7 @@ class FrameTransforms:
     """
     Transforms by the name of the child frame.
 
-    :param messages: serialised messages of TF_TYPE, each with whether it is static.
+    :param messages: serialized messages of TF_TYPE, each with whether it is static.
     :raises DecodeError: if one is not such a message.
     """
 

@@ -181,7 +181,7 @@ class GroundTruth:
 
     def _between(self, rows: Rows, other: int | None, stamp_ns: int, nearest: int,
                  share: float) -> Floats:
-        """Return the states of ``rows`` moved towards the other frame, or by their velocity."""
+        """Return the states of ``rows`` moved toward the other frame, or by their velocity."""
         states = self.states[rows].copy()
         moved_s = (stamp_ns - int(self.stamps_ns[nearest])) * 1e-9
         by_velocity = states.copy()

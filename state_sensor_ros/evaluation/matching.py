@@ -64,7 +64,7 @@ class ObjectSet:
     K objects at one instant, in the global frame.
 
     ``ids`` K strings, '' for none; ``classes`` (K,) int64, index in EVALUATED_CLASSES; ``states``
-    (K, 9) float64: centre xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
+    (K, 9) float64: center xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
     if unknown; ``scores`` (K,) float64, confidences 0..1; ``paths`` of each object, or an empty
     tuple if the message has no paths.
     """
@@ -113,7 +113,7 @@ class EvaluatedFrame:
 
 def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
     """
-    Return (K,) distances of centres from a point, m.
+    Return (K,) distances of centers from a point, m.
 
     :param origin_xyz: (3,) float64.
     :param objects: K objects.
@@ -124,7 +124,7 @@ def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
 
 def distances_between(stack: ObjectSet, truth: ObjectSet) -> Floats:
     """
-    Return (N, M) distances of centres in the plane, m.
+    Return (N, M) distances of centers in the plane, m.
 
     :param stack: N objects.
     :param truth: M objects.

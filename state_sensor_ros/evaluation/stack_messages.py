@@ -94,7 +94,7 @@ def decode_flat(data: bytes, type_name: str) -> Any:  # noqa: ANN401
     """
     Decode a message.
 
-    :param data: serialised message with its encapsulation.
+    :param data: serialized message with its encapsulation.
     :param type_name: ``package/msg/Name``.
     :raises DecodeError: if it is not such a message.
     """
@@ -332,7 +332,7 @@ def objects_in(data: bytes, type_name: str) -> MessageObjects:
     """
     Return the objects of a message.
 
-    :param data: serialised message with its encapsulation.
+    :param data: serialized message with its encapsulation.
     :param type_name: one of OBJECT_TYPES.
     :raises DecodeError: if it is not such a message.
     """

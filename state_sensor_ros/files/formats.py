@@ -106,7 +106,7 @@ class Format:
     use; those of the parameters that name the format (``Rule.readers``, ``Rule.writers``) and, for
     a bag, that affect messages are added.
 
-    ``recognised_by`` names, in the same way, a function that returns whether an existing Path is
+    ``recognized_by`` names, in the same way, a function that returns whether an existing Path is
     of this format: needed for a folder, and for a suffix that other formats share. With
     ``any_name`` the content alone decides: a file of any name may be of this format, and one with
     the suffix may not.
@@ -121,7 +121,7 @@ class Format:
     name: str
     noun: str
     suffixes: tuple[str, ...] = ()
-    recognised_by: str = ''
+    recognized_by: str = ''
     any_name: bool = False
     reader: str = ''
     writer: str = ''
@@ -155,8 +155,8 @@ class Format:
 
         :raises OSError: if it cannot be read.
         """
-        if self.recognised_by:
-            return bool(imported(self.recognised_by)(path))
+        if self.recognized_by:
+            return bool(imported(self.recognized_by)(path))
         return bool(self.suffixes)
 
     def open(self, path: str, options: ReadOptions) -> RecordingReader:
@@ -237,7 +237,7 @@ _TABLE_WRITES = frozenset(('columns',))
 _DRAWN = frozenset(('color', 'title', 'names', 'map'))
 
 BAG = Format(
-    name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_metadata:is_bag',
+    name='bag', noun='a bag', recognized_by=f'{_FILES}.bags.bag_metadata:is_bag',
     reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES)
 MCAP = Format(
     name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,

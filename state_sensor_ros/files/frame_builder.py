@@ -58,7 +58,7 @@ class ActorLane:
 
     ``road_id`` a number; where roads have names, any number that stays the same in every run,
     with its name in ``road_names`` of the frame; ``section_id`` from 0; ``lane_id`` as OpenDRIVE
-    counts, -1 the innermost lane of right-hand traffic; ``s`` metres along the road.
+    counts, -1 the innermost lane of right-hand traffic; ``s`` meters along the road.
     """
 
     road_id: int
@@ -74,7 +74,7 @@ class ActorWheel:
     """
     One wheel of an actor.
 
-    ``wheel`` FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT; ``position_xyz`` metres, in the
+    ``wheel`` FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT; ``position_xyz`` meters, in the
     axes of the actor, from its origin; ``roll_pitch_yaw`` rad, likewise, where yaw is the steering
     angle; ``speed`` rad/s, + = forward.
     """
@@ -159,7 +159,7 @@ def lane_states(actor: npt.ArrayLike, ids: npt.ArrayLike, s: npt.ArrayLike,
 
     :param actor: (L,) rows of the actors, ascending.
     :param ids: (L, 3) int32 of road, section and lane, as :class:`ActorLane` has them.
-    :param s: (L,) metres along the road.
+    :param s: (L,) meters along the road.
     :param is_changing: (L, 2) bool, whether a change to the left and to the right is under way.
     :param road_names: names of roads by their ids, of this frame and all before.
     :raises StateError: on unequal lengths or a wrong shape.

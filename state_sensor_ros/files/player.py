@@ -214,7 +214,7 @@ class FileSource:
 
     def _pass(self, is_again: bool) -> Generator[Packet, None, _Turn]:
         """
-        Play from the beginning; return what to do afterwards.
+        Play from the beginning; return what to do afterward.
 
         :param is_again: whether the first packet follows one of an earlier pass.
         """

@@ -81,7 +81,7 @@ class Recording:
     :ivar index: index of the payload of the last frame, from 0.
     :ivar place: description of the place of that payload in the recording.
     :ivar payload: bytes of that payload, for data that a :class:`Frame` does not have: JSON of a
-        trajectory, a serialised message of a bag, a format of this package for others.
+        trajectory, a serialized message of a bag, a format of this package for others.
     :ivar n_bytes: size of all payloads so far in the last loop, including those without a frame.
     :ivar position: part of ``total`` before the end of the last frame.
     :ivar total: size of the whole recording, None if it is unknown; ``unit`` (``B`` or
@@ -315,7 +315,7 @@ class Recording:
         >>> 1 < n_seen < len(recording[-1])
         True
 
-        :param range: largest distance of a centre from the ego's origin, m; 0 for all.
+        :param range: largest distance of a center from the ego's origin, m; 0 for all.
         :param field_of_view: angle about the ego's x axis, deg; 0 for all around.
         :param occlusion: smallest visible share of the width; 0 for off.
         :param position_std: standard deviation of the noise of x and y, m.

@@ -12,7 +12,7 @@ The box of one actor: its corners in the actor's frame, and whether it overlaps 
 Two convex hulls overlap if the origin lies in the hull of all differences between a point of one
 and a point of the other. The nearest point of that hull to the origin is searched as by Gilbert,
 Johnson and Keerthi (1988), with the steps of Wolfe (1976): a few differences span a simplex; the
-difference that lies farthest towards the origin is added, and differences that the nearest point
+difference that lies farthest toward the origin is added, and differences that the nearest point
 does not need are removed. The search ends at the origin, or at a direction along which every
 difference is positive: the hulls are apart.
 """
@@ -188,7 +188,7 @@ def _reduced(simplex: Floats, weights: Floats) -> tuple[Floats, Floats]:
         outside = of_plane <= 0.0
         if not outside.any():
             return simplex, of_plane / of_plane.sum()
-        # Move towards it up to the first side of the simplex, and remove the opposite point.
+        # Move toward it up to the first side of the simplex, and remove the opposite point.
         steps = weights[outside] / (weights[outside] - of_plane[outside])
         weights = weights + min(steps.min(), 1.0) * (of_plane - weights)
         kept = np.ones(n_points, dtype=bool)

@@ -54,7 +54,7 @@ class PlanarBoxes:
     Rectangles of K actors in the plane of the global frame.
 
     ``centres`` (K, 2) m; ``headings`` (K, 2) unit vectors along the lengths; ``halves`` (K, 2)
-    half the length and half the width, m; ``velocities`` (K, 2) of the centres, m/s, NaN if
+    half the length and half the width, m; ``velocities`` (K, 2) of the centers, m/s, NaN if
     unknown; ``turning`` (K,) yaw rate, rad/s, 0 if unknown; ``heights`` (K, 2) lowest and highest
     point, m. In a function of two, they have equal K, or one of them has K = 1.
     """
@@ -104,7 +104,7 @@ def planar_boxes(frame: Frame, centres: Centres) -> PlanarBoxes:
     heading of the x axis.
 
     :param frame: frame in SI units and REP-103 axes.
-    :param centres: centres and sizes of its actors.
+    :param centres: centers and sizes of its actors.
     """
     headings = centres.axes[:, :2, 0]
     lengths = np.hypot(headings[:, 0], headings[:, 1])
@@ -187,8 +187,8 @@ def _projections(some: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats
     """
     Project pairs on the directions of their edges.
 
-    :returns: (4, K) each: distances of the centres, m; sums of the half projections, m; speeds of
-        the centres from the first to the second, m/s.
+    :returns: (4, K) each: distances of the centers, m; sums of the half projections, m; speeds of
+        the centers from the first to the second, m/s.
     """
     way, motion = others.centres - some.centres, others.velocities - some.velocities
     cosines = np.abs(_dot(some.headings, others.headings))
@@ -341,7 +341,7 @@ def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floa
 
 def _gaps(own: PlanarBoxes, others: PlanarBoxes) -> Floats:
     """
-    Return (K,) distances from a front to rears, m, along arcs between the centres.
+    Return (K,) distances from a front to rears, m, along arcs between the centers.
 
     For a chord c between tangents that differ by an angle d, the arc is c (d / 2) / sin(d / 2),
     and the chord has the direction of the mean of both.

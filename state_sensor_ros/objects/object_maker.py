@@ -10,7 +10,7 @@
 Objects of a frame, of which every output for autonomy stacks is a projection.
 
 An object is an actor other than the ego that is a vehicle, has a box, or has the tag of a class.
-Its reference point is the centre of its largest box, its axes are those of the actor. Boxes of
+Its reference point is the center of its largest box, its axes are those of the actor. Boxes of
 vehicles have permuted axes (doc/protocol/units.md#boxes): sizes are turned into the actor's axes::
 
     box   x 1.8  y 1.5  z 4.5         |R_actor^T R_box|  0 0 1     size  4.5  length, along x
@@ -43,9 +43,9 @@ class Objects:
     K objects of a frame, in the order of its actors; SI units, global frame.
 
     ``rows`` (K,) int64 of the actors; ``classes`` (K,) uint8, index in CLASSES; ``poses`` (K, 7)
-    centre xyz (m) and orientation xyzw of the actor, of unit length; ``axes`` (K, 3, 3) rotation
+    center xyz (m) and orientation xyzw of the actor, of unit length; ``axes`` (K, 3, 3) rotation
     matrices of these; ``sizes`` (K, 3) length, width, height (m) along the actor's axes;
-    ``twists`` (K, 6) velocity of the centre (m/s) and angular velocity (rad/s);
+    ``twists`` (K, 6) velocity of the center (m/s) and angular velocity (rad/s);
     ``accelerations`` (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame, 0
     if unknown.
     """
@@ -112,10 +112,10 @@ _MEMBERS = ('rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'acceleration
 @dataclass(frozen=True, slots=True, eq=False)
 class Centres:
     """
-    Centres and sizes of the N actors of a frame, whether they are objects or not.
+    Centers and sizes of the N actors of a frame, whether they are objects or not.
 
     ``poses`` (N, 7), ``axes`` (N, 3, 3), ``sizes`` (N, 3) as in :class:`Objects`; ``arms`` (N, 3)
-    from the actor's origin to the centre, m, axes of the global frame; ``have_boxes`` (N,) bool.
+    from the actor's origin to the center, m, axes of the global frame; ``have_boxes`` (N,) bool.
     Rows of actors without a usable pose have no meaning.
     """
 
@@ -128,7 +128,7 @@ class Centres:
 
 def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
     """
-    Return centre and size of each actor.
+    Return center and size of each actor.
 
     :param frame: frame with its boxes, if it has any.
     :param default_sizes: (len(CLASSES), 3) float64, length, width, height (m) without a box.
@@ -157,7 +157,7 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
             boxes = as_slice(n_actors + largest)
             have_boxes[owners] = True
             relative = axes[owners].transpose(0, 2, 1) @ matrices[boxes]
-            # Exactly: sizes and centres of a table remain the same when it becomes frames again.
+            # Exactly: sizes and centers of a table remain the same when it becomes frames again.
             relative[np.logical_and.reduce(
                 unit[boxes, 3:7] == unit[owners, 3:7], axis=1)] = _IDENTITY
             sizes[owners] = (np.abs(relative) @ unit[boxes, 7:10, None])[:, :, 0]
@@ -211,7 +211,7 @@ class ObjectMaker:
 
     :param settings: parameters; object_classes, object_range and default_sizes are used.
     :ivar all_objects: of the last frame: (N,) bool, which actors are objects, including those that
-        object_classes and object_range leave out; and the centres of all actors.
+        object_classes and object_range leave out; and the centers of all actors.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -289,7 +289,7 @@ class _Motion:
 
 
 def centre_twists(frame: Frame, centres: Centres) -> Floats:
-    """Return (N, 6) velocities of the centres and angular velocities, 0 if unknown."""
+    """Return (N, 6) velocities of the centers and angular velocities, 0 if unknown."""
     if frame.forward_speed is not None:
         # Without angular velocities those of the origins are the same.
         return _forward_twists(frame.forward_speed, centres.axes)

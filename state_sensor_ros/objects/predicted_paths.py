@@ -42,7 +42,7 @@ _LENGTHS: npt.NDArray[np.int64] = np.array([
 # Times of a recording that differ by less are equal, s: its float32 are no finer.
 _SAME_TIME_S = 1e-5
 _TRIM = 4096
-# A smaller yaw rate, rad/s, counts as 0: within the horizon it moves no object by a micrometre.
+# A smaller yaw rate, rad/s, counts as 0: within the horizon it moves no object by a micrometer.
 _STRAIGHT = 1e-10
 
 

@@ -64,7 +64,7 @@ def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
     objects = perceived.seen_objects()
     rows = objects.rows
     truth = perceived.truth if perceived.seen is None else perceived.truth.at(perceived.seen)
-    # From the centre to the origin, in the axes of the actor, which are turned with it.
+    # From the center to the origin, in the axes of the actor, which are turned with it.
     arms = ((frame.position_xyz[rows] - truth.poses[:, :3])[:, None] @ truth.axes)[:, 0]
     arms = (objects.axes @ arms[:, :, None])[:, :, 0]
     kinematics = _full(frame)

@@ -100,7 +100,7 @@ def _ends(centres: _Complex, headings: _Complex, halves: Floats) -> Floats:
     np.subtract(along, across, out=corners[1])
     np.negative(corners[1::-1], out=corners[2:])
     corners += centres
-    # From the direction of the centre, which lies between the corners, less than half a turn.
+    # From the direction of the center, which lies between the corners, less than half a turn.
     corners *= centres.conj()
     offsets = np.arctan2(corners.imag, corners.real)
     middles = np.arctan2(centres.imag, centres.real)
@@ -154,7 +154,7 @@ def _shares(ends: Floats, own_origins: _Complex, turns_back: _Complex,
 def _entries(origins: _Complex, rays: _Complex, halves: Floats) -> Floats:
     """Return the distances, m, at which rays enter their boxes; all in the axes of the boxes."""
     steps = _pairs(rays)
-    # Towards the nearer one of two opposite edges; along them a ray is always between.
+    # Toward the nearer one of two opposite edges; along them a ray is always between.
     with np.errstate(divide='ignore', invalid='ignore'):
         entries = (-halves - _pairs(origins) * np.sign(steps)) / np.abs(steps)
     nearest: Floats = np.fmax(entries[:, 0], entries[:, 1])

@@ -58,7 +58,7 @@ _NOISY_SLOPES = (0.4, 2.5)
 _OPPOSITE = 0.5
 # Heading and velocity of road users agree within 15 degrees in 99 % of all frames.
 _MAX_SLIP_SINE = 0.4
-# Cars have wheels of 0.25 to 0.6 m and bodies of 1 to 25 m; centimetres are off by 100.
+# Cars have wheels of 0.25 to 0.6 m and bodies of 1 to 25 m; centimeters are off by 100.
 _WHEEL_RADIUS_M = (0.08, 2.0)
 _VEHICLE_LENGTH_M = (0.3, 60.0)
 # Game time between the sampled pairs of a stream, before and after it has passed, and between
@@ -178,7 +178,7 @@ class ConsistencyCheck:
             return
         turned = _rotation_vectors(last.orientation_xyzw[both], frame.orientation_xyzw[both])
         mean_rate = (0.5 * (frame.angular_velocity_xyz + last.angular_velocity_xyz))[both]
-        # Yaw alone: roll and pitch rates have an artefact of the simulator,
+        # Yaw alone: roll and pitch rates have an artifact of the simulator,
         # doc/protocol/units.md#angular-velocity.
         turned, predicted = turned[:, 2:], mean_rate[:, 2:] * elapsed
         turns = np.maximum(_norm(turned), _norm(predicted)) > _MIN_YAW_RATE * elapsed

@@ -54,7 +54,7 @@ class Sink(TopicSwitch, Protocol):
         """
         Send messages in their order.
 
-        :param messages: topics and serialised messages.
+        :param messages: topics and serialized messages.
         :param stamp_ns: stamp of their frame, ns since the epoch of the messages' clock.
         """
 

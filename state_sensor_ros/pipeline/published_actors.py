@@ -110,7 +110,7 @@ class ActorTopics:
     :param sink: opens and closes the topics.
     :param registry: limits how many actors have topics, and frees the names of closed ones.
     :param actor_timeout: stream time from an actor's last frame to the end of its topics, s. If
-        the limit is reached, topics of absent actors end earlier, in favour of those in the frame.
+        the limit is reached, topics of absent actors end earlier, in favor of those in the frame.
     :ivar absent_since_ns: stamps by topic name, the longest absent actor first.
     """
 

@@ -26,7 +26,7 @@ _FLOAT32_BITS = 24
 
 
 def float32_step(game_time: float) -> float:
-    """Return the distance of neighbouring float32 numbers at ``game_time``, both in s."""
+    """Return the distance of neighboring float32 numbers at ``game_time``, both in s."""
     return math.ldexp(1.0, math.frexp(game_time)[1] - _FLOAT32_BITS)
 
 

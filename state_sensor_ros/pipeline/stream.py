@@ -57,7 +57,7 @@ class PacketQueue:
     It is made of two ``SimpleQueue``, which wake a waiting thread at half the cost of a condition.
 
     :param size: number of packets that may wait.
-    :param overflow: ``drop_oldest`` or ``block``, the behaviour of a full queue.
+    :param overflow: ``drop_oldest`` or ``block``, the behavior of a full queue.
     :param counters: counters whose ``n_received`` and ``n_dropped`` are updated, in frames.
     """
 

@@ -26,7 +26,7 @@ from rclpy.validate_full_topic_name import validate_full_topic_name
 from state_sensor_ros.errors import ConfigError, counted, importing, TransportError
 from state_sensor_ros.ros.topic_sink import message_class
 
-# Topic and type by which the nodes of this package are recognised.
+# Topic and type by which the nodes of this package are recognized.
 _OWN_TOPIC, _OWN_TYPE = 'actors', 'state_sensor_ros/msg/ActorArray'
 _SPIN_S = 0.05
 _DEPTH = 100
@@ -144,7 +144,7 @@ class Graph:
         :param topic: full name.
         :param type_name: ``package/msg/Name``.
         :param receive: called with each message.
-        :param raw: whether ``receive`` gets serialised messages.
+        :param raw: whether ``receive`` gets serialized messages.
         :raises MissingLibraryError: if the type is not installed.
         """
         info = self._node.get_publishers_info_by_topic(topic)

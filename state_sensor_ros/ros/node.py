@@ -229,7 +229,7 @@ class StateSensorNode(ManagedNode):
     @noting
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """
-        Close the source and delete the markers; no frame is published afterwards.
+        Close the source and delete the markers; no frame is published afterward.
 
         :param state: the one before the transition.
         """

@@ -201,7 +201,7 @@ def _described(schema: ParameterTable, names: Iterable[str]) -> list[str]:
 
 def _enter_ros(words: Sequence[str]) -> list[str]:
     """
-    Initialise the ROS context.
+    Initialize the ROS context.
 
     :returns: the arguments that are not arguments of ROS.
     :raises ConfigError: when the arguments for ROS are wrong.

@@ -120,7 +120,7 @@ class StreamLog:
         :param health: health of the source.
         :param counters: counters of the pipeline.
         """
-        # Read first: afterwards the counters of an ended recording do not change.
+        # Read first: afterward the counters of an ended recording do not change.
         has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0
         n_frames = counters.n_published - self._n_before
         if self._connected_s is None and health.n_connects:

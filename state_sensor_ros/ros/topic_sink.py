@@ -127,7 +127,7 @@ class TopicSink:
         """
         Destroy all publishers; may be called twice.
 
-        :meth:`publish` has no effect afterwards.
+        :meth:`publish` has no effect afterward.
         """
         with self._lock:
             self._is_closed = True
@@ -167,7 +167,7 @@ class TopicSink:
         """
         Send each message on its topic.
 
-        :param messages: topic and serialised message of each; each topic has a publisher.
+        :param messages: topic and serialized message of each; each topic has a publisher.
         :param stamp_ns: unused, as DDS stamps messages.
         """
         with self._lock:
@@ -206,7 +206,7 @@ class StaticFrame:
     Publish static transforms once, latched.
 
     :param node: owner of the publisher.
-    :param data: serialised TFMessage.
+    :param data: serialized TFMessage.
     """
 
     def __init__(self, node: Node, data: bytes) -> None:

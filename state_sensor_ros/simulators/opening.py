@@ -91,13 +91,13 @@ def format_of(path: str) -> Format:
 
 
 def _by_content(path: Path, found: Format) -> Format:
-    """Return the format that recognises a file: one that shares its suffix, or has any name."""
+    """Return the format that recognizes a file: one that shares its suffix, or has any name."""
     suffix = max((each for each in found.suffixes if path.name.endswith(each)), key=len,
                  default='')
     # Formats of this package save the search for other simulators.
     known = _own_formats() if found in _own_formats() else formats()
     try:
-        recognised = next((each for each in known if each is not found and each.recognised_by
+        recognised = next((each for each in known if each is not found and each.recognized_by
                            and (suffix in each.suffixes or each.any_name) and each.is_of(path)),
                           None)
         if recognised is None and found.any_name and not found.is_of(path):

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Lists in serialised messages of protobuf, counted before they are parsed.
+Lists in serialized messages of protobuf, counted before they are parsed.
 
 An empty entry has two bytes, and takes 60 bytes of memory or more: 64 MB of them would take 2 GB.
 """
@@ -48,7 +48,7 @@ def checked_message(data: bytes | memoryview, type_: Descriptor,
     """
     Count the entries of the lists in a message, and return what is to be parsed.
 
-    :param data: serialised message.
+    :param data: serialized message.
     :param type_: its type.
     :param used: names of the members that are used; None for all, whose message is returned as it
         is.
@@ -95,7 +95,7 @@ def fields_of(data: bytes | memoryview) -> Iterator[tuple[int, int, int, int]]:
     """
     Yield the number of each field, and the offsets of its key, its value and its end.
 
-    :param data: serialised message.
+    :param data: serialized message.
     :raises NotFieldsError: if it cannot be parsed.
     """
     offset, n_bytes = 0, len(data)

@@ -33,7 +33,7 @@ _STEP = 1.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 # Longer than any road; a map that says otherwise is wrong.
 MAX_LENGTH = 1e6
-# A circle of a millimetre, 1/m.
+# A circle of a millimeter, 1/m.
 _MAX_CURVATURE = 1e3
 
 

@@ -201,7 +201,7 @@ def _is_readable(file: Path) -> bool:
     found = format_of_name(file.name)
     if found is None or not found.reader:
         return False
-    if not found.recognised_by:
+    if not found.recognized_by:
         return True
     try:
         # Opening a pipe would wait for its writer.

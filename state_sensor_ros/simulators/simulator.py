@@ -156,7 +156,7 @@ class Simulator:
     source uses. ``has_wall_time`` whether its frames have a ``time``.
     ``has_mock_server`` whether the command `simulate` knows it. ``takes_commands`` whether it has
     :meth:`open_commands`. ``bag_topic`` name below the node and
-    type of a topic by which a bag of this simulator is recognised, None if its bags need no
+    type of a topic by which a bag of this simulator is recognized, None if its bags need no
     reader of their own. ``formats`` those that only its recordings have: one without suffixes is
     a folder, the format in which its frames are recorded. ``map_files`` by the suffix of the files
     that hold its maps, such as ``.net.xml``, the function that reads one, ``module:function``: it

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Encode a frame to the serialised messages of all topics.
+Encode a frame to the serialized messages of all topics.
 
 The layout of a topic's messages is all their bytes except the numbers. It is kept until its key
 changes; a frame with the same key only patches numbers into it.

@@ -28,9 +28,9 @@ _LINE_LIST, _ADD, _DELETE = 5, 0, 2
 # Width of the drawn lines, m.
 _WIDTH_M = 0.15
 # Lanes have their width in `scale.y`, which viewers do not use for lines: a viewer turns a line
-# of 3 m towards its camera, in front of the vehicles. Rounded to 1 cm: few markers.
+# of 3 m toward its camera, in front of the vehicles. Rounded to 1 cm: few markers.
 _WIDTH_DIGITS = 2
-# Colors by kind, rgb 0..1; all others are grey.
+# Colors by kind, rgb 0..1; all others are gray.
 _COLORS = {'driving': (0.75, 0.78, 0.82), 'junction': (0.45, 0.5, 0.55),
            'biking': (0.75, 0.45, 0.35), 'sidewalk': (0.35, 0.6, 0.45)}
 _GREY = 0.55, 0.58, 0.62

@@ -60,7 +60,7 @@ _MAX_DELETIONS = 4096
 MARKERS_TOPIC = Topic('~/markers', 'visualization_msgs/msg/MarkerArray')
 MARKER = 'visualization_msgs/msg/Marker'
 
-# Of boxes: centre xyz, orientation xyzw of unit length, scaled edge lengths xyz.
+# Of boxes: center xyz, orientation xyzw of unit length, scaled edge lengths xyz.
 CUBE = Table('cube', np.float64, 10)
 # Of actors: position of the label xyz.
 LABEL = Table('label', np.float64, 3)
@@ -68,10 +68,10 @@ LABEL = Table('label', np.float64, 3)
 _CUBE, TEXT = 1, 9
 ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 
-# Colour, as in pictures, and opacity, 0..1, of each namespace.
+# Color, as in pictures, and opacity, 0..1, of each namespace.
 COLORS = {'ego': ('#d6336c', 0.9), 'vehicles': ('#218f8d', 0.8), 'objects': ('#f08c00', 0.8),
           'labels': ('#ffffff', 1.0)}
-# m: 9 pixels in the view of state_sensor.rviz, where names in neighbouring lanes do not touch.
+# m: 9 pixels in the view of state_sensor.rviz, where names in neighboring lanes do not touch.
 LABEL_HEIGHT = 1.5
 
 _NAMESPACES = ('ego', 'vehicles', 'objects')

@@ -35,7 +35,7 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Num
 
 FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
 
-# As received: game time, time; sample count; of actors pose and twist; of boxes centre,
+# As received: game time, time; sample count; of actors pose and twist; of boxes center,
 # orientation, edge lengths, scale; of wheels pose, speed; of actors throttle, brake, steering,
 # steering angle.
 RAW_GAME_TIME = Table('raw game time', np.float64, 1)

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Blocks of serialised messages: a patch buffer, the rows of tables in it, and the topics."""
+"""Blocks of serialized messages: a patch buffer, the rows of tables in it, and the topics."""
 
 from __future__ import annotations
 

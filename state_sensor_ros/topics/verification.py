@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Check at start that an independent deserialiser reads the same values from the messages.
+Check at start that an independent deserializer reads the same values from the messages.
 
 In a sample each slot has a number that occurs once, and each given field a value. So a changed
-definition, or a middleware with another serialisation, is an error at start, not a wrong number.
+definition, or a middleware with another serialization, is an error at start, not a wrong number.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def sample_settings(settings: Settings) -> Settings:
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """
-    A serialised message and the values that a deserialiser must read from it.
+    A serialized message and the values that a deserializer must read from it.
 
     ``leaves`` path (names of fields and indices) and value of each field that a prototype names.
     """
@@ -68,7 +68,7 @@ class Sample:
 
 def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object]) -> None:
     """
-    Compare the deserialised samples with their leaves.
+    Compare the deserialized samples with their leaves.
 
     :param deserialize: returns a message from its bytes and the name of its type; raises
         RuntimeError, as rclpy does, for invalid bytes.
@@ -115,7 +115,7 @@ def sample_of(templates: Sequence[Template]) -> Sample:
 
 
 class _PrototypeWalker:
-    """Walk along prototypes and definitions, independently of the code that serialises."""
+    """Walk along prototypes and definitions, independently of the code that serializes."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions

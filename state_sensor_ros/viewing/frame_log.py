@@ -291,7 +291,7 @@ class FrameLog:
 
 
 def _parts(boxes: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return centres, half edges and orientations of boxes, (K, 10)."""
+    """Return centers, half edges and orientations of boxes, (K, 10)."""
     return boxes[:, :3], 0.5 * boxes[:, 7:10], boxes[:, 3:7]
 
 

@@ -62,7 +62,7 @@ def patched(buffer, n_items):
 
 
 def expected_array(names):
-    """Serialise by hand."""
+    """Serialize by hand."""
     data = bytearray(struct.pack('<II', 7, len(names)))
     for i, name in enumerate(names):
         raw = name.encode() + b'\0'
@@ -159,7 +159,7 @@ def test_sequences_of_rows_in_each_message(lengths, name):
 
 
 class CountingTemplate(Template):
-    """A template that counts how often it is serialised."""
+    """A template that counts how often it is serialized."""
 
     count = 0
 

@@ -132,7 +132,7 @@ def source(tmp_path_factory):
 
 
 def converted(source, tmp_path, *words):
-    """Convert and return type and messages by topic, deserialised by an independent library."""
+    """Convert and return type and messages by topic, deserialized by an independent library."""
     bag = tmp_path / 'bag'
     assert main(['convert', source, str(bag), *words]) == 0
     found = {}

@@ -296,7 +296,7 @@ class Browser:
         self.call('Page.navigate', url=address)
 
     def colors(self):
-        """Return how often each colour is in a picture of the page, nothing while it loads."""
+        """Return how often each color is in a picture of the page, nothing while it loads."""
         shot = self.call('Page.captureScreenshot', format='png')
         if shot is None:
             return {}

@@ -82,7 +82,7 @@ def test_acceleration_stays_below_its_limit(target, limit):
     assert abs(speeds[-1] - target) < 0.3
     seconds = 1.0
     n = round(seconds / drive.period)
-    # The last metre per second is left to the feedback.
+    # The last meter per second is left to the feedback.
     assert max(b - a for a, b in zip(speeds, speeds[n:], strict=False)) < limit * seconds + 0.3
 
 

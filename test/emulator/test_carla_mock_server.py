@@ -150,7 +150,7 @@ def test_mock_server_images():
         pixels = np.frombuffer(depth[28:], np.uint8).reshape(6, 8, 4).astype(int)
         depth_m = 1000.0 * (pixels @ (65536, 256, 1, 0)) / (2 ** 24 - 1)
         assert (depth_m[:3] == 1000.0).all()
-        # Of the lowest row, whose centre is 2.5 pixels below the axis, the camera 2 m up.
+        # Of the lowest row, whose center is 2.5 pixels below the axis, the camera 2 m up.
         focal = 4.0 / math.tan(math.radians(30.0))
         assert depth_m[5, 0] == pytest.approx(2.0 * focal / 2.5, abs=1e-3)
         pixels = np.frombuffer(tags[28:], np.uint8).reshape(4, 4, 4)
@@ -238,7 +238,7 @@ def test_mock_server_steers(side):
             yaws.append(player.transform.rotation.yaw)
             places.append((player.transform.location.x, player.transform.location.y))
             client.command(throttle=0.5, steer=0.5 * side)
-    # The car begins along CARLA's y axis; right is towards lower x, as yaw grows to the right.
+    # The car begins along CARLA's y axis; right is toward lower x, as yaw grows to the right.
     turned = math.remainder(yaws[-1] - yaws[0], 360.0)
     assert side * turned > 20.0
     assert side * (places[-1][0] - places[0][0]) < -0.3

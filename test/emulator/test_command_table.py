@@ -646,7 +646,7 @@ def test_a_state_step_accepts_flat_actors_and_rotators():
     half = 0.5**0.5
     assert flat['orientation'] == pytest.approx([0.0, 0.0, half, half])
     assert flat['velocity'] == flat['angular_velocity'] == [0.0, 0.0, 0.0]
-    # Nose up turns x towards z; right side down turns y away from z.
+    # Nose up turns x toward z; right side down turns y away from z.
     assert keyed['orientation'] == pytest.approx([0.0, -half, 0.0, half])
     assert [turned['orientation'][key] for key in 'xyzw'] == pytest.approx(
         [-half, 0.0, 0.0, half])

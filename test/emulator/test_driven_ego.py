@@ -101,7 +101,7 @@ def test_equal_commands_give_equal_frames():
 
 
 def test_ego_leaves_the_road_and_turns_in_place():
-    """Newton's method ends at every place, also in the centre of a curve."""
+    """Newton's method ends at every place, also in the center of a curve."""
     position, velocity, _ = track(drive([Pedals(1.0, 1.0)] * 100 + [Pedals(0.2, 1.0)] * 200))
     assert np.isfinite(position).all()
     assert np.isfinite(velocity).all()

@@ -119,7 +119,7 @@ def test_false_positives(numbers):
 
 
 def seen_share(drive, is_seen):
-    """Return the share of the cars whose centre, in the axes of the ego, is seen."""
+    """Return the share of the cars whose center, in the axes of the ego, is seen."""
     found = []
     for _, actors in frames_of(json.loads(drive.read_text())):
         [ego] = [each for each in actors.values() if 'ego' in each.tags]

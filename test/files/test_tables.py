@@ -54,7 +54,7 @@ def motion_of(state):
     x, y, z = xyz_of(pose['position'])
     qx, qy, qz, qw = quaternion_of(pose['orientation'])
     vx, vy, vz = xyz_of(odometry.get('linear_velocity', odometry.get('velocity')))
-    # The simulator's world is left-handed, in centimetres: y changes its sign.
+    # The simulator's world is left-handed, in centimeters: y changes its sign.
     return ([x / 100, -y / 100, z / 100], [-qx, qy, -qz, qw], [vx / 100, -vy / 100, vz / 100])
 
 
@@ -280,7 +280,7 @@ def test_table_goes_back_into_the_same_bag(drive, tmp_path, capsys, recording, p
 
 
 def cubes_of(messages):
-    """Return the corners of the cubes of each message, sorted, in metres."""
+    """Return the corners of the cubes of each message, sorted, in meters."""
     types = get_typestore(Stores.LATEST)
     arrays = []
     for _, data in messages:

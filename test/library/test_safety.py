@@ -163,7 +163,7 @@ def test_crossing_paths():
         return frame_of(time, (-50.0 + 10.0 * time, 0.0, 0.0, 10.0),
                         (0.0, start - 10.0 * time, -math.pi / 2, 10.0))
 
-    # Both edges are 3.225 m from the centre of the crossing: the other one leaves it at 4.3225 s.
+    # Both edges are 3.225 m from the center of the crossing: the other one leaves it at 4.3225 s.
     assert math.isnan(Situation(at(0.0, 40.0)).criticality(0).time_to_collision)
     assert Situation(at(0.0, 45.0)).criticality(0).time_to_collision == pytest.approx(4.6775)
     frames = [at(i / 100.0, 40.0) for i in range(350, 650)]

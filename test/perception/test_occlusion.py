@@ -32,7 +32,7 @@ def test_box_whose_half_lies_behind_another_is_seen_by_half():
     # Thin boxes across the line of sight: the near one covers exactly the left half.
     near, far = (10.0, 1.0, 0.0, 1e-3, 2.0), (20.0, 0.0, 0.0, 1e-3, 4.0)
     assert shares(near, far) == pytest.approx([1.0, 0.5], abs=1e-3)
-    # By angle, not by metres: from 20 m, 5 m to the right of the axis.
+    # By angle, not by meters: from 20 m, 5 m to the right of the axis.
     beside = (20.0, -5.0, 0.0, 1e-3, 10.0)
     hidden = math.atan2(1.0, 10.0) / (math.atan2(10.0, 20.0))
     assert shares((10.0, 0.0, 0.0, 1e-3, 2.0), beside)[1] == pytest.approx(1.0 - hidden, abs=1e-3)

@@ -65,7 +65,7 @@ def test_deviates_are_normal_and_independent(words):
     error = 5 * N ** -0.5
     assert found.mean(axis=1) == pytest.approx(0.0, abs=error)
     assert np.cov(found) == pytest.approx(np.eye(8), abs=2 * error)
-    # Also of neighbours: counters that differ by one.
+    # Also of neighbors: counters that differ by one.
     assert np.corrcoef(found[0, 1:], found[0, :-1])[0, 1] == pytest.approx(0.0, abs=error)
     for bound, share in ((1.0, 0.682689), (2.0, 0.954500), (3.0, 0.997300)):
         assert (np.abs(found) < bound).mean() == pytest.approx(share, abs=error)

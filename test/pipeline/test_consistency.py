@@ -54,7 +54,7 @@ def times(vector, factors):
 
 
 def metres(frame):
-    """Send lengths and velocities in metres, which is consistent but a hundred times too small."""
+    """Send lengths and velocities in meters, which is consistent but a hundred times too small."""
     hundredth = dict.fromkeys('xyz', 0.01)
     for state in states(frame):
         times(state['odometry']['pose']['position'], hundredth)

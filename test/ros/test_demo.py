@@ -130,7 +130,7 @@ def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
     at = odometry[-1].pose.pose.position
     with open_recording(ROOT / 'resource' / 'lines' / 'monodrive.json.gz') as line:
         track = line.ego_track().position_xyz
-    # Its points are some metres apart.
+    # Its points are some meters apart.
     assert min(math.dist((at.x, at.y), point[:2]) for point in track) < 6.5
 
 

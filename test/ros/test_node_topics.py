@@ -59,7 +59,7 @@ def number(value):
 
 
 def expected_odometry(position, orientation, velocity, angular):
-    """Convert by hand: mirror y, centimetres to metres, twist into the body."""
+    """Convert by hand: mirror y, centimeters to meters, twist into the body."""
     x, y, z, w = orientation
     norm = math.sqrt(x * x + y * y + z * z + w * w)
     q = (-x / norm, y / norm, -z / norm, w / norm)

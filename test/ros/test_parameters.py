@@ -276,7 +276,7 @@ def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, s
         '/state_sensor/actors/ego_car/odometry') or drive.send(), what='topics that go')
     drive.until(lambda: drive.last_stamp_s() > START_S + (n_sent + 5) * PERIOD_S,
                 'TF that goes on')
-    # What is received may lag behind; nothing that was sent afterwards is in it.
+    # What is received may lag behind; nothing that was sent afterward is in it.
     assert all(each.sample_count <= n_sent for each in drive.received['frame'])
     assert remote.set('odometry', True).successful
     n_odometry = len(drive.received['odometry'])

@@ -60,7 +60,7 @@ def traffic():
 
 
 class Recorder(SilentSink):
-    """A sink that subscribes to every topic and stores its messages, deserialised."""
+    """A sink that subscribes to every topic and stores its messages, deserialized."""
 
     def __init__(self):
         super().__init__(EVERYTHING)

@@ -38,7 +38,7 @@ def check_roads(array, network):
 
 
 def check_lights(arrays, network):
-    """One light for each controlled lane, at its end, in colours that change."""
+    """One light for each controlled lane, at its end, in colors that change."""
     controlled = {lane.getID(): lane for light in network.getTrafficLights()
                   for lane, _, _ in light.getConnections()}
     numbers = {lane.getID(): i for i, lane in enumerate(

@@ -64,9 +64,9 @@ def test_toy_parameters_are_checked(domain, tmp_path):
 
 
 def test_broken_simulator_is_a_warning_of_the_node(domain, listener, tmp_path):
-    site = installed_toy(tmp_path / 'site', content='raise RuntimeError("no licence")')
+    site = installed_toy(tmp_path / 'site', content='raise RuntimeError("no license")')
     with NodeProcess(domain, port=1, environment=environment(site)) as node:
-        listener.until(lambda: 'is skipped: RuntimeError: no licence' in node.log)
+        listener.until(lambda: 'is skipped: RuntimeError: no license' in node.log)
 
 
 def test_source_that_is_not_installed_is_refused(domain):

@@ -205,7 +205,7 @@ IMPORT = 'from state_sensor_ros.simulators import Simulator\n'
 BROKEN = {
     'no-module': ('nowhere:ToySimulator', '', 'ModuleNotFoundError: '),
     'no-class': ('toy_simulator:NoSuchClass', '', 'AttributeError: '),
-    'raises': ('toy_simulator:Toy', 'raise RuntimeError("no licence")', 'Error: no licence'),
+    'raises': ('toy_simulator:Toy', 'raise RuntimeError("no license")', 'Error: no license'),
     'exits': ('toy_simulator:Toy', 'import sys; sys.exit(3)', 'SystemExit: 3'),
     'syntax': ('toy_simulator:Toy', 'class', 'SyntaxError: '),
     'no-simulator': ('toy_simulator:Toy', 'class Toy: name = "toy"', 'is not a subclass of'),

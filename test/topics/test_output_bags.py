@@ -37,7 +37,7 @@ OPTIONS = ('--outputs', 'autoware,vision', 'derived_objects',
 
 
 def messages_of(bag):
-    """Return type and messages of each topic, which are deserialised where they are used."""
+    """Return type and messages of each topic, which are deserialized where they are used."""
     found = {}
     with Reader(bag) as reader:
         for connection, stamp_ns, data in reader.messages():
@@ -300,7 +300,7 @@ def test_forward_acceleration_is_that_of_the_change_of_the_twist(converted):
 
 
 def pose_at(frames, name, time_s):
-    """Return centre and orientation of an actor between two frames, None where it is absent."""
+    """Return center and orientation of an actor between two frames, None where it is absent."""
     i = max(bisect.bisect(frames, time_s, key=lambda frame: frame[0]) - 2, 0)
     for (first_s, first), (last_s, last) in itertools.pairwise(frames[i:i + 4]):
         if first_s <= time_s + 1e-5 and (time_s < last_s or last_s == frames[-1][0]):

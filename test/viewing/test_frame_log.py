@@ -51,7 +51,7 @@ def shown(tmp_path):
 
 
 def boxes_of(scene, number):
-    """Return centre, half size and orientation of the boxes of a frame by label, in the map."""
+    """Return center, half size and orientation of the boxes of a frame by label, in the map."""
     found = {}
     for entity in BOXES:
         row = scene[entity].rows.get(number) if entity in scene else None

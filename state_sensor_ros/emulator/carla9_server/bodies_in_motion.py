@@ -9,7 +9,7 @@
 """
 What moves by itself in the world: bodies, and their numbers at one instant.
 
-Units and axes of CARLA: metres, degrees, x forward, y right, z up. A positive pitch raises the
+Units and axes of CARLA: meters, degrees, x forward, y right, z up. A positive pitch raises the
 nose, a positive yaw turns right, a positive roll lowers the right side.
 """
 
@@ -172,7 +172,7 @@ CONE, PROP_TAG = 'static.prop.trafficcone01', 20
 HERO, OTHERS = 'hero', 'autopilot'
 _NOWHERE: Triple = (0.0, 0.0, 0.0)
 NO_BOX: Box = (_NOWHERE, _NOWHERE, _NOWHERE)
-# Colours of paints by a word in their name.
+# Colors of paints by a word in their name.
 _PAINTS = {'Red': '180,20,20', 'DarkGrey': '60,60,60', 'White': '240,240,240',
            'Blue': '20,40,160', 'Silver': '190,190,195', 'Green': '20,120,40'}
 _PAINT = '120,120,120'
@@ -205,7 +205,7 @@ def body_of(name: str, tags: tuple[str, ...], box: Box = NO_BOX, *,
     :param box: center, extent and tilt.
     :param is_vehicle: whether it is one, also without a tag that says so.
     :param is_ego: whether its role is ``hero``.
-    :param paint: name of its colour.
+    :param paint: name of its color.
     :param model: word that counts before the tags.
     """
     words = {tag.lower() for tag in tags}

@@ -360,7 +360,7 @@ def _finite(numbers: Triple) -> Triple:
 
 
 def _physics(body: Body, numbers: list[float]) -> list[object]:
-    """Return the client's type of a vehicle's physics, with its wheels in centimetres."""
+    """Return the client's type of a vehicle's physics, with its wheels in centimeters."""
     x, y, z = numbers[POSITION]
     yaw = math.radians(numbers[ROTATION][1])
     n_wheels = int(body.attribute('number_of_wheels') or 4)

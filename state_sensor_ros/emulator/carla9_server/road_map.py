@@ -27,12 +27,12 @@ from state_sensor_ros.emulator.traffic.road import (
     SECTIONS_PER_ROAD,
 )
 
-# An arc of this length is off the road by a millimetre at most, m.
+# An arc of this length is off the road by a millimeter at most, m.
 _ARC_M = 10.0
 # Pieces of the elevation, m: a cubic each.
 _HILL_M = 20.0
 SPEED_LIMIT_KMH = 90
-# Type of a traffic light, of the German catalogue as in CARLA's towns.
+# Type of a traffic light, of the German catalog as in CARLA's towns.
 _LIGHT_TYPE = '1000001'
 
 _HEADER = ('<?xml version="1.0" encoding="UTF-8"?>\n<OpenDRIVE><header revMajor="1" revMinor="4" '

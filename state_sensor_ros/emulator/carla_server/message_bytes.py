@@ -261,7 +261,7 @@ def _fill_actor(body: Any, actor: RingActor | DrivenCar) -> None:  # noqa: ANN40
     body.forward_speed = actor.speed
     extent = body.bounding_box.extent
     extent.x, extent.y, extent.z = actor.half_sizes
-    # The origin of the actor is on the ground, and the centre of its box above it.
+    # The origin of the actor is on the ground, and the center of its box above it.
     _fill_transform(body.bounding_box.transform, CarlaPose(0.0, 0.0, actor.half_sizes[2]))
 
 

@@ -10,7 +10,7 @@
 """
 A small town: vehicles and pedestrians on a banked ring road over hills, traffic lights and signs.
 
-Units and axes of CARLA 0.8: metres, degrees, y to the right; rotations are rotators. Speeds and
+Units and axes of CARLA 0.8: meters, degrees, y to the right; rotations are rotators. Speeds and
 angles are derived from the motion along the ring.
 """
 
@@ -36,7 +36,7 @@ GREEN_S, YELLOW_S, RED_S = 8.0, 2.0, 6.0
 GREEN, YELLOW, RED = range(3)
 
 CRUISE_SPEED = 9.0
-# The autopilot's steering, rad, per metre beside the lane and per radian beside its direction.
+# The autopilot's steering, rad, per meter beside the lane and per radian beside its direction.
 STEER_PER_M, STEER_PER_RAD = 0.05, 0.8
 KMH = 1.0 / 3.6
 N_START_SPOTS = 8
@@ -57,7 +57,7 @@ class CarlaPose:
 @dataclass(slots=True)
 class RingActor:
     """
-    A vehicle or pedestrian that follows a ring around the centre of the town.
+    A vehicle or pedestrian that follows a ring around the center of the town.
 
     :param angle: position on the ring, rad.
     :param speed: along the ring, m/s, negative backwards.
@@ -117,7 +117,7 @@ class DrivenCar:
 
     @property
     def radius(self) -> float:
-        """Distance from the centre of the town, m."""
+        """Distance from the center of the town, m."""
         return math.hypot(self.body.x, self.body.y)
 
     def advance(self, elapsed_s: float, pedals: Pedals) -> None:
@@ -186,7 +186,7 @@ class Town:
         Return the position of a start spot on the ring.
 
         :param start: index of the spot, modulo N_START_SPOTS.
-        :returns: rad, from CARLA's x axis towards its y axis.
+        :returns: rad, from CARLA's x axis toward its y axis.
         """
         return math.tau * (start % N_START_SPOTS) / N_START_SPOTS
 

@@ -103,7 +103,7 @@ class DrivenEgo:
         motion.wheel_speed[row] = kinematics.wheel_speed(curvature, speed)[row]
 
     def _pose(self, distance: float) -> tuple[FloatArray, FloatArray]:
-        """Return origin (3,) and axes (3, 3), ``distance`` metres ahead on the path."""
+        """Return origin (3,) and axes (3, 3), ``distance`` meters ahead on the path."""
         body = replace(self._body)
         body.move(distance * math.cos(self._slope))
         surface = self._surface(*self._place(body.x, body.y))
@@ -126,7 +126,7 @@ class DrivenEgo:
             if gap @ gap < _CLOSE_M ** 2:
                 break
             slopes = np.stack([surface.along[:2], surface.right[:2]], axis=1)
-            # In the centre of a curve all points of the road meet.
+            # In the center of a curve all points of the road meet.
             ahead, aside = np.linalg.lstsq(slopes, gap, rcond=None)[0]
             s, offset = s + float(ahead), offset + float(aside)
         return s, offset

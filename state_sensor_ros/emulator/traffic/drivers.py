@@ -51,13 +51,13 @@ START_SPACING_M = 55.0
 @dataclass(frozen=True, slots=True)
 class VehicleModel:
     """
-    A vehicle type; metres, origin on the ground between the axles.
+    A vehicle type; meters, origin on the ground between the axles.
 
     :param length: full length of the bounding box.
     :param width: full width of the bounding box.
     :param height: full height of the bounding box.
     :param clearance: height of the lower face of the box above the ground.
-    :param box_x: distance of the box centre before the origin.
+    :param box_x: distance of the box center before the origin.
     :param front_x: distance of the front axle before the origin.
     :param rear_x: distance of the rear axle behind the origin.
     :param track: distance between left and right wheels.
@@ -97,7 +97,7 @@ DESIRED_SPEED_MPS = (17.0, 32.0)
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """
-    The vehicles of a run; arrays are (N,) float64, metres and m/s.
+    The vehicles of a run; arrays are (N,) float64, meters and m/s.
 
     :param names: unique actor names.
     :param tags: tags of each vehicle; exactly one has `ego`.
@@ -119,7 +119,7 @@ class Fleet:
         Return one dimension of every vehicle.
 
         :param field: name of a numeric field of :class:`VehicleModel`.
-        :returns: (N,) float64, metres.
+        :returns: (N,) float64, meters.
         """
         return np.array([getattr(model, field) for model in self.models], dtype=np.float64)
 

@@ -9,7 +9,7 @@
 """
 Frames as the real simulator writes them: plain JSON objects of generation v0, v1 or v2.
 
-Centimetres, float32 values, keys in alphabetical order. v0 has one top-level member per actor, v1
+Centimeters, float32 values, keys in alphabetical order. v0 has one top-level member per actor, v1
 a list of flat actors, v2 lists of nested objects and vehicles:
 
     v0  {"sedan_1": {"position": [x, y, z], ...}, ...}
@@ -189,7 +189,7 @@ def _vehicle_v2(fleet: Fleet, wheel_positions: list[dict[str, object]], i: int,
 
 
 def _wheel_positions(fleet: Fleet) -> list[list[dict[str, object]]]:
-    """Return the constant four wheel centres of each vehicle, cm, vehicle frame."""
+    """Return the constant four wheel centers of each vehicle, cm, vehicle frame."""
     x = np.stack([fleet.column('front_x'), -fleet.column('rear_x')], axis=-1)[:, [0, 0, 1, 1]]
     y = fleet.column('track')[:, None] * np.array([-0.5, 0.5, -0.5, 0.5])
     z = np.repeat(fleet.column('radius')[:, None], 4, axis=1)

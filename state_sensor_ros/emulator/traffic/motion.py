@@ -22,7 +22,7 @@ import numpy as np
 from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet
 from state_sensor_ros.emulator.traffic.road import FloatArray, Road
 
-# Step of the central differences by s, metres: truncation and rounding errors are below 1e-8.
+# Step of the central differences by s, meters: truncation and rounding errors are below 1e-8.
 EPSILON_M = 1e-3
 
 
@@ -87,7 +87,7 @@ class Kinematics:
         offset, offset_by_s = self._path(drivers, s)
         surface = self._road.surface(s, offset)
         along = surface.along + offset_by_s[..., None] * surface.right
-        # Metres of path per metre of s.
+        # Meters of path per meter of s.
         stretch = np.linalg.norm(along, axis=-1)
         forward = along / stretch[..., None]
         up = np.cross(surface.along, surface.right)
@@ -112,7 +112,7 @@ class Kinematics:
 
     def steer(self, curvature: FloatArray) -> FloatArray:
         """
-        Return the Ackermann angles: the axes of both wheels meet in the same centre.
+        Return the Ackermann angles: the axes of both wheels meet in the same center.
 
         :param curvature: (N,) of the path of the rear axle, 1/m, + = right.
         :returns: (N, 2) left and right, rad, + = right.

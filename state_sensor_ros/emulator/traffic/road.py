@@ -48,7 +48,7 @@ class Surface:
     """
     Points of the road surface; arrays are (..., 3) float64.
 
-    :param point: the points, metres.
+    :param point: the points, meters.
     :param along: derivatives of the points by s at constant lateral offset.
     :param right: derivatives of the points by the lateral offset, unit vectors.
     """
@@ -62,7 +62,7 @@ class Road:
     """
     A closed road; the reference line is its left edge, offsets are positive to the right.
 
-    :param length_m: length of the loop in plan, metres.
+    :param length_m: length of the loop in plan, meters.
     :param n_lanes: number of lanes, all in the direction of increasing s.
     :param seed: selects the shape.
     """
@@ -134,7 +134,7 @@ class Road:
         """
         Return the curvature of the reference line in plan.
 
-        :param s: distances along the road, metres, any shape, any number of rounds.
+        :param s: distances along the road, meters, any shape, any number of rounds.
         :returns: 1/m, positive to the right, same shape.
         """
         return self._heading(np.mod(s, self.length_m))[1]
@@ -143,8 +143,8 @@ class Road:
         """
         Evaluate the surface.
 
-        :param s: distances along the road, metres, any shape, any number of rounds.
-        :param offset: lateral offsets to the right of the reference line, metres, same shape.
+        :param s: distances along the road, meters, any shape, any number of rounds.
+        :param offset: lateral offsets to the right of the reference line, meters, same shape.
         :returns: the points and their derivatives.
         """
         s = np.mod(s, self.length_m)
@@ -169,7 +169,7 @@ class Road:
         Return the lateral offset of the middle of a lane.
 
         :param lane: any shape, 0 is the leftmost lane.
-        :returns: metres to the right of the reference line, same shape.
+        :returns: meters to the right of the reference line, same shape.
         """
         return (lane.astype(np.float64) + 0.5) * LANE_WIDTH_M
 
@@ -182,8 +182,8 @@ class Road:
         """
         Convert distances along the loop to OpenDRIVE-like positions.
 
-        :param s: (N,) distances along the whole loop, metres.
-        :returns: road ids, section ids and distances along the road in metres, (N,) each.
+        :param s: (N,) distances along the whole loop, meters.
+        :returns: road ids, section ids and distances along the road in meters, (N,) each.
         """
         n_roads = self.n_roads
         piece_m = self.length_m / n_roads
@@ -202,7 +202,7 @@ class StaticObject:
 
     :param position: position, m.
     :param yaw: rad, positive to the right.
-    :param center: centre of its box, m.
+    :param center: center of its box, m.
     :param size: full edge lengths of its box, m.
     """
 

@@ -64,7 +64,7 @@ class Bag:
 
     def messages(self) -> Iterator[tuple[int, bytes]]:
         """
-        Yield log time, ns, and serialised StateFrame of each message, in the order of log times.
+        Yield log time, ns, and serialized StateFrame of each message, in the order of log times.
 
         :raises TrajectoryFormatError: if the bag is damaged.
         """
@@ -95,7 +95,7 @@ class Bag:
         Yield messages of the node that published the StateFrames, in the order of log times.
 
         :param names: names of topics, without the node's, such as ``frame``.
-        :returns: the name and the serialised message of each.
+        :returns: the name and the serialized message of each.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         short_names = {f'{self._node}/{name}': name for name in names}
@@ -234,7 +234,7 @@ class BagRecording:
                                 f'message {index} of {self.topic}', index + 1)
 
     def payloads(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each serialised StateFrame, and the payload that the decoder takes."""
+        """Yield each serialized StateFrame, and the payload that the decoder takes."""
         return ((data, data) for _, data in self.bag.messages())
 
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -242,7 +242,7 @@ class BagRecording:
         Yield the messages of other topics of the same node.
 
         :param names: names of topics, as for :meth:`Bag.messages_of_node`.
-        :returns: the name and the serialised message of each.
+        :returns: the name and the serialized message of each.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         return self.bag.messages_of_node(names)

@@ -216,7 +216,7 @@ class BagRepair:
 
     def _plain(self, data: bytes, file: Path) -> bytes | None:
         """Return a message, decompressed if it is compressed; None if that fails."""
-        # No serialised message begins with these bytes.
+        # No serialized message begins with these bytes.
         if not data.startswith(ZSTD_MAGIC):
             return data
         try:

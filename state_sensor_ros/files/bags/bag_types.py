@@ -32,7 +32,7 @@ _SEPARATOR = '=' * 80 + '\nMSG: '
 
 @lru_cache(maxsize=1)
 def typestore() -> Typestore:
-    """Return the standard types and those of this package, with serialisers; takes 0.1 s once."""
+    """Return the standard types and those of this package, with serializers; takes 0.1 s once."""
     store = get_typestore(Stores.ROS2_JAZZY)
     for name, text in _own_texts().items():
         store.register(get_types_from_msg(text, name))

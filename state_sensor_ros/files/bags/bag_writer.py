@@ -132,8 +132,8 @@ class BagFiles:
         Write messages of one log time.
 
         :param connections: topic of each message, from :meth:`add_topic`; must not be changed
-            afterwards. The same object as in the last call saves time.
-        :param data: serialised messages.
+            afterward. The same object as in the last call saves time.
+        :param data: serialized messages.
         :param log_ns: their log time, which is also their time of publishing, ns.
         """
         if not connections:
@@ -158,7 +158,7 @@ class BagFiles:
 
         :param connection: its topic, from :meth:`add_topic`.
         :param log_ns: its log time, ns.
-        :param data: serialised message.
+        :param data: serialized message.
         :param publish_ns: its time of publishing, ns; None for the log time.
         :param sequence: its number at the publisher, 0 if unknown.
         """
@@ -261,7 +261,7 @@ class BagSink(Output):
         Write a message before the first of the next :meth:`publish`, at its log time.
 
         :param topic: topic, which is added to the bag if it is new.
-        :param data: serialised message.
+        :param data: serialized message.
         """
         self._latched.append((topic, data))
 
@@ -269,7 +269,7 @@ class BagSink(Output):
         """
         Write messages.
 
-        :param messages: topics, each with a serialised message.
+        :param messages: topics, each with a serialized message.
         :param stamp_ns: stamp of their frame, ns.
         :raises SinkError: if they cannot be written.
         """
@@ -305,7 +305,7 @@ class BagSink(Output):
 
         :param connection: its topic, from :meth:`copy_topic`.
         :param log_ns: its log time, ns.
-        :param data: serialised message.
+        :param data: serialized message.
         :param publish_ns: its time of publishing, ns; None for the log time.
         :param sequence: its number at the publisher, 0 if unknown.
         :raises SinkError: if it cannot be written.

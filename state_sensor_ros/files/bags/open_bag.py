@@ -100,7 +100,7 @@ class OpenBag:
         Yield messages, file after file.
 
         :param selected: names and types of topics.
-        :returns: name of the topic, log time, ns, and serialised message.
+        :returns: name of the topic, log time, ns, and serialized message.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         is_compressed = self._metadata is not None and self._metadata.compression == 'message'

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Decoder of the serialised StateFrames of a bag to frames.
+Decoder of the serialized StateFrames of a bag to frames.
 
 No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 """
@@ -42,16 +42,16 @@ STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 
 # The encapsulation, 4 bytes, the second of which is the byte order; then header.stamp.
 _STAMP = {0: struct.Struct('>4xiI'), 1: struct.Struct('<4xiI')}
-# Exceptions of rosbags' deserialiser for bytes that do not match the definition.
+# Exceptions of rosbags' deserializer for bytes that do not match the definition.
 NOT_SUCH = (SerdeError, struct.error, ValueError, IndexError, AssertionError, OverflowError,
             MemoryError)
 
 
 def stamp_s(data: bytes) -> float:
     """
-    Return the stamp of a serialised StateFrame without decoding the rest.
+    Return the stamp of a serialized StateFrame without decoding the rest.
 
-    :param data: serialised message with its encapsulation.
+    :param data: serialized message with its encapsulation.
     :returns: stamp, s; NaN if the message is too short or has an unknown byte order.
     """
     if len(data) < 12 or data[1] not in _STAMP:
@@ -62,7 +62,7 @@ def stamp_s(data: bytes) -> float:
 
 class StateFrameDecoder(SingleFrameDecoder):
     """
-    A PayloadDecoder of serialised StateFrames; each is decoded as a whole.
+    A PayloadDecoder of serialized StateFrames; each is decoded as a whole.
 
     :param road_names: names of the roads of all frames by their numbers.
     :param map_lines: the map of all frames.
@@ -78,7 +78,7 @@ class StateFrameDecoder(SingleFrameDecoder):
         """
         Decode one message.
 
-        :param payload: serialised message with its encapsulation.
+        :param payload: serialized message with its encapsulation.
         :param game_time: unused like ``time`` and ``sample_count``: the message has its own.
         :raises DecodeError: if it is not a StateFrame.
         """

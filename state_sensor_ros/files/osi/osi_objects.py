@@ -46,7 +46,7 @@ class OsiFrame:
     K objects at one time.
 
     ``ids`` (K,) ids of their actors; ``types`` (K,) indices in OSI_TYPES; ``values`` (K, 18)
-    dimension (m), centre (m), roll, pitch, yaw (rad), velocity (m/s), acceleration (m/s2), turning
+    dimension (m), center (m), roll, pitch, yaw (rad), velocity (m/s), acceleration (m/s2), turning
     rate about the axes of the global frame (rad/s); ``host`` row of the ego, None without one.
     """
 
@@ -91,7 +91,7 @@ def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
 
 
 def _set_velocities(floats: Floats) -> None:
-    """Replace velocities of origins by those of centres; unknown ones by the speed, if known."""
+    """Replace velocities of origins by those of centers; unknown ones by the speed, if known."""
     unknown = np.isnan(floats[:, _VELOCITY]).any(axis=1)
     forward = global_from_unit(quaternion_from_rpy(floats[unknown][:, _ANGLES]))[:, :, 0]
     arms = floats[:, _CENTRE] - floats[:, _ORIGIN]

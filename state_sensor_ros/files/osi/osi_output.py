@@ -9,7 +9,7 @@
 """
 A trace of ASAM OSI that is being written from frames: a GroundTruth for each.
 
-The reference point of an object is the centre of its box. A trace has strictly increasing times, a
+The reference point of an object is the center of its box. A trace has strictly increasing times, a
 host in each message, and no object with a gap: repeated frames are dropped, the times of a new
 run of the simulator follow those of the last one, and an object that returns gets a new id, or is
 interpolated in its gap. Other objects have the ids of their actors.
@@ -282,7 +282,7 @@ def begin_trace(handle: BinaryIO, message: type[GroundTruth],
 
 
 def _definition(message: type[GroundTruth]) -> bytes:
-    """Return the serialised definitions of a type and of the types that it uses."""
+    """Return the serialized definitions of a type and of the types that it uses."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     definitions = FileDescriptorSet()
     seen: set[str] = set()

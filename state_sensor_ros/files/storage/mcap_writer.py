@@ -328,7 +328,7 @@ class McapStorageWriter:
 
         :param connection: its topic.
         :param timestamp: its log time, ns.
-        :param data: serialised message.
+        :param data: serialized message.
         :param publish_ns: its time of publishing, ns; None for the log time.
         :param sequence: its number at the publisher, 0 if unknown.
         """
@@ -351,9 +351,9 @@ class McapStorageWriter:
         """
         Write messages of one log time, in a fifth of the time of as many calls of :meth:`write`.
 
-        :param connections: topic of each message; must not be changed afterwards.
+        :param connections: topic of each message; must not be changed afterward.
         :param timestamp: their log time, which is also their time of publishing, ns.
-        :param data: serialised messages.
+        :param data: serialized messages.
         """
         sizes = list(map(len, data))
         if connections is not self._layout.connections or sizes != self._layout.sizes:

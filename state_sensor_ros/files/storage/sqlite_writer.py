@@ -58,7 +58,7 @@ class SqliteStorageWriter(Sqlite3Writer):
 
         :param connection: its topic.
         :param timestamp: its log time, ns.
-        :param data: serialised message.
+        :param data: serialized message.
         :param publish_ns: not stored, like ``sequence``: the table has no columns for them.
         """
         super().write(connection, timestamp, data)
@@ -71,7 +71,7 @@ class SqliteStorageWriter(Sqlite3Writer):
 
         :param connections: topic of each message.
         :param timestamp: their log time, ns.
-        :param data: serialised messages.
+        :param data: serialized messages.
         """
         self.cursor.executemany(
             'INSERT INTO messages (topic_id, timestamp, data) VALUES(?, ?, ?)',

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from state_sensor_ros.errors import TrajectoryFormatError
 
-# Topic number, log time in ns, serialised message.
+# Topic number, log time in ns, serialized message.
 StoredMessage = tuple[int, int, bytes]
 # The language of definitions and the serialization that this package writes.
 ROS2MSG, CDR = 'ros2msg', 'cdr'

@@ -10,7 +10,7 @@
 A table in a Parquet file as a recording: its rows back to frames, in constant memory.
 
 The payload of a frame is its rows as an Arrow message. An actor gets a box along its own axes if
-its centre and size differ from those that an actor of its class has without a box.
+its center and size differ from those that an actor of its class has without a box.
 """
 
 from __future__ import annotations
@@ -317,9 +317,9 @@ class TableDecoder(SingleFrameDecoder):
 
     def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
         """
-        Add boxes to actors whose centre and size are not those without a box.
+        Add boxes to actors whose center and size are not those without a box.
 
-        :param shapes: (N, 6) float64, centre and length, width, height, m, NaN where unknown.
+        :param shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
         """
         classes = np.array([self._class_of(kind, tags) for kind, tags in zip(
             frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)

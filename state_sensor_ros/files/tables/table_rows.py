@@ -65,7 +65,7 @@ class FrameRows:
     The N rows of a frame.
 
     ``stamp_ns`` None for a frame whose time ROS cannot represent; ``floats`` (N, 27) columns
-    FLOAT_NAMES; ``has_box`` (N,) whether centre and size are those of a box; ``lanes`` (N, 3)
+    FLOAT_NAMES; ``has_box`` (N,) whether center and size are those of a box; ``lanes`` (N, 3)
     road, section and lane, ``is_changing`` (N, 2) left and right, both valid where ``has_lane``
     (N,) is set, with ``road_names`` by the number of the road; ``step`` of the clock before the
     frame; ``safety`` measures of each actor and the name of its lead vehicle, None if no column
@@ -172,7 +172,7 @@ class RowMaker:
             step = self._stamper.step(frame, 0)
             stamp_ns = self._stamper.stamp_ns
         except DecodeError:
-            # The frame has no neighbours in time.
+            # The frame has no neighbors in time.
             step = Step.RESTARTED
         else:
             if step is Step.RESTARTED:

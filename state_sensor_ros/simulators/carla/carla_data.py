@@ -225,7 +225,7 @@ class CarlaData:
             sensor_data=self.sensor_data if has_player else NO_SENSOR_DATA)
 
     def displays(self) -> tuple[str, ...]:
-        """Return the colour of each light, the number of each sign, and '' of other actors."""
+        """Return the color of each light, the number of each sign, and '' of other actors."""
         return tuple(
             number_text(limit) if class_ == CLASS_SPEED_LIMIT_SIGN
             else LIGHT_STATES[light].lower() if light < len(LIGHT_STATES) else ''

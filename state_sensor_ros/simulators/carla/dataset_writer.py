@@ -170,7 +170,7 @@ _BoxNumbers = tuple[str, Floats, Floats, Floats]
 
 
 def _boxes_of(frame: Frame, boxes: Boxes | None) -> dict[int, _BoxNumbers]:
-    """Return name, centre, rotator and half sizes of the box of each row that has one."""
+    """Return name, center, rotator and half sizes of the box of each row that has one."""
     if boxes is None:
         return {}
     own = frame.orientation_xyzw[boxes.actor]
@@ -217,7 +217,7 @@ _WINDOW_BITS, _MEMORY_LEVEL = 15, 9
 # The difference to the pixel on the left.
 _FILTER: Final = 1
 _SIGNATURE: Final = b'\x89PNG\r\n\x1a\n'
-# Width, height, bits per colour, red green blue, and the only methods.
+# Width, height, bits per color, red green blue, and the only methods.
 _HEADER: Final = struct.Struct('>IIBBBBB')
 _BITS, _RGB = 8, 2
 _WORD: Final = struct.Struct('>I')

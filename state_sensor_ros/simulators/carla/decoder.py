@@ -118,7 +118,7 @@ class FrameMaker:
         :param counters: counters of the measurement.
         :param agents: its agents, from :func:`agents_of_message` or :func:`agents_of_file`.
         :param player: its playerMeasurements, ``None`` if it has none.
-        :param needs: parts of the frame that are read afterwards.
+        :param needs: parts of the frame that are read afterward.
         :param game_time: s since the episode began, not wrapped.
         :param status: status of the player, REP-103 axes.
         :param inputs: (4,) inputs of the player as in :class:`Frame`, ``None`` if unknown.
@@ -248,7 +248,7 @@ class _MeasurementDecoder(SingleFrameDecoder):
     """
     The common base of both decoders: the clock of a stream, and the frame of a measurement.
 
-    :param needs: parts of the frame that are read afterwards.
+    :param needs: parts of the frame that are read afterward.
     """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
@@ -274,7 +274,7 @@ class CarlaDecoder(_MeasurementDecoder):
     """
     Decode the payloads of a server.
 
-    :param needs: parts of the frame that are read afterwards.
+    :param needs: parts of the frame that are read afterward.
     """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
@@ -318,7 +318,7 @@ class DatasetDecoder(_MeasurementDecoder):
     """
     Decode the frames of a dataset.
 
-    :param needs: parts of the frame that are read afterwards.
+    :param needs: parts of the frame that are read afterward.
     """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:

@@ -392,7 +392,7 @@ def decode_points(points: EncodedPoints) -> bytes:
     Decode the points of a lidar.
 
     :param points: a MESSAGE is returned unchanged.
-    :returns: x forward, y left, z up in metres, three float32, little-endian, for each point.
+    :returns: x forward, y left, z up in meters, three float32, little-endian, for each point.
     :raises DecodeError: if the data are not a PLY file of the collector.
     """
     if points.data_format is DataFormat.MESSAGE:

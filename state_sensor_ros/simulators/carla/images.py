@@ -58,7 +58,7 @@ _DEPTH_MAX: Final = 256 ** 3 - 1
 CLASS_NAMES: Final = (
     'None', 'Buildings', 'Fences', 'Other', 'Pedestrians', 'Poles', 'RoadLines', 'Roads',
     'Sidewalks', 'Vegetation', 'Vehicles', 'Walls', 'TrafficSigns')
-# Thirteen distinct colours, chosen for this package; greater tags are white.
+# Thirteen distinct colors, chosen for this package; greater tags are white.
 CLASS_COLORS: Final = (
     (0, 0, 0), (110, 110, 110), (150, 90, 60), (70, 160, 160), (230, 25, 75), (190, 190, 190),
     (255, 225, 25), (90, 60, 120), (240, 50, 230), (60, 160, 60), (0, 110, 230), (90, 90, 40),
@@ -70,7 +70,7 @@ _PALETTE[:len(CLASS_COLORS)] = CLASS_COLORS
 _MAX_PIXELS: Final = 4096 * 4096
 # Modes of Pillow; kornia-rs has the same names in lower case.
 _USUAL_MODES: Final = ('RGB', 'RGBA')
-# The first chunk of a PNG file: its size and the bits of each colour.
+# The first chunk of a PNG file: its size and the bits of each color.
 _HEADER: Final = struct.Struct('>8s4x4sIIB')
 _WIDE_BITS: Final = 16
 _SIGNATURE: Final = b'\x89PNG\r\n\x1a\n'
@@ -103,7 +103,7 @@ def image_size(image: EncodedImage) -> tuple[int, int]:
 
 def decode_rgb(image: EncodedImage) -> DecodedImage:
     """
-    Decode a colour image.
+    Decode a color image.
 
     :param image: image of kind RGB; a MESSAGE is returned unchanged.
     :returns: three bytes per pixel: red, green, blue.
@@ -124,7 +124,7 @@ def colour_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
 
     :param image: in the format WIRE or MESSAGE. The depth of a MESSAGE is rounded to the 24 bits
         of the file: beyond 512 m one step aside of what was sent at most, 0.06 mm, and the same
-        float32 of metres.
+        float32 of meters.
     :raises DecodeError: if a depth is not within 0 to 1000 m.
     """
     shape = *image_size(image)[::-1], 3
@@ -149,8 +149,8 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
     Decode a depth map.
 
     :param image: image of kind DEPTH; a MESSAGE is returned unchanged.
-    :returns: one float32, little-endian, per pixel: metres, 0 to 1000.
-    :raises DecodeError: if the data are not a PNG file of 8-bit colours, or have too many pixels.
+    :returns: one float32, little-endian, per pixel: meters, 0 to 1000.
+    :raises DecodeError: if the data are not a PNG file of 8-bit colors, or have too many pixels.
     """
     if image.data_format is DataFormat.MESSAGE:
         return _message_pixels(image)
@@ -187,10 +187,10 @@ def decode_segmentation(image: EncodedImage) -> DecodedImage:
 
 def colored(tags: DecodedImage) -> DecodedImage:
     """
-    Return an image of classes in colours.
+    Return an image of classes in colors.
 
     :param tags: result of :func:`decode_segmentation`.
-    :returns: three bytes per pixel: the colour of the tag.
+    :returns: three bytes per pixel: the color of the tag.
     """
     size = tags.width, tags.height
     picture = Image.frombuffer('P', size, tags.data, 'raw', 'P', 0, 1)
@@ -212,7 +212,7 @@ def _where(image: EncodedImage) -> str:
 
 
 def _png_header(image: EncodedImage) -> tuple[int, int, int]:
-    """Return width, height and bits per colour of a PNG file."""
+    """Return width, height and bits per color of a PNG file."""
     head = bytes(image.data[:_HEADER.size])
     if len(head) < _HEADER.size:
         raise DecodeError(_where(image), counted(len(image.data), 'byte'), 'a PNG file')
@@ -235,14 +235,14 @@ def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
             # A second header would set a size that is not checked.
             raise DecodeError(_where(image), 'two headers', 'one')
         if n_bits == _WIDE_BITS and image.kind != RGB:
-            colour = 'grey' if opened.mode.startswith(('I', 'L')) else 'colour'
-            raise DecodeError(_where(image), f'a {n_bits}-bit {colour} PNG',
+            color = 'gray' if opened.mode.startswith(('I', 'L')) else 'color'
+            raise DecodeError(_where(image), f'a {n_bits}-bit {color} PNG',
                               'one of 8 bits for each of red, green and blue')
         pixels = _usual_pixels(image, opened)
         if pixels is not None:
             return pixels
         if opened.mode.startswith('I'):
-            # 16-bit grey: Pillow's conversion would make all but the darkest pixels white.
+            # 16-bit gray: Pillow's conversion would make all but the darkest pixels white.
             grey = (np.asarray(opened) >> 8).astype(np.uint8)
             return np.stack((grey, grey, grey), axis=-1)
         return np.asarray(opened.convert('RGB'))
@@ -257,7 +257,7 @@ def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
 
 
 def _usual_pixels(image: EncodedImage, opened: Image.Image) -> npt.NDArray[np.uint8] | None:
-    """Return red, green and blue, (H, W, 3), of an image of 8 bits per colour, else ``None``."""
+    """Return red, green and blue, (H, W, 3), of an image of 8 bits per color, else ``None``."""
     if decode_image_png_u8 is None or opened.mode not in _USUAL_MODES:
         return None
     try:
@@ -303,7 +303,7 @@ def sensor_views(sensors: Iterable[Sensor], report: Report) -> SensorReader:
 
 def _view_of(image: EncodedImage) -> SensorImage:
     """
-    Return an image to look at; a colour image of a file stays as it is.
+    Return an image to look at; a color image of a file stays as it is.
 
     :raises DecodeError: if it cannot be decoded.
     """

@@ -113,7 +113,7 @@ def with_recorded_poses(sensors: Iterable[Sensor],
     Return sensors with the poses that a bag has.
 
     :param sensors: sensors of the bag.
-    :param messages: serialised, of /tf_static; the last transform of a frame counts.
+    :param messages: serialized, of /tf_static; the last transform of a frame counts.
     :raises DecodeError: if one is not a TFMessage.
     """
     placed = {transform.child_frame_id: transform for data in messages
@@ -144,7 +144,7 @@ def topics_with_sensors(topics: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """
     names = dict.fromkeys(TOPICS)
     for topic in sorted(topics):
-        # The coloured segmentation is computed from the tags.
+        # The colored segmentation is computed from the tags.
         sensor = sensor_of_topic(*topic)
         if sensor is not None:
             names[topic[0]] = names[_info_name(sensor.name)] = None
@@ -159,7 +159,7 @@ def parts_of_frames(messages: Iterable[tuple[str, bytes]]) -> Iterator[dict[str,
     """
     Group messages by their stamp, which is that of their ~/frame.
 
-    :param messages: names and serialised messages, roughly in the order of time.
+    :param messages: names and serialized messages, roughly in the order of time.
     :returns: the messages of each frame by name, in the order of time; a repeated ~/frame, and
         the first and last of a bag, may be alone.
     """
@@ -185,7 +185,7 @@ def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]
     """
     Decode the frames that have a ~/player/status.
 
-    :param messages: names of TOPICS and serialised messages, roughly in the order of time.
+    :param messages: names of TOPICS and serialized messages, roughly in the order of time.
     :returns: frames with a CarlaData, in the order of time.
     :raises DecodeError: if a message is not of the type of its topic.
     """
@@ -196,7 +196,7 @@ def pack_parts(parts: Mapping[str, bytes]) -> bytes:
     """
     Return an item of :func:`parts_of_frames` as a payload for :class:`MessagesDecoder`.
 
-    :param parts: serialised messages by name.
+    :param parts: serialized messages by name.
     """
     return join_messages([b'%s\0%s' % (name.encode(), data) for name, data in parts.items()])
 
@@ -231,7 +231,7 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     """
     Decode the frame of the messages that have its stamp.
 
-    :param parts: serialised messages by the names of their topics; ``frame`` and
+    :param parts: serialized messages by the names of their topics; ``frame`` and
         ``player/status`` must be among them.
     :returns: the frame with a CarlaData.
     :raises DecodeError: if one is not of the type of its topic, or the frame is not CARLA's.
@@ -419,11 +419,11 @@ class CarlaBagRecording(BagRecording):
         return MessagesDecoder()
 
     def payloads(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each serialised StateFrame, and it with the other messages of its frame."""
+        """Yield each serialized StateFrame, and it with the other messages of its frame."""
         return ((parts[FRAME], pack_parts(parts)) for parts in parts_of_frames(self.messages()))
 
     def messages(self) -> Iterator[tuple[str, bytes]]:
-        """Yield name and serialised message of the topics that frames are made of."""
+        """Yield name and serialized message of the topics that frames are made of."""
         return self.messages_of_node(self._topics)
 
     def placed_sensors(self) -> tuple[Sensor, ...]:

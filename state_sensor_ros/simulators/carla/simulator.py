@@ -49,7 +49,7 @@ _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
 
 _DATASET = Format(
     name='dataset', noun='a dataset of CARLA',
-    recognised_by='state_sensor_ros.simulators.carla.simulator:is_dataset',
+    recognized_by='state_sensor_ros.simulators.carla.simulator:is_dataset',
     reader='state_sensor_ros.simulators.carla.recording:open_dataset',
     writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset',
     writes=frozenset(('carla.camera_poses', 'carla.camera_fov')))

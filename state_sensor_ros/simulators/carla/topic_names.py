@@ -59,7 +59,7 @@ def image_topic(camera: str, kind: str) -> Topic:
 
 @cache
 def colored_topic(camera: str) -> Topic:
-    """Return the topic of the segmentation of ``camera``, a name in topics, in colours."""
+    """Return the topic of the segmentation of ``camera``, a name in topics, in colors."""
     return Topic(f'~/camera/{camera}/segmentation_color', IMAGE)
 
 
@@ -99,7 +99,7 @@ def sensor_of_topic(name: str, type_name: str) -> Sensor | None:
 
     :param name: name of the topic, without the node's.
     :param type_name: ``package/msg/Name``.
-    :returns: None for another topic, such as that of intrinsics or of colours.
+    :returns: None for another topic, such as that of intrinsics or of colors.
     """
     if type_name == POINT_CLOUD and (match := _POINTS_TOPIC.fullmatch(name)):
         return Sensor(match['lidar'], POINTS)

@@ -337,9 +337,9 @@ class SpeedLimitsEncoder(SignArrayEncoder):
     fields: ClassVar[Fields] = {'speed_limit': Slot(SPEED_LIMITS, 0)}
 
 
-# One row for each actor of the frame: colour of a light (rgba, float32), position of the number
+# One row for each actor of the frame: color of a light (rgba, float32), position of the number
 # of a sign.
-LIGHT_COLORS = Table('light colours', np.float32, 4)
+LIGHT_COLORS = Table('light colors', np.float32, 4)
 NUMBER_PLACES = Table('number places', np.float64, 3)
 
 _MARKER = 'visualization_msgs/msg/Marker'
@@ -417,14 +417,14 @@ class CarlaMarkerEncoder(MarkerEncoder):
                 NUMBER_PLACES: signs}
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Add the colours of the lights and the places of the signs."""
+        """Add the colors of the lights and the places of the signs."""
         super().numbers(now, numbers)
         data = data_of(now.frame)
         if data is None:
             return
         add_sign_poses(now, data, numbers)
         states = np.minimum(data.lights, len(_LIGHT_COLORS) - 1)
-        # A table of four-byte words holds int32; the bits are those of the float32 colours.
+        # A table of four-byte words holds int32; the bits are those of the float32 colors.
         numbers[LIGHT_COLORS] = _LIGHT_COLORS[states]
         numbers[NUMBER_PLACES] = now.frame.position_xyz + np.array((0.0, 0.0, _NUMBER_ABOVE))
 

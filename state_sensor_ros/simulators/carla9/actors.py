@@ -46,7 +46,7 @@ _TAGS_OF_TYPES = (
     ('truck', ('.carlacola', '.firetruck', 'hgv')), ('bus', ('.fusorosa',)))
 # An actor needs a place in every frame: a larger list is not that of a world.
 MAX_ACTORS: Final = 100_000
-# Ids of removed actors that are remembered, to recognise one that is used again.
+# Ids of removed actors that are remembered, to recognize one that is used again.
 _MAX_REMOVED = 100_000
 # Ids of parked vehicles begin above those of actors.
 FIRST_PARKED: Final = 1 << 40
@@ -60,7 +60,7 @@ class WorldActor:
 
     ``number`` its id in CARLA; ``serial`` a number that no other actor has, also one with the same
     id later; ``name`` in frames; ``role`` its role name; ``tags`` without that of the ego; ``box``
-    half edge lengths xyz and centre xyz from the origin of the actor, m, REP-103 axes, NaN for
+    half edge lengths xyz and center xyz from the origin of the actor, m, REP-103 axes, NaN for
     none; ``display`` what a sign shows.
     """
 

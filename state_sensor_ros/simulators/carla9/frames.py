@@ -50,7 +50,7 @@ _N_INPUTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Displays:
-    """What the actors of a frame display: ``texts`` N strings, of lights their colour."""
+    """What the actors of a frame display: ``texts`` N strings, of lights their color."""
 
     texts: tuple[str, ...]
 
@@ -150,7 +150,7 @@ def make_frame(table: WorldActors, clock: FrameTimes, numbers: Rows, kinematics:
 
 def _lights(rows: ActorRows, numbers: Rows, kinematics: Floats,
             lights: LightStates) -> tuple[TrafficLights, Displays | None]:
-    """Return the lights that show a colour, and what all actors display."""
+    """Return the lights that show a color, and what all actors display."""
     known = lights.states < len(_LIGHTS)
     _, of_actor, of_light = np.intersect1d(
         numbers, lights.numbers[known], return_indices=True)

@@ -72,7 +72,7 @@ class Carla9Simulator(Simulator):
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
     formats: ClassVar[tuple[Format, ...]] = (Format(
         name='carla-log', noun='a recorder log of CARLA', suffixes=('.log',), any_name=True,
-        recognised_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
+        recognized_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
         reads=frozenset(('max_bag_bytes', 'carla9.ego', 'carla9.static'))),)
 
     def __init__(self) -> None:

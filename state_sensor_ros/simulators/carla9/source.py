@@ -81,7 +81,7 @@ class Carla9Source(StepSource):
 
     def first_request(self) -> ClientRun:
         """
-        Return what the process does; a server of another kind is recognised before its start.
+        Return what the process does; a server of another kind is recognized before its start.
 
         :raises TransportError: if no server of CARLA 0.9 answers.
         """

@@ -178,7 +178,7 @@ class ControlClient:
         :param command: its identifier.
         :param message: its body.
         :param may_send: called immediately before it is sent; if it returns False it is not.
-        :param patience_s: longest wait before it is sent, and afterwards, s.
+        :param patience_s: longest wait before it is sent, and afterward, s.
         :param is_urgent: whether it is sent at once, even while another reply is outstanding.
         :raises RefusalError: with the message of the simulator's reply.
         :raises TransportError: when there is no control connection, or no reply.

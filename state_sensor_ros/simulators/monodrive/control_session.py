@@ -314,7 +314,7 @@ class ControlSession:
         :param command: the command's identifier.
         :param message: its body, plain data.
         :param may_send: called immediately before it is sent; if it returns False it is not.
-        :param patience_s: longest wait before it is sent, and afterwards, s.
+        :param patience_s: longest wait before it is sent, and afterward, s.
         :param is_urgent: whether it is sent at once, even while another reply is outstanding.
         :raises UnansweredError: when it was not sent, or there is no reply yet.
         :raises RefusalError: when the reply reports a failure; the connection stays open.

@@ -160,7 +160,7 @@ def _v2_actors(frame: Frame, units: Units) -> Record:
 
 
 def _boxes(frame: Frame, units: Units) -> list[list[tuple[str, Numbers]]]:
-    """Return name, and centre, orientation, extents, scale, of the boxes of each actor."""
+    """Return name, and center, orientation, extents, scale, of the boxes of each actor."""
     owned: list[list[tuple[str, Numbers]]] = [[] for _ in range(frame.n_actors)]
     if frame.boxes is not None:
         for i_actor, name, row in zip(frame.boxes.actor.tolist(), frame.boxes.names,
@@ -272,7 +272,7 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
     by_tags = [kind_of(tags) for tags in frame.tags]
     found = {
         LANES: flat and len(frame.lanes.actor) > 0,
-        'colours and replay classes': flat and frame.appearance is not None and any(
+        'colors and replay classes': flat and frame.appearance is not None and any(
             frame.appearance.colors + frame.appearance.replay_classes),
         'objects tagged as vehicles or vehicles not tagged so':
             flat and by_tags != frame.kinds.tolist(),

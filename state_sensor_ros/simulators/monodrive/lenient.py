@@ -10,7 +10,7 @@
 """
 Payloads in unusual JSON, decoded actor by actor and, if needed, member by member.
 
-The generation is recognised as in doc/protocol/frames.md#recognition. An actor in the usual format
+The generation is recognized as in doc/protocol/frames.md#recognition. An actor in the usual format
 is still decoded at once, the others member by member, which takes thirty times as long.
 
 A member that is missing or ``null`` gets its default; without a default, a missing one is an
@@ -306,7 +306,7 @@ def _unwrapped(value: Json, start: str) -> tuple[Mapping[str, Json], str]:
 
 
 def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> LenientFrame:
-    """Recognise the generation of a frame object and read its actors."""
+    """Recognize the generation of a frame object and read its actors."""
     if 'frame' not in value:
         return _frame_of_v0(value, start)
     frame, where = value['frame'], f'{start}frame'

@@ -7,9 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Ground truth of OSI as frames: each payload is one serialised message.
+Ground truth of OSI as frames: each payload is one serialized message.
 
-OSI has metres, radians and the axes of REP-103. Its reference point is the centre of the box; an
+OSI has meters, radians and the axes of REP-103. Its reference point is the center of the box; an
 actor's origin here is the middle of its footprint. Velocities and accelerations are as given.
 """
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 GENERATION = 'osi'
 _UNKNOWN = (math.nan,) * 3
 _AT_REST = (0.0,) * 9
-# Centre, roll pitch yaw, size, velocity, turning rate, acceleration.
+# Center, roll pitch yaw, size, velocity, turning rate, acceleration.
 _N_COLUMNS = 18
 _CENTRE, _ANGLES, _SIZE = slice(0, 3), slice(3, 6), slice(6, 9)
 _VELOCITY, _TURNING, _ACCELERATION = slice(9, 12), slice(12, 15), slice(15, 18)
@@ -228,7 +228,7 @@ def _frame_of(game_time: float, actors: _Actors, lanes: Lanes, ids: Rows) -> Fra
 
 
 def _boxes(frame: Frame, centres: Floats, sizes: Floats) -> Boxes:
-    """Return the boxes with exactly the given centres; the origins are rounded."""
+    """Return the boxes with exactly the given centers; the origins are rounded."""
     owners = np.flatnonzero(np.isfinite(sizes).all(axis=1) & frame.has_pose())
     rows = np.ones((len(owners), 13))
     rows[:, 0:3], rows[:, 3:7] = centres[owners], frame.orientation_xyzw[owners]
@@ -237,7 +237,7 @@ def _boxes(frame: Frame, centres: Floats, sizes: Floats) -> Boxes:
 
 
 def _pose_of(thing: MovingObject | StationaryObject) -> tuple[float, ...]:
-    """Return centre, angles and size; a missing angle is 0."""
+    """Return center, angles and size; a missing angle is 0."""
     base = thing.base
     place, angles, size = base.position, base.orientation, base.dimension
     return (*((place.x, place.y, place.z) if base.HasField('position') else _UNKNOWN),

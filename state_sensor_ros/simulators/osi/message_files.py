@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The serialised messages in a trace of OSI: length-delimited, or in an MCAP file."""
+"""The serialized messages in a trace of OSI: length-delimited, or in an MCAP file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoredTruth:
     """
     One message.
 
-    ``data`` serialised; ``position`` of its end in the file, in :attr:`MessageFile.unit`;
+    ``data`` serialized; ``position`` of its end in the file, in :attr:`MessageFile.unit`;
     ``byte_range`` offset and length, None if it cannot be read again by them.
     """
 

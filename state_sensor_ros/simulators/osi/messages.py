@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Serialised messages of OSI as ground truth: which of the two kinds they are, and their time.
+Serialized messages of OSI as ground truth: which of the two kinds they are, and their time.
 
 Lists that frames do not need, such as lane boundaries, are not parsed.
 """
@@ -94,7 +94,7 @@ def kind_of_messages(messages: Iterable[bytes]) -> tuple[MessageKind | None, boo
     Messages of Protobuf do not name their type, and parsing skips members that a type does not
     have: the first message that has objects with positions as one of the kinds decides.
 
-    :param messages: first messages of a trace or stream, serialised.
+    :param messages: first messages of a trace or stream, serialized.
     """
     guess = None
     for data in messages:
@@ -127,7 +127,7 @@ def parse_truth(data: bytes, kind: MessageKind,
     """
     Parse a message.
 
-    :param data: serialised message.
+    :param data: serialized message.
     :param kind: its type.
     :param members: members of the ground truth that are used.
     :raises DecodeError: if it is not a message of that type.

@@ -142,7 +142,7 @@ class AxleWheels:
         :param vehicle: moving object with vehicle attributes.
         """
         attributes, size = vehicle.vehicle_attributes, vehicle.base.dimension
-        # Places in OSI are counted from the centre of the box.
+        # Places in OSI are counted from the center of the box.
         up = size.height / 2.0
         wheels = attributes.wheel_data
         if len(wheels) == len(_PLACES) and \

@@ -38,7 +38,7 @@ _TRACE = Format(
 # Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
-    recognised_by='state_sensor_ros.simulators.osi.message_files:is_mcap_trace', reader=_READER,
+    recognized_by='state_sensor_ros.simulators.osi.message_files:is_mcap_trace', reader=_READER,
     reads=_READS | {'topic'})
 
 

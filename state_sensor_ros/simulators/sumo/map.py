@@ -96,7 +96,7 @@ class LaneDirections:
 
         :param lanes: N names of lanes.
         :param positions_m: (N,) float64, SUMO's positions on the lanes, m.
-        :returns: (N,) yaws, rad, and (N,) metres of the shape for one of SUMO's, 1 but where the
+        :returns: (N,) yaws, rad, and (N,) meters of the shape for one of SUMO's, 1 but where the
             lanes of an edge share its length; NaN where the lane or the place is unknown.
         """
         rows = np.array([self._rows.get(name, -1) for name in lanes], np.int64)

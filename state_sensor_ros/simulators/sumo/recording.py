@@ -129,7 +129,7 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
     recording.close()
     if _IN_DEGREES.search(head):
         raise TrajectoryFormatError(path, 'positions in degrees (--fcd-output.geo)',
-                                    'metres, as SUMO writes without this option')
+                                    'meters, as SUMO writes without this option')
     raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning', 'FCD output of SUMO')
 
 

@@ -82,7 +82,7 @@ class SumoSimulator(Simulator):
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
     formats: ClassVar[tuple[Format, ...]] = (Format(
         name='fcd', noun="SUMO's FCD output", suffixes=('.xml', '.xml.gz'),
-        recognised_by=f'{_FCD}:is_fcd', reader=f'{_FCD}:open_fcd'),)
+        recognized_by=f'{_FCD}:is_fcd', reader=f'{_FCD}:open_fcd'),)
 
     def address(self, settings: Settings) -> str:
         """Return the scenario, or host and port of a running SUMO."""

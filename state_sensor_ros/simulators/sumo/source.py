@@ -96,7 +96,7 @@ class SumoSource(StepSource):
                         traffic_lights=signals.lights(message.lights))
         if message.lights is not None and signals.n_dropped:
             self._report('lights', f'{counted(signals.n_dropped, "traffic light")} '
-                         'without a colour, off or blinking: dropped')
+                         'without a color, off or blinking: dropped')
         return self.stepped(frame, 0, is_first=message.is_first)
 
     def may_kill(self) -> bool:

@@ -9,7 +9,7 @@
 """
 The actors of one step of SUMO as a frame in SI units and REP-103 axes.
 
-SUMO's axes are x east, y north, z up, metres; angles are degrees clockwise from north, slopes
+SUMO's axes are x east, y north, z up, meters; angles are degrees clockwise from north, slopes
 degrees uphill. Its position is the middle of the front bumper; an actor's origin here is the
 middle of its footprint, on the ground.
 """
@@ -46,7 +46,7 @@ NO_VALUE = -1073741824.0
 # Not 0.1, which is frequent, and which SUMO gives as 0.10000000000000002 and writes as 0.10.
 LANE_CHANGE_SPEED = 0.0999
 FIRST_EGO = 'first'
-# Steeper is no slope: shapes have kinks where lanes meet that are centimetres higher, for which
+# Steeper is no slope: shapes have kinks where lanes meet that are centimeters higher, for which
 # SUMO says up to 90 degrees for a step, most of them on the paths of people.
 _STEEPEST_DEG = 45.0
 # Less is none: the same for live frames and FCD output of 9 decimals, m.

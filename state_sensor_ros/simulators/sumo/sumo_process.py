@@ -214,7 +214,7 @@ class Clock:
 
 @contextmanager
 def _opened(own: SumoParameters) -> Iterator[Sumo]:
-    """Start SUMO in this process, or join one; close it afterwards."""
+    """Start SUMO in this process, or join one; close it afterward."""
     if own.config:
         with importing('source sumo'):
             import libsumo

@@ -39,13 +39,13 @@ from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 # Of base_link: position and orientation; velocities and their changes in its own axes; variance of
-# the speed; speeds forward and left, heading rate (float32); angle of the tyres (float32).
+# the speed; speeds forward and left, heading rate (float32); angle of the tires (float32).
 EGO_POSE = Table('ego pose', np.float64, 7)
 EGO_TWIST = Table('ego twist', np.float64, 6)
 EGO_ACCELERATION = Table('ego acceleration', np.float64, 6)
 EGO_SPEED_VARIANCE = Table('ego speed variance', np.float64, 1)
 EGO_SPEEDS = Table('ego speeds', np.float32, 3)
-TYRE_ANGLE = Table('ego tyre angle', np.float32, 1)
+TYRE_ANGLE = Table('ego tire angle', np.float32, 1)
 
 
 def _topic(name: str, type_name: str) -> Topic:
@@ -95,7 +95,7 @@ class AutowareEgoEncoder(TopicEncoder):
         self._last = None
 
     def key(self, now: FrameToSend) -> object:
-        """Return whether the angle of the tyres is known."""
+        """Return whether the angle of the tires is known."""
         i_ego = now.actor_list.i_ego
         return i_ego >= 0 and math.isfinite(_tyre_angle(now.frame, i_ego))
 
@@ -155,7 +155,7 @@ class AutowareEgoEncoder(TopicEncoder):
 
 def _tyre_angle(frame: Frame, i_ego: int) -> float:
     """
-    Return the angle of the ego's tyres: as measured, else the mean of its front wheels.
+    Return the angle of the ego's tires: as measured, else the mean of its front wheels.
 
     :param frame: with inputs and wheels, where it has any.
     :param i_ego: row of the ego.

@@ -37,8 +37,8 @@ from state_sensor_ros.topics.tables import (
 )
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
-# Of objects: centre xyz, orientation xyzw.
-CENTRE = Table('object centre', np.float64, 7)
+# Of objects: center xyz, orientation xyzw.
+CENTRE = Table('object center', np.float64, 7)
 # Number of poses in the predicted path of a false positive, if the topic has paths.
 FALSE_POSES = len(TIMES_S)
 # In the place of a false positive in the layout of all.
@@ -193,7 +193,7 @@ class ObjectTopicEncoder(TopicEncoder):
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """
-        Compute the numbers of some objects: centres and sizes here.
+        Compute the numbers of some objects: centers and sizes here.
 
         :param now: their frame.
         :param objects: of it.

@@ -36,7 +36,7 @@ from state_sensor_ros.topics.topic import LATCHED, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, Numbers, TopicEncoder
 
 # CENTRE in a second place of one message.
-CENTRE_AGAIN = Table('object centre again', np.float64, 7)
+CENTRE_AGAIN = Table('object center again', np.float64, 7)
 # Of false positives: the characters of their names.
 FALSE_NAME = Table('false positive name', np.uint8, FALSE_NAME_LENGTH)
 
@@ -61,7 +61,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
         return {'id': actor.name, 'class': CLASSES[class_].name}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
-        """Add the centres twice."""
+        """Add the centers twice."""
         super().tables(now, objects, numbers)
         numbers[CENTRE_AGAIN] = numbers[CENTRE]
 

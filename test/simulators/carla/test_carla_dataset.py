@@ -439,7 +439,7 @@ def test_carla_bag_has_every_topic(tmp_path):
                       == '/tf_static']
     topics = (*(topic for each in CARLA_TOPICS[1:] for topic in each.topics),
               *sensor_topics(DatasetRecording(SAMPLE).sensors))
-    assert len(topics) == 6 + 5 + 3 + 2  # images, intrinsics, colours, legend
+    assert len(topics) == 6 + 5 + 3 + 2  # images, intrinsics, colors, legend
     for topic in topics:
         with_images = 6 if topic.name.startswith('~/camera') else 12
         expected = 1 if topic.name.endswith('classes') else with_images
@@ -621,7 +621,7 @@ def messages_of(document, **changes):
 
 
 def stamped(data, seconds):
-    """Return a serialised message with another stamp."""
+    """Return a serialized message with another stamp."""
     return data[:4] + struct.pack('<iI', seconds, 0) + data[12:]
 
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Images of the dataset: depth in metres, classes in tags and colours, and their messages."""
+"""Images of the dataset: depth in meters, classes in tags and colors, and their messages."""
 
 import io
 import json

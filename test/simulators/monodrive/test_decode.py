@@ -44,7 +44,7 @@ def decoded(payload, **header) -> Frame:
 
 
 def vector(source):
-    """Metres, y to the left; from either format."""
+    """Meters, y to the left; from either format."""
     x, y, z = (source[k] for k in 'xyz') if isinstance(source, dict) else source
     nan = math.nan
     return tuple(nan if c is None else c / 100 for c in (x, None if y is None else -y, z))

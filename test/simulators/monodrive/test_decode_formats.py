@@ -159,7 +159,7 @@ def test_rotators_in_degrees(roll, pitch, yaw):
 def test_numbers_that_are_not_finite_are_nan(bad):
     texts = {name: (GOOD / f'{name}.json').read_text() for name in ('minimal_v1', 'minimal_v2')}
     for name, value in (('minimal_v1', '2500.0'), ('minimal_v2', '2500.0')):
-        # Position and box centre.
+        # Position and box center.
         frame = decoded(texts[name].replace(value, bad, 1).encode())
         assert np.isnan(frame.position_xyz[-1, 0])
         assert frame.position_xyz[-1, 1] == 3.0

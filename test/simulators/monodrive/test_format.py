@@ -198,7 +198,7 @@ def test_more_that_can_be_lost():
         in conversion_losses(tagged, 'v1')
     appearance = replace(frame.appearance, colors=('', 'red'))
     painted = replace(frame, appearance=appearance)
-    assert 'colours and replay classes' in conversion_losses(painted, 'v1')
+    assert 'colors and replay classes' in conversion_losses(painted, 'v1')
     empty = frame.select(np.zeros(0, np.int64))
     assert conversion_losses(empty, 'v1t') == ['the time of a frame without actors']
     named = replace(frame, names=('time', 'frame'))

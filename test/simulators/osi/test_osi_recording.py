@@ -251,7 +251,7 @@ def test_osi_tilted_boxes_stand_on_the_ground(tmp_path):
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [message])
     with sensor.open_recording(path) as recording:
         [frame] = recording
-    # The middle of the footprint is half the height below the centre along the box's own axis.
+    # The middle of the footprint is half the height below the center along the box's own axis.
     x, y, z, w = frame.orientation_xyzw[0]
     up = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)])
     assert frame.position_xyz[0] == pytest.approx(

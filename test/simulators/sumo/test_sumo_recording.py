@@ -89,7 +89,7 @@ def test_fcd_recording_in_degrees_is_refused(value, capsys):
     Path('geo.xml').write_text(head + FCD)
     assert main(['convert', 'geo.xml', 'bag']) == 1
     assert capsys.readouterr().err == ('error: geo.xml: found positions in degrees '
-                                       '(--fcd-output.geo); expected metres, as SUMO writes '
+                                       '(--fcd-output.geo); expected meters, as SUMO writes '
                                        'without this option\n')
     assert not Path('bag').exists()
 

@@ -284,7 +284,7 @@ def test_sumo_lights_without_a_colour_are_dropped_and_counted():
     [text] = [text for kind, text in lines if kind == 'lights']
     with source_of(SumoParameters(str(GRID))) as source:
         n_lights = len(take(source.packets(), 1)[0].traffic_lights.names)
-    assert text == f'{n_lights} traffic lights without a colour, off or blinking: dropped'
+    assert text == f'{n_lights} traffic lights without a color, off or blinking: dropped'
     assert n_lights > 10
 
 
