@@ -12,7 +12,6 @@ Install Python packages into the environment: ROS 2 as wheels, libraries and too
 In the syntax of Python 3.6, as environment.py.
 """
 import configparser
-import os
 from pathlib import Path
 import re
 import shutil
