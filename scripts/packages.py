@@ -12,6 +12,7 @@ Install Python packages into the environment: ROS 2 as wheels, libraries and too
 In the syntax of Python 3.6, as environment.py.
 """
 import configparser
+import os
 from pathlib import Path
 import re
 import shutil
