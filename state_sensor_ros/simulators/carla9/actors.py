@@ -22,7 +22,14 @@ from typing import Final
 import numpy as np
 
 from state_sensor_ros.simulators import EGO_TAG
-from state_sensor_ros.simulators.frame_arrays import Bools, Floats, Rows
+from state_sensor_ros.simulators.frame_arrays import (
+    Bools,
+    Floats,
+    KIND_OBJECT,
+    KIND_VEHICLE,
+    Kinds,
+    Rows,
+)
 
 GENERATION: Final = 'carla9'
 TRAFFIC_LIGHT: Final = 'traffic_light'
@@ -93,19 +100,27 @@ class ActorRows:
     """
     Constant properties of the N actors of a frame.
 
-    ``serials`` (N,); ``names``, ``tags`` and ``displays`` N each; ``are_vehicles`` and
-    ``are_fixed`` (N,); ``size_xyz`` (N, 3) edge lengths and ``center_xyz`` (N, 3) middle from the
-    origin of the actor, m, axes of the actor, NaN for an actor without a box.
+    ``numbers`` (N,) ids in CARLA and ``serials`` (N,); ``names``, ``tags`` and ``displays`` N
+    each; ``kinds`` (N,) and ``are_fixed`` (N,); ``boxed`` (M,) rows of the actors with a box,
+    ``size_xyz`` (M, 3) its edge lengths and ``center_xyz`` (M, 3) its middle from the origin of
+    the actor, m, axes of the actor.
     """
 
+    numbers: Rows
     serials: Rows
     names: tuple[str, ...]
     tags: tuple[tuple[str, ...], ...]
     displays: tuple[str, ...]
-    are_vehicles: Bools
+    kinds: Kinds
     are_fixed: Bools
+    boxed: Rows
     size_xyz: Floats
     center_xyz: Floats
+
+    def vehicles(self) -> list[int]:
+        """Return the rows of the vehicles."""
+        rows: list[int] = np.flatnonzero(self.kinds == KIND_VEHICLE).tolist()
+        return rows
 
 
 def tags_of(type_id: str, attributes: Mapping[str, str], *, with_level: bool) -> tuple[str, ...]:
@@ -291,12 +306,14 @@ class WorldActors:
         actors = [self._actors[number] for number in numbers.tolist()]
         ego = self.ego_of(numbers.tolist())
         boxes = np.array([actor.box for actor in actors], float).reshape(-1, 6)
+        boxed = np.flatnonzero(np.isfinite(boxes[:, 0]))
         return ActorRows(
-            np.array([actor.serial for actor in actors], np.int64),
+            numbers, np.array([actor.serial for actor in actors], np.int64),
             tuple(actor.name for actor in actors),
             tuple((*actor.tags, EGO_TAG) if actor.number == ego else actor.tags
                   for actor in actors),
             tuple(actor.display for actor in actors),
-            np.array([actor.is_vehicle for actor in actors], bool),
+            np.array([KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT for actor in actors],
+                     np.uint8),
             np.array([actor.is_fixed for actor in actors], bool),
-            2.0 * boxes[:, :3], boxes[:, 3:])
+            boxed, 2.0 * boxes[boxed, :3], boxes[boxed, 3:])

@@ -27,8 +27,8 @@ from state_sensor_ros.simulators.carla9 import packets
 from state_sensor_ros.simulators.carla9.actors import box_of, MAX_ACTORS, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
     FrameTimes,
-    LightStates,
     make_frame,
+    shown_lights,
     to_inputs,
     to_rep103,
 )
@@ -138,11 +138,12 @@ class LogDecoder:
             controls[rows, i] = records[name][found]
         if logged.steering:
             controls[:, 3] = [logged.steering.get(number, math.nan) for number in numbers.tolist()]
+        table = self._table.rows(numbers)
+        of_actor, of_light = _matched(numbers, lights['id'].astype(np.int64))
         frame = make_frame(
-            self._table, clock, numbers, kinematics, inputs=to_inputs(controls),
-            lights=LightStates(lights['id'].astype(np.int64), lights['state']))
-        return _Moment(Decoded(frame, faults.listed()), self._table.rows(numbers).serials,
-                       kinematics)
+            table, clock, kinematics, inputs=to_inputs(controls),
+            lights=shown_lights(table, kinematics, of_actor, lights['state'][of_light]))
+        return _Moment(Decoded(frame, faults.listed()), table.serials, kinematics)
 
     def _take_events(self, logged: LoggedFrame, faults: _Faults) -> None:
         """Add and remove actors, and set their boxes."""

@@ -15,15 +15,16 @@ axial vector of these axes (doc/protocol/carla9.md#units-and-axes).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.simulators import (
-    build_frame,
+    Boxes,
     Frame,
+    lane_states,
     Lanes,
     LIGHT_GREEN,
     LIGHT_RED,
@@ -31,11 +32,15 @@ from state_sensor_ros.simulators import (
     MapLine,
     TrafficLights,
 )
-from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION, WorldActors
+from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
+from state_sensor_ros.simulators.carla9.carla_messages import N_NUMBERS, StepActors, WorldStep
 from state_sensor_ros.simulators.frame_arrays import (
+    Appearance,
     Floats,
+    global_from_unit,
     mirrored_vectors,
     NO_LANES,
+    NO_WHEELS,
     Rows,
     to_rep103_rotator,
 )
@@ -46,6 +51,10 @@ _COLORS = {LIGHT_RED: 'red', LIGHT_YELLOW: 'yellow', LIGHT_GREEN: 'green'}
 # A rotation is an axial vector: a mirror of y negates x and z.
 _RATE: Floats = np.radians((-1.0, 1.0, -1.0))
 _N_INPUTS = 4
+# Of position, velocity, angular velocity and acceleration.
+_TO_REP103: Floats = np.concatenate((*2 * [(1.0, -1.0, 1.0)], _RATE, (1.0, -1.0, 1.0)))
+# Speed across the lane above which a vehicle changes it, m/s: a drift within the lane is slower.
+_LANE_CHANGE_SPEED = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +86,11 @@ class FrameTimes:
     time: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LightStates:
-    """States of K lights: ``numbers`` (K,) ids of their actors; ``states`` (K,) as CARLA's."""
+class ShownLights(NamedTuple):
+    """The lights that show a color, None for unknown, and what all actors display."""
 
-    numbers: Rows
-    states: npt.NDArray[np.uint8]
-
-
-NO_LIGHTS: Final = LightStates(np.zeros(0, np.int64), np.zeros(0, np.uint8))
+    shown: TrafficLights | None
+    displays: Displays | None
 
 
 def to_rep103(poses: Floats, velocities: Floats, rates: Floats) -> Floats:
@@ -120,47 +125,118 @@ def to_inputs(controls: Floats) -> Floats:
     return inputs
 
 
-def make_frame(table: WorldActors, clock: FrameTimes, numbers: Rows, kinematics: Floats, *,
-               inputs: Floats, lights: LightStates = NO_LIGHTS,
-               accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
+def make_frame(rows: ActorRows, clock: FrameTimes, kinematics: Floats, *, inputs: Floats,
+               lights: ShownLights, accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
                map_lines: tuple[MapLine, ...] = ()) -> Frame:
     """
     Make the frame of N actors.
 
-    :param table: all actors that exist.
+    :param rows: their constant properties.
     :param clock: times of the frame.
-    :param numbers: (N,) ids of the actors, all in the table.
     :param kinematics: (N, 13) from :func:`to_rep103`.
     :param inputs: (N, 4) from :func:`to_inputs`.
-    :param lights: states of the lights; those that are not in the frame are dropped.
+    :param lights: from :func:`shown_lights`.
     :param accelerations: (N, 3) m/s2, REP-103 axes of the world, None if they are unknown.
     :param lanes: lane states of the actors.
     :param map_lines: the map.
     """
-    rows = table.rows(numbers)
-    shown, extension = _lights(rows, numbers, kinematics, lights)
-    frame = build_frame(
-        GENERATION, clock.game_time, rows.names, kinematics[:, 0:3],
-        orientation_xyzw=kinematics[:, 3:7], velocity_xyz=kinematics[:, 7:10],
-        angular_velocity_xyz=kinematics[:, 10:13], tags=rows.tags, is_vehicle=rows.are_vehicles,
-        size_xyz=rows.size_xyz, box_center_xyz=rows.center_xyz, lanes=lanes, inputs=inputs,
-        traffic_lights=shown, map_lines=map_lines, time=clock.time, sample_count=clock.number)
-    return replace(frame, accelerations=accelerations, extension=extension)
+    n_actors, boxed = len(kinematics), rows.boxed
+    places, size_xyz, center_xyz = kinematics[boxed, 0:7], rows.size_xyz, rows.center_xyz
+    is_known = np.isfinite(places).all(axis=1)
+    if not is_known.all():
+        boxed, places = boxed[is_known], places[is_known]
+        size_xyz, center_xyz = size_xyz[is_known], center_xyz[is_known]
+    # Actors and boxes in one block, which saves the frame a copy.
+    block = np.ones((n_actors + len(boxed), 13))
+    block[:n_actors] = kinematics
+    block[n_actors:, 0:3] = places[:, 0:3] + np.einsum(
+        'nij,nj->ni', global_from_unit(places[:, 3:7]), center_xyz)
+    block[n_actors:, 3:7] = places[:, 3:7]
+    block[n_actors:, 7:10] = size_xyz
+    blank = ('',) * n_actors
+    frame = Frame(
+        GENERATION, clock.game_time, clock.time, clock.number, rows.names, rows.kinds, rows.tags,
+        block[:n_actors], lanes, Boxes(boxed, ('',) * len(boxed), block[n_actors:]), NO_WHEELS,
+        inputs, Appearance(blank, blank), accelerations=accelerations, extension=lights.displays,
+        has_exact_time=True, traffic_lights=lights.shown, map_lines=map_lines)
+    frame.set_rows(block)
+    return frame
 
 
-def _lights(rows: ActorRows, numbers: Rows, kinematics: Floats,
-            lights: LightStates) -> tuple[TrafficLights, Displays | None]:
-    """Return the lights that show a color, and what all actors display."""
-    known = lights.states < len(_LIGHTS)
-    _, of_actor, of_light = np.intersect1d(
-        numbers, lights.numbers[known], return_indices=True)
-    states = np.array(_LIGHTS, np.uint8)[lights.states[known][of_light]]
+def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
+                 states: npt.NDArray[np.uint8]) -> ShownLights:
+    """
+    Return the traffic lights of a frame.
+
+    :param rows: constant properties of its N actors.
+    :param kinematics: (N, 13) from :func:`to_rep103`.
+    :param light_rows: (K,) rows of lights.
+    :param states: (K,) their states as CARLA's; one without a color is dropped.
+    """
+    known = states < len(_LIGHTS)
+    shown_rows, colors = light_rows[known], np.array(_LIGHTS, np.uint8)[states[known]]
     shown = TrafficLights(
-        numbers[of_actor], tuple(rows.names[i] for i in of_actor.tolist()), states,
-        kinematics[of_actor, 0:7])
-    if not len(states) and not any(rows.displays):
-        return shown, None
+        rows.numbers[shown_rows], tuple(rows.names[row] for row in shown_rows.tolist()), colors,
+        kinematics[shown_rows, 0:7])
+    if not len(colors) and not any(rows.displays):
+        return ShownLights(shown, None)
     texts = list(rows.displays)
-    for i, state in zip(of_actor.tolist(), states.tolist(), strict=True):
-        texts[i] = _COLORS[state]
-    return shown, Displays(tuple(texts))
+    for row, color in zip(shown_rows.tolist(), colors.tolist(), strict=True):
+        texts[row] = _COLORS[color]
+    return ShownLights(shown, Displays(tuple(texts)))
+
+
+class WorldFrames:
+    """
+    Makes the frames of the steps of one scene.
+
+    :param scene: its actors.
+    """
+
+    def __init__(self, scene: StepActors) -> None:
+        self._scene = scene
+        n_actors = len(scene.rows.numbers)
+        self._no_inputs = np.full((n_actors, _N_INPUTS), np.nan)
+        # Parts that seldom change.
+        self._states: bytes | None = None
+        self._lights = ShownLights(None, None)
+        self._lanes: Lanes = NO_LANES
+
+    def frame(self, step: WorldStep, map_lines: tuple[MapLine, ...]) -> Frame:
+        """
+        Return the frame of a step.
+
+        :param step: of this scene, newer than the last one.
+        :param map_lines: the map.
+        """
+        scene = self._scene
+        rows = scene.still.copy()
+        rows[scene.moving] = np.frombuffer(step.moving, np.float32).reshape(-1, N_NUMBERS)
+        vectors = rows[:, :12] * _TO_REP103 + 0.0
+        kinematics = np.empty((len(rows), 13))
+        kinematics[:, 0:3], kinematics[:, 7:13] = vectors[:, 0:3], vectors[:, 3:9]
+        kinematics[:, 3:7] = to_rep103_rotator(rows[:, 12:15])
+        if step.lights != self._states:
+            # The lights themselves do not move.
+            self._states, self._lights = step.lights, shown_lights(
+                scene.rows, kinematics, scene.lights, np.frombuffer(step.lights, np.uint8))
+        if step.lanes is not None:
+            self._lanes = _lanes_of(np.frombuffer(step.lanes).reshape(-1, 6))
+        return make_frame(
+            scene.rows, FrameTimes(step.game_time, step.number), kinematics,
+            inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, _N_INPUTS))
+            if step.controls else self._no_inputs,
+            lights=self._lights, accelerations=vectors[:, 9:12], lanes=self._lanes,
+            map_lines=map_lines)
+
+
+def _lanes_of(columns: Floats) -> Lanes:
+    """
+    Return lane states.
+
+    :param columns: (L, 6) as of :attr:`WorldStep.lanes`.
+    """
+    across = columns[:, 5]
+    return lane_states(
+        columns[:, 0], columns[:, 1:4], columns[:, 4],
+        np.stack((across < -_LANE_CHANGE_SPEED, across > _LANE_CHANGE_SPEED), 1))

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Numbers of the actors in a snapshot of CARLA's client library, as arrays.
+Steps of the snapshots of CARLA's client library.
 
 An actor costs about 6 us in each snapshot, most of it in the library; lights and signs, which do
 not move, are read once.
@@ -17,38 +17,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 import math
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from state_sensor_ros.simulators import Frame, lane_states, Lanes
-from state_sensor_ros.simulators.carla9.actors import (
-    ActorRows,
-    box_of,
-    FIRST_PARKED,
-    NO_BOX,
-    WorldActors,
+from state_sensor_ros.simulators.carla9.actors import box_of, FIRST_PARKED, NO_BOX, WorldActors
+from state_sensor_ros.simulators.carla9.carla_messages import (
+    N_NUMBERS,
+    Needed,
+    StepActors,
+    WorldStep,
 )
-from state_sensor_ros.simulators.carla9.carla_messages import Needed
-from state_sensor_ros.simulators.carla9.frames import (
-    FrameTimes,
-    LightStates,
-    make_frame,
-    to_inputs,
-    to_rep103,
-)
-from state_sensor_ros.simulators.frame_arrays import Floats, mirrored_vectors, Rows
 
 # Objects of CARLA's client library, which has no types.
 Snapshot: TypeAlias = Any
 World: TypeAlias = Any
 ClientActor: TypeAlias = Any
-_NUMBERS = 15
-# Speed across the lane above which a vehicle changes it, m/s: a drift within the lane is slower.
-_LANE_CHANGE_SPEED = 0.4
+# Columns of position and angles in the numbers of a step.
+_POSE = (0, 1, 2, 12, 13, 14)
+_BLANK_LANE = 0, 0, 0, math.nan, 0.0
 # Parked vehicles of the level by the label of the server, with their tag.
 _PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'motorcycle'),
            ('Bicycle', 'bicycle'), ('Vehicles', 'car'))
@@ -57,6 +47,8 @@ _PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'm
 class WorldReader:
     """
     Reads the snapshots of one episode.
+
+    :ivar scene: actors of the last snapshot.
 
     :param carla: the client library.
     :param world: the world of the episode.
@@ -73,19 +65,12 @@ class WorldReader:
         # Ids in the last snapshot, and of these the places of the actors that move.
         self._ids: tuple[int, ...] = ()
         self._moving: list[int] = []
-        # Of the frame: ids, rows of the actors that move, and numbers of the others.
-        self._numbers: Rows = np.zeros(0, np.int64)
-        self._moving_rows: Rows = np.zeros(0, np.int64)
-        self._still: Floats = np.zeros((0, _NUMBERS))
         # Whether a vehicle was on a lane when that was last computed, by serial number.
         self._had_lane: dict[int, bool] = {}
-        # Lanes without numbers, of these actors.
-        self._blank: tuple[ActorRows, Lanes] | None = None
         self._ego: int | None = None
         self._fixed: dict[int, Sequence[float]] = {}
         if with_parked:
             self._add_parked(carla)
-        self._lights: list[tuple[int, ClientActor]] = []
         self._arrange(())
 
     def _add_parked(self, carla: ModuleType) -> None:
@@ -107,12 +92,14 @@ class WorldReader:
                                        rotation.yaw)
                 number += 1
 
-    def frame(self, snapshot: Snapshot, needed: Needed) -> Frame:
+    def step(self, snapshot: Snapshot, needed: Needed, *,
+             is_first: bool) -> tuple[StepActors, WorldStep]:
         """
-        Return the frame of a snapshot.
+        Return the step of a snapshot and its scene, the same object until that changes.
 
         :param snapshot: newer than the last one.
-        :param needed: what is used of the frame.
+        :param needed: what is used of the step.
+        :param is_first: whether it is the first one of its episode.
         :raises RuntimeError: of the library, if the server does not answer or has another
             episode.
         """
@@ -128,22 +115,15 @@ class WorldReader:
             location, rotation = transform.location, transform.rotation
             velocity, rate = state.get_velocity(), state.get_angular_velocity()
             acceleration = state.get_acceleration()
-            flat += (location.x, location.y, location.z, rotation.roll, rotation.pitch,
-                     rotation.yaw, velocity.x, velocity.y, velocity.z, rate.x, rate.y,
-                     rate.z, acceleration.x, acceleration.y, acceleration.z)
-        rows = self._still.copy()
-        rows[self._moving_rows] = np.array(flat).reshape(-1, _NUMBERS)
-        numbers, stamp = self._numbers, snapshot.timestamp
-        known = self._table.rows(numbers)
-        lights = [(number, int(actor.get_state())) for number, actor in self._lights]
-        return make_frame(
-            self._table, FrameTimes(stamp.elapsed_seconds, snapshot.frame % (1 << 32)), numbers,
-            to_rep103(rows[:, 0:6], rows[:, 6:9], rows[:, 9:12]),
-            inputs=to_inputs(self._controls(numbers, known, needed)),
-            lights=LightStates(np.array([light for light, _ in lights], np.int64),
-                               np.array([state for _, state in lights], np.uint8)),
-            accelerations=mirrored_vectors(rows[:, 12:15]),
-            lanes=self._lanes(rows, known, needed))
+            flat += (location.x, location.y, location.z, velocity.x, velocity.y, velocity.z,
+                     rate.x, rate.y, rate.z, acceleration.x, acceleration.y, acceleration.z,
+                     rotation.roll, rotation.pitch, rotation.yaw)
+        moving = np.array(flat, np.float32)
+        stamp = snapshot.timestamp
+        return self.scene, WorldStep(
+            stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, moving.tobytes(),
+            bytes([int(light.get_state()) for light in self._lights]),
+            self._controls() if needed.inputs else b'', self._lanes(moving, needed))
 
     def _update(self, ids: tuple[int, ...], states: Sequence[Any]) -> None:
         """Add the actors that are new, and remove those that have gone."""
@@ -184,14 +164,18 @@ class WorldReader:
                         and self._table.get(number) is not None]
         moving = np.array([ids[place] for place in self._moving], np.int64)
         fixed = np.array(list(self._fixed), np.int64)
-        self._numbers = np.union1d(moving, fixed)
-        self._moving_rows = np.searchsorted(self._numbers, moving)
-        self._still = np.zeros((len(self._numbers), _NUMBERS))
-        self._still[np.searchsorted(self._numbers, fixed), :6] = np.array(
+        numbers = np.union1d(moving, fixed)
+        still = np.zeros((len(numbers), N_NUMBERS))
+        still[np.searchsorted(numbers, fixed)[:, None], _POSE] = np.array(
             list(self._fixed.values()), float).reshape(-1, 6)
         self._ego = self._table.ego_of(sorted(moving.tolist()))
-        self._lights = [(number, self._actors[number]) for number in self._fixed
-                        if (known := self._table.get(number)) is not None and known.is_light]
+        lights = [row for row, number in enumerate(numbers.tolist())
+                  if (known := self._table.get(number)) is not None and known.is_light]
+        self._lights = [self._actors[int(numbers[row])] for row in lights]
+        self.scene = StepActors(self._table.rows(numbers), np.searchsorted(numbers, moving), still,
+                           np.array(lights, np.int64))
+        self._vehicles = self.scene.rows.vehicles()
+        self._are_lanes_blank = False
 
     def actor(self, number: int) -> ClientActor | None:
         """
@@ -206,47 +190,41 @@ class WorldReader:
         """Return the ego in the last snapshot, None if there is none."""
         return None if self._ego is None else self._actors.get(self._ego)
 
-    def _controls(self, numbers: Rows, known: ActorRows, needed: Needed) -> Floats:
+    def _controls(self) -> bytes:
+        numbers = self.scene.rows.numbers
         controls = np.full((len(numbers), 4), np.nan)
-        if needed.inputs:
-            # From the snapshot, without a request to the server.
-            for row in np.flatnonzero(known.are_vehicles).tolist():
-                actor = self._actors.get(int(numbers[row]))
-                if actor is not None:
-                    control = actor.get_control()
-                    controls[row, :3] = control.throttle, control.brake, control.steer
-        return controls
+        # From the snapshot, without a request to the server.
+        for row in self._vehicles:
+            actor = self._actors.get(int(numbers[row]))
+            if actor is not None:
+                control = actor.get_control()
+                controls[row, :3] = control.throttle, control.brake, control.steer
+        return controls.tobytes()
 
-    def _lanes(self, rows: Floats, known: ActorRows, needed: Needed) -> Lanes:
+    def _lanes(self, moving: npt.NDArray[np.float32], needed: Needed) -> bytes | None:
         """Return the lanes of vehicles; blank ones of those that had one if not needed."""
-        if not needed.lanes and self._blank is not None and self._blank[0] is known:
-            return self._blank[1]
+        if not needed.lanes and self._are_lanes_blank:
+            return None
+        self._are_lanes_blank = not needed.lanes
+        scene, had_lane = self.scene, self._had_lane
+        numbers = scene.still.copy()
+        numbers[scene.moving] = moving.reshape(-1, N_NUMBERS)
+        serials = scene.rows.serials.tolist()
         found: list[tuple[int, int, int, int, float, float]] = []
-        blank, is_blank = (0, 0, 0, math.nan, 0.0), not needed.lanes
-        had_lane = self._had_lane
-        serials = known.serials.tolist()
-        for row in np.flatnonzero(known.are_vehicles).tolist():
+        for row in self._vehicles:
             serial = serials[row]
             if not needed.lanes and serial in had_lane:
-                if had_lane[serial]:
-                    found.append((row, *blank))
-                continue
-            is_blank = False
-            lane = self._lane(rows[row].tolist())
-            had_lane[serial] = lane is not None
+                lane = _BLANK_LANE if had_lane[serial] else None
+            else:
+                lane = self._lane(numbers[row].tolist())
+                had_lane[serial] = lane is not None
+                # Its numbers change: the next ones of the vehicles are blank, or computed again.
+                self._are_lanes_blank = False
             if lane is not None:
                 found.append((row, *lane))
         if len(had_lane) > 2 * len(serials):
             self._had_lane = {serial: had_lane[serial] for serial in serials if serial in had_lane}
-        columns = np.array(found).reshape(-1, 6)
-        across = columns[:, 5]
-        lanes = replace(lane_states(
-            columns[:, 0].astype(np.int64), columns[:, 1:4], columns[:, 4],
-            np.stack((across < -_LANE_CHANGE_SPEED, across > _LANE_CHANGE_SPEED), 1)),
-            # The mapping that it has cannot be pickled.
-            road_names={})
-        self._blank = (known, lanes) if is_blank else None
-        return lanes
+        return np.array(found, float).tobytes()
 
     def _lane(self, numbers: Sequence[float]) -> tuple[int, int, int, float, float] | None:
         """
@@ -254,14 +232,14 @@ class WorldReader:
 
         It takes about 20 us, in the library.
 
-        :param numbers: position m, angles, velocity m/s, CARLA's axes.
+        :param numbers: as of :class:`WorldStep`.
         :returns: None beside the roads.
         """
         waypoint = self._town.get_waypoint(self._location(*numbers[:3]), project_to_road=False)
         if waypoint is None:
             return None
         right = waypoint.transform.get_right_vector()
-        vx, vy, vz = numbers[6:9]
+        vx, vy, vz = numbers[3:6]
         return (waypoint.road_id, waypoint.section_id, waypoint.lane_id, waypoint.s,
                 vx * right.x + vy * right.y + vz * right.z)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 import re
 import time
 
@@ -32,11 +31,13 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
     ClientRun,
     EpisodeBegun,
     Needed,
+    StepActors,
     StepSettings,
     WorldNote,
     WorldSilence,
     WorldStep,
 )
+from state_sensor_ros.simulators.carla9.frames import WorldFrames
 from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
 from state_sensor_ros.simulators.connections import Connection
 from state_sensor_ros.simulators.process_source import StepControl, StepSource
@@ -74,6 +75,7 @@ class Carla9Source(StepSource):
         # Settings to restore, until a process has restored them.
         self._found: StepSettings | None = None
         self._map: tuple[MapLine, ...] = ()
+        self._frames: WorldFrames | None = None
 
     def _now_needed(self) -> Needed:
         needs = [decoder.needs for decoder in self._decoders] or [EVERYTHING]
@@ -137,7 +139,9 @@ class Carla9Source(StepSource):
         """Take a message of the process."""
         if isinstance(message, WorldStep):
             return self._stepped(message)
-        if isinstance(message, EpisodeBegun):
+        if isinstance(message, StepActors):
+            self._frames = WorldFrames(message)
+        elif isinstance(message, EpisodeBegun):
             self._begun(message)
         elif isinstance(message, WorldNote):
             self._report(message.kind, message.text)
@@ -169,8 +173,9 @@ class Carla9Source(StepSource):
             self._needed = needed
             with suppress(TransportError):
                 self.send(needed)
-        frame = replace(message.frame, map_lines=self._map)
-        return self.stepped(frame, frame.sample_count, is_first=message.is_first)
+        assert self._frames is not None
+        return self.stepped(self._frames.frame(message, self._map), message.number,
+                            is_first=message.is_first)
 
     def packets(self) -> Iterator[Packet]:
         """Yield what arrives; at the end, restore settings that a killed process has left."""
