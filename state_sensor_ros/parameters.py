@@ -16,7 +16,7 @@ has one, and each simulator may have one for what only it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 import math
 import re
@@ -50,9 +50,11 @@ class Rule:
     for an effect on messages: such as ``outputs`` or, for one value or item of a list, ``outputs
     autoware``; ``runs`` in which it is an option, of READING, RECEIVING, WRITING and EVALUATING;
     ``readers``, ``writers`` names of the formats that use it when they are read or written, beside
-    bags, which are written with all that affect MESSAGES; ``wrong`` values that are refused, as
-    examples beside those that follow from the other rules; ``subject`` heading over it and the
-    parameters after it.
+    bags, which are written with all that affect MESSAGES; ``messages`` packages of ROS messages
+    that the node needs for a value or an item of a list, by its text, ``libraries`` likewise those
+    of Python that a simulator needs, both under ``''`` for any other value; ``wrong`` values that
+    are refused, as examples beside those that follow from the other rules; ``subject`` heading
+    over it and the parameters after it.
     """
 
     help: str
@@ -71,6 +73,8 @@ class Rule:
     runs: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
     writers: tuple[str, ...] = ()
+    messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wrong: tuple[object, ...] = ()
     subject: str = ''
 
@@ -111,6 +115,17 @@ class Parameter:
         """Type of the items of a list, None if the value is not a list."""
         items = get_args(self.type)
         return cast(type, items[0]) if items else None
+
+    def packages(self, value: Value) -> list[tuple[str, str]]:
+        """
+        Return the packages that a value needs, of messages and of Python.
+
+        :param value: value of this parameter.
+        :returns: for each package, the value or the item that needs it, and its name.
+        """
+        items = [str(item) for item in (value if isinstance(value, tuple) else (value,))]
+        return [(item, package) for packages in (self.rule.messages, self.rule.libraries)
+                for item in items for package in packages.get(item, packages.get('', ()))]
 
     def checked(self, value: object) -> Value:
         """

@@ -58,8 +58,15 @@ _FRAME_PREFIX = re.compile(r'([A-Za-z0-9_][A-Za-z0-9_/.-]*)?')
 # Longest reasonable wait or rate: a value above it is a unit mistake (ms for s).
 _LONG_S = 86400.0
 _NO_COVARIANCE = (1e-9,) * 6
-OUTPUTS = ('autoware', 'derived_objects', 'vision')
-CONTROL_INPUTS = ('vehicle_control', 'ackermann', 'twist', 'autoware')
+# Packages of messages that the values of outputs and control_input need, beside those that
+# package.xml names.
+_OUTPUT_MESSAGES = {
+    'autoware': ('autoware_perception_msgs', 'autoware_vehicle_msgs'),
+    'derived_objects': ('derived_object_msgs',), 'vision': ('vision_msgs',)}
+_INPUT_MESSAGES = {
+    'vehicle_control': (), 'ackermann': ('ackermann_msgs',), 'twist': (),
+    'autoware': ('autoware_control_msgs', 'autoware_vehicle_msgs')}
+OUTPUTS, CONTROL_INPUTS = tuple(_OUTPUT_MESSAGES), tuple(_INPUT_MESSAGES)
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
 # What some parameters need, as Rule.needs.
 _OF_OBJECTS, _OF_POSES = ('outputs',), ('odometry', 'outputs')
@@ -206,7 +213,8 @@ class Settings:
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
         length=6, low=0.0, needs=_OF_POSES)
     outputs: tuple[str, ...] = _outgoing(
-        (), 'Autonomy stacks whose topics are published.', choices=OUTPUTS, subject='stacks')
+        (), 'Autonomy stacks whose topics are published.', choices=OUTPUTS,
+        messages=_OUTPUT_MESSAGES, subject='stacks')
     autoware_objects: tuple[str, ...] = _outgoing(
         ('ground_truth', 'predicted'), 'Object topics of the output autoware.',
         choices=AUTOWARE_OBJECTS, needs=('outputs autoware',))
@@ -229,7 +237,7 @@ class Settings:
         '', 'Command topic that drives the ego; empty: none. With autoware the ego stands until '
         'its gear is known; without a publisher of the gear 1 s after the first command, it is '
         'drive.',
-        choices=('', *CONTROL_INPUTS), affects=NODE, subject='commands')
+        choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, affects=NODE, subject='commands')
     queue_size: int = parameter(8, 'Largest number of packets that wait to be published.',
         low=1, high=10000,
                                 subject='stream')

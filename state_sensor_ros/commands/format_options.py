@@ -43,9 +43,9 @@ from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
 from state_sensor_ros.parameters import MESSAGES, nearest, WRITING
-from state_sensor_ros.settings import FILE, NAMES, PERCEPTION, Settings
+from state_sensor_ros.settings import NAMES, PERCEPTION, Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any, trajectory_format
-from state_sensor_ros.simulators.simulator_list import schema_of, unused_parameters
+from state_sensor_ros.simulators.simulator_list import schema_of, unread_parameters
 
 SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end', 'rate'))
 # Parameters of the node that are options of what writes recordings.
@@ -242,13 +242,9 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
     :param simulator: name of the recording's simulator, empty for none.
     :raises UsageError: naming the first such parameter.
     """
-    names = [name for name in parameter_names(args) if '.' in name and name not in NAMES]
-    for name in names:
-        owner = name.partition('.')[0]
-        if owner != simulator:
-            raise UsageError(f'-p {name} is for a recording of {owner}')
-    for name in unused_parameters(names, FILE, with_added=True) if names else ():
-        raise UsageError(f'-p {name} is for a live stream')
+    names = [name for name in parameter_names(args) if name not in NAMES]
+    for name, purpose in unread_parameters(names, simulator).items() if names else ():
+        raise UsageError(f'-p {name} is for {purpose}')
 
 
 def refuse_given(args: argparse.Namespace, names: Iterable[str], why: str) -> None:

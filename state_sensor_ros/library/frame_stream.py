@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 
-from state_sensor_ros.errors import counted, FramingError, StateError, TransportError
+from state_sensor_ros.errors import ConfigError, counted, FramingError, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.faults import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     find_simulator,
+    unused_parameters,
     with_config_file,
 )
 
@@ -131,8 +132,11 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     :param parameters: other parameters of the driver or of the simulator, by name, such as
         ``{'config_file': 'sensor.json'}``.
     :returns: a context manager to iterate over, once.
-    :raises ConfigError: if a parameter is out of its range.
+    :raises ConfigError: if a parameter is out of its range, or the source does not use it.
     """
+    for unused in unused_parameters(parameters, source):
+        raise ConfigError(unused, f'a parameter that source {source} does not use',
+                          'parameters of the driver or of this simulator')
     given = {'host': host, 'port': port, 'relay_port': relay_port or None}
     return Stream(checked_settings(with_config_file({
         'source': source, 'control_port': control_port, 'obb_extents': obb_extents,

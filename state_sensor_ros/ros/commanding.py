@@ -42,7 +42,7 @@ from state_sensor_ros.frame import speed_along
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
-from state_sensor_ros.ros.graph_checks import check_package, rival_publishers, UNDISCOVERED
+from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.node_log import NodeLog
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
@@ -216,19 +216,6 @@ def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
         depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
         reliability=ReliabilityPolicy.RELIABLE if topic.is_state
         else ReliabilityPolicy.BEST_EFFORT)
-
-
-def check_input(settings: Settings) -> None:
-    """
-    Check that the messages of the selected input are installed.
-
-    :param settings: parameters; ``control_input`` is read.
-    :raises ConfigError: naming the package and how to get it.
-    """
-    if settings.control_input:
-        for topic in INPUTS[settings.control_input].topics:
-            check_package('control_input', settings.control_input,
-                          topic.type_name.partition('/')[0])
 
 
 class Commanding:

@@ -17,38 +17,25 @@ import os
 from rclpy.node import Node
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.settings import CORE, Settings
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_list import packages_of
 
 
-def check_packages(outputs: Iterable[str]) -> None:
+def check_packages(settings: Settings) -> None:
     """
-    Check that the message packages of outputs are installed.
+    Check that the message packages are installed that the values of parameters need.
 
-    :param outputs: values of the parameter ``outputs``.
-    :raises ConfigError: naming the output, the package and how to get it.
+    :param settings: all parameters.
+    :raises ConfigError: naming the parameter, the package and how to get it.
     """
-    for output in outputs:
-        for package in packages_of(output):
-            check_package('outputs', output, package)
-
-
-def check_package(parameter: str, value: str, package: str) -> None:
-    """
-    Check that a message package is installed.
-
-    :param parameter: name of the parameter that needs the package.
-    :param value: value of that parameter.
-    :param package: name of the package.
-    :raises ConfigError: naming all of them and how to get the package.
-    """
-    if find_spec(package) is None:
-        name = package.replace('_', '-')
-        distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
-        raise ConfigError(
-            parameter, f'{value} without the package {package}',
-            f'it installed: apt install ros-{distribution}-{name}, or `make '
-            'setup STACKS=1` where ROS 2 is from PyPI')
+    for parameter in CORE.names:
+        for value, package in CORE.find(parameter).packages(CORE.value_of(settings, parameter)):
+            if find_spec(package) is None:
+                distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
+                raise ConfigError(
+                    parameter, f'{value} without the package {package}',
+                    f'it installed: apt install ros-{distribution}-{package.replace("_", "-")}, '
+                    'or `make setup STACKS=1` where ROS 2 is from PyPI')
 
 
 # Name that rmw gives the node of a publisher that is discovered before the node.

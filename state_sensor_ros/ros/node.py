@@ -33,7 +33,7 @@ from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source, SourceState, SteerableSource
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
-from state_sensor_ros.ros.commanding import check_input, Commanding
+from state_sensor_ros.ros.commanding import Commanding
 from state_sensor_ros.ros.diagnostics import (
     consistency_status,
     Level,
@@ -159,8 +159,7 @@ class StateSensorNode(ManagedNode):
             if kind not in _REMARKS:
                 counters.last_error.note(text)
 
-        check_packages(settings.outputs)
-        check_input(settings)
+        check_packages(settings)
         self._input = received = Input(settings, report)
         encoder = Encoder(sample_settings(settings), definitions,
                           further=received.topics.encoders)

@@ -27,7 +27,7 @@ from typing import cast, TYPE_CHECKING
 import warnings
 
 from state_sensor_ros.control.ego_commands import ControlParameters
-from state_sensor_ros.errors import ConfigError, one_line
+from state_sensor_ros.errors import ConfigError, importing, one_line
 from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
 from state_sensor_ros.settings import (
     DEFAULTS,
@@ -205,8 +205,51 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
     if settings.control_input and (settings.source == FILE or not simulator.takes_commands):
         raise ConfigError('control_input', settings.control_input,
                           f"'' where source is {settings.source}: it takes no commands")
+    if settings.source != FILE:
+        _check_libraries(simulator, settings)
     simulator.check(settings)
     return settings
+
+
+def _check_libraries(simulator: Simulator, settings: Settings) -> None:
+    """
+    Check that the libraries are installed that the parameters of a live source need.
+
+    :raises MissingLibraryError: naming the first one that is not.
+    """
+    if simulator.parameters is None:
+        return
+    own: object = settings.of(simulator.parameters)
+    for declared in parameters_in(simulator.parameters).values():
+        for _, library in declared.packages(getattr(own, declared.attribute)):
+            with importing(f'source {simulator.name}'):
+                # Found but not imported: libraries of simulators take a second, disturb others.
+                if find_spec(library) is None:
+                    raise ModuleNotFoundError(f'No module named {library!r}', name=library)
+
+
+def unread_parameters(names: Iterable[str], simulator: str) -> dict[str, str]:
+    """
+    Return those parameters of simulators that reading a recording does not use.
+
+    :param names: names of parameters, or their aliases.
+    :param simulator: name of the recording's simulator, ``''`` for none.
+    :returns: for each of them, what it is for.
+    :raises ConfigError: if there is no such parameter.
+    """
+    schema, found = schema_of(with_added=True), {}
+    for name in names:
+        declared = schema.find(name)
+        owner = declared.name.partition('.')[0]
+        if declared.name in NAMES:
+            continue
+        if owner == CONTROL:
+            found[name] = 'commands to the ego'
+        elif owner != simulator:
+            found[name] = f'a recording of {owner}'
+        elif declared.rule.used_by == LIVE:
+            found[name] = 'a live stream'
+    return found
 
 
 def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:

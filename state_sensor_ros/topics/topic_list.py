@@ -106,13 +106,3 @@ def perception_used(settings: Settings) -> frozenset[str]:
     """
     return frozenset(name for output in settings.outputs for encoder in output_encoders(output)
                      if encoder.topics_of(settings) for name in encoder.uses_perception)
-
-
-def packages_of(output: str) -> list[str]:
-    """
-    Return the message packages of an output; a ROS may lack some of them.
-
-    :param output: value of the parameter ``outputs``.
-    """
-    return sorted({topic.type_name.partition('/')[0] for encoder in output_encoders(output)
-                   for topic in encoder.topics})

@@ -36,7 +36,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.commanding import check_input, STATE_WAIT_S
+from state_sensor_ros.ros.commanding import STATE_WAIT_S
+from state_sensor_ros.ros.graph_checks import check_packages
 from state_sensor_ros.settings import parse_settings
 
 ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
@@ -261,4 +262,4 @@ def test_input_without_its_package_is_refused(monkeypatch, name, package):
     monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
     with pytest.raises(ConfigError, match=f'control_input: found {name} without the package '
                        f'{package}; expected it installed: apt install ros-'):
-        check_input(parse_settings({'control_input': name}))
+        check_packages(parse_settings({'control_input': name}))

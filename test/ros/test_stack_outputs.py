@@ -14,6 +14,7 @@ from rig import frame, NodeProcess, packet, state
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.ros.graph_checks import check_packages
+from state_sensor_ros.settings import parse_settings
 
 ALL = ['autoware', 'derived_objects', 'vision']
 PREDICTED = '/perception/object_recognition/objects'
@@ -99,4 +100,4 @@ def test_output_without_its_package_is_refused(monkeypatch, output, package):
     monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
     with pytest.raises(ConfigError, match=f'outputs: found {output} without the package '
                        f'{package}; expected it installed: apt install ros-'):
-        check_packages([output])
+        check_packages(parse_settings({'outputs': [output]}))

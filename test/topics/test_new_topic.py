@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 from budgets import AWAIT_S
 from encode_world import ALL_ON, box_at, boxes_of, definitions, make_frame
@@ -22,13 +23,13 @@ from paths import ROOT
 import pytest
 from rosbags.rosbag2 import Reader
 
+from state_sensor_ros.control.command_inputs import INPUTS
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.settings import OUTPUTS
+from state_sensor_ros.settings import CORE, OUTPUTS
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Topic
-from state_sensor_ros.topics.topic_encoder import TopicEncoder
-from state_sensor_ros.topics.topic_list import output_encoders, packages_of
+from state_sensor_ros.topics.topic_list import output_encoders
 
 MODULE = """
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
@@ -164,8 +165,18 @@ def test_topics_of_the_same_names_take_the_place():
         Encoder(ALL_ON, definitions(), further=(OwnOdometry,))
 
 
-@pytest.mark.parametrize('output', OUTPUTS)
-def test_every_output_has_topics_and_packages(output):
-    assert packages_of(output)
-    for encoder in output_encoders(output):
-        assert issubclass(encoder, TopicEncoder)
+def test_every_output_and_input_declares_the_packages_of_its_messages():
+    """Those that are not dependencies of the package itself."""
+    manifest = ElementTree.parse(ROOT / 'package.xml').getroot()
+    named = {each.text for each in manifest.iter() if each.tag.endswith('depend')}
+    for name, topics in (
+            ('outputs', {output: [topic for encoder in output_encoders(output)
+                                  for topic in encoder.topics] for output in OUTPUTS}),
+            ('control_input', {'': (), **{value: each.topics for value, each in INPUTS.items()}})):
+        parameter = CORE.find(name)
+        assert {*parameter.rule.choices} == {*topics}
+        for value, of_value in topics.items():
+            packages = {topic.type_name.partition('/')[0] for topic in of_value}
+            found = parameter.packages((value,) if parameter.item else value)
+            assert set(found) == {(value, package) for package in
+                                  packages - named - {'state_sensor_ros'}}

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib.util import find_spec
 import re
 from types import MappingProxyType
 from typing import ClassVar, TYPE_CHECKING
@@ -23,7 +22,6 @@ from state_sensor_ros.simulators import (
     EgoCommands,
     Format,
     FrameDecoder,
-    importing,
     LIVE,
     MockServer,
     parameter,
@@ -50,7 +48,7 @@ class Carla9Parameters:
     host: str = parameter('127.0.0.1', 'Host of the server.', pattern=re.compile(r'\S+'),
                           used_by=LIVE)
     port: int = parameter(2000, 'RPC port of the server; it streams on the next one.',
-                          low=1, high=65533, used_by=LIVE)
+                          low=1, high=65533, used_by=LIVE, libraries={'': ('carla',)})
     timeout: float = parameter(5.0, 'Longest wait for a reply of the server, s.',
                                low=0.1, high=600.0, used_by=LIVE)
     ego: str = parameter('', 'Role name or id of the ego; empty: `hero`, else `ego_vehicle`.')
@@ -86,17 +84,13 @@ class Carla9Simulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Check that the client library is installed, and that the parameters have an effect.
+        Check that the parameters have an effect.
 
-        :raises StateSensorError: if it is missing, or a parameter is for a world that it ticks.
+        :raises ConfigError: if one is for a world that it ticks.
         """
-        with importing('source carla9'):
-            # Found but not imported: it takes half a second, in a process of its own.
-            if find_spec('carla') is None:
-                raise ModuleNotFoundError("No module named 'carla'", name='carla')
         own = settings.of(Carla9Parameters)
         if not own.tick:
-            refuse_unused(own, 'carla9.', ('step',), 'with carla9.tick')
+            refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make what stands for a decoder, and shows what is used of the frames."""

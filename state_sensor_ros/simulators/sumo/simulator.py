@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 import re
 from types import MappingProxyType
@@ -22,7 +21,6 @@ from state_sensor_ros.simulators import (
     ConfigError,
     EgoCommands,
     Format,
-    importing,
     LIVE,
     parameter,
     refuse_unused,
@@ -47,7 +45,8 @@ class SumoParameters:
     host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'),
                           used_by=LIVE)
     port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
-                          low=0, high=65535, used_by=LIVE)
+                          low=0, high=65535, used_by=LIVE,
+                          libraries={'0': ('libsumo', 'sumolib'), '': ('traci', 'sumolib')})
     order: int = parameter(1, 'Order of this client among those of a running SUMO.',
                            low=0, high=1000000, used_by=LIVE)
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
@@ -91,21 +90,18 @@ class SumoSimulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Check that SUMO is installed, its files exist, and its parameters have an effect.
+        Check that the files exist, and that the parameters have an effect.
 
         :raises StateSensorError: if one of these is missing, or the ego for commands.
         """
         own = settings.of(SumoParameters)
-        with importing('source sumo'):
-            # Found but not imported: libsumo takes a second, and disturbs other libraries.
-            for library in ('traci' if own.port else 'libsumo', 'sumolib'):
-                if find_spec(library) is None:
-                    raise ModuleNotFoundError(f'No module named {library!r}', name=library)
         if own.port and own.config:
             raise ConfigError('sumo.port', str(own.port), '0 with sumo.config, which starts SUMO')
         if own.port:
             refuse_unused(own, 'sumo.', _OF_STARTED,
                           'with sumo.port, which joins a running SUMO')
+            if not own.step_it:
+                refuse_unused(settings, '', ('rate',), 'with sumo.port without sumo.step_it')
         else:
             refuse_unused(own, 'sumo.', _OF_JOINED,
                           'without sumo.port: it is for a running SUMO')

@@ -257,7 +257,9 @@ def test_sumo_ego_of_the_shipped_scenario_never_leaves():
     (['sumo.order:=2'], 'sumo.order: found 2; expected its default without sumo.port'),
     (['sumo.host:=there'], 'sumo.host: found there; expected'),
     (['sumo.release:=stop'], 'sumo.release: found stop; expected'),
-    (['sumo.step_it:=true'], 'sumo.step_it: found True; expected')])
+    (['sumo.step_it:=true'], 'sumo.step_it: found True; expected'),
+    (['sumo.port:=99', 'rate:=2.0'],
+     'rate: found 2.0; expected its default with sumo.port without sumo.step_it')])
 @pytest.mark.parametrize('command', [['record', 'x.json'], ['inspect', '--live']])
 def test_sumo_parameters_without_effect_are_refused(
         command, words, text, tmp_path, monkeypatch, capsys):
