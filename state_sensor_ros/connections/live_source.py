@@ -50,6 +50,8 @@ class LiveSource(ABC):
         errors of the operating system.
     :param reconnect: whether to connect again after a failure; otherwise the first failure is
         raised, and the source ends with the connection.
+    :ivar settings: present values of the parameters.
+    :ivar is_over: whether :meth:`finish` was called.
     :ivar health: packets, reconnects and the last error are noted by this class, ``n_bytes`` and
         ``n_cut_packets`` by a subclass that has any.
     """
@@ -72,7 +74,9 @@ class LiveSource(ABC):
 
         It is called again for each further connection.
 
-        :raises StateSensorError: if connecting or receiving fails, as does OSError.
+        :raises StateSensorError: if connecting or receiving fails, as does OSError; an
+            UnreachableError if the simulator does not run yet. Three equal failures in a row end
+            a command.
         """
 
     def disconnect(self) -> None:  # noqa: B027

@@ -146,21 +146,24 @@ class Simulator:
     """
     One simulator.
 
-    ``name`` value of the parameter ``source``, and of the entry point; ``old_names`` others that
-    it had. ``parameters`` the class of what only this simulator needs, a frozen dataclass of
-    :func:`parameter`, whose names have that of the simulator in front: a field ``speed`` of the
-    simulator ``toy`` is ``toy.speed``; ``settings.of(parameters)`` returns their values.
-    ``aliases`` other names of these parameters: names of earlier versions, and ``host`` and
-    ``port`` if the simulator declares its own, which they then mean. ``default_port`` of its
-    live frames, None if it has none. ``uses`` those of :data:`SOURCE_PARAMETERS` that its live
-    source uses. ``has_wall_time`` whether its frames have a ``time``.
-    ``has_mock_server`` whether the command `simulate` knows it. ``takes_commands`` whether it has
-    :meth:`open_commands`. ``bag_topic`` name below the node and
-    type of a topic by which a bag of this simulator is recognized, None if its bags need no
-    reader of their own. ``formats`` those that only its recordings have: one without suffixes is
-    a folder, the format in which its frames are recorded. ``map_files`` by the suffix of the files
-    that hold its maps, such as ``.net.xml``, the function that reads one, ``module:function``: it
-    takes the path and returns a sequence of :class:`MapLine`.
+    :cvar name: value of the parameter ``source``, and name of the entry point.
+    :cvar old_names: its earlier names.
+    :cvar parameters: class of the parameters that only this simulator needs: a frozen dataclass
+        of :func:`parameter`, whose field ``speed`` is the parameter ``toy.speed`` of the
+        simulator ``toy``. ``settings.of(parameters)`` returns their values.
+    :cvar aliases: other names of these parameters: names of earlier versions, and ``host`` and
+        ``port`` if the simulator declares its own.
+    :cvar default_port: port of its live frames, None if it has none.
+    :cvar uses: those of ``SOURCE_PARAMETERS``, such as ``rate``, that its live source uses.
+    :cvar has_wall_time: whether its frames have a ``time``.
+    :cvar has_mock_server: whether it has :meth:`mock_server`, for the command `simulate`.
+    :cvar takes_commands: whether it has :meth:`open_commands`.
+    :cvar bag_topic: name below the node and type of a topic by which a bag of this simulator is
+        recognized, None if its bags need no reader of their own.
+    :cvar formats: formats that only its recordings have; one without suffixes is a folder, the
+        format in which its frames are recorded.
+    :cvar map_files: function ``module:function`` that reads its maps, by the suffix of the file,
+        such as ``.net.xml``: it takes the path and returns a sequence of :class:`MapLine`.
     """
 
     name: ClassVar[str]
