@@ -18,6 +18,7 @@ import signal
 import sqlite3
 import struct
 import threading
+import zlib
 
 from budgets import AWAIT_S
 from programs import run_cut_short, start
@@ -164,7 +165,9 @@ def test_recorded_format_has_no_name_when_killed(peer, out):
 
 def test_recorded_format_on_a_full_disk_is_one_line(out):
     """What can be read without its end is kept and named; what was there stays."""
-    with MonodriveServer(FRAMES, MonodriveOptions(rate='max')) as simulator:
+    # SQLite writes when 2 MB have come.
+    frames = FRAMES if out.suffix == '.db3' else FRAMES[:1000]
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
         assert record(simulator.port, out, '--once', '-q') == 0
     has_old = out.suffix in ('', '.csv', '.db3')
     size = max(path.stat().st_size for path in (out, *out.rglob('*')))
@@ -172,7 +175,7 @@ def test_recorded_format_on_a_full_disk_is_one_line(out):
         shutil.rmtree(out)
     elif not has_old:
         out.unlink()
-    with MonodriveServer(FRAMES, MonodriveOptions(rate='max')) as simulator:
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
         ended = run_cut_short('record', out.name, '--once', '-q', '--port', simulator.port,
                               *(['--force'] if has_old else []), folder=out.parent,
                               limit=int(0.98 * size))
@@ -183,7 +186,7 @@ def test_recorded_format_on_a_full_disk_is_one_line(out):
     assert all(text.startswith('warning: ') for text in ended.errors.splitlines()[:-1])
     assert out.exists() == has_old
     if has_old:
-        assert n_frames(out) == len(FRAMES)
+        assert n_frames(out) == len(frames)
     if out.suffix == '.parquet':
         assert set(names(out.parent)) <= {out.name}
         return
@@ -201,10 +204,7 @@ def n_kept(out, part, line):
     if out.suffix == '.csv':
         return n_rows(part.read_text().splitlines()[:-1])
     if out.suffix == '.gz':
-        text = b''
-        with gzip.open(part) as file, suppress(EOFError):
-            while data := file.read(1):
-                text += data
+        text = zlib.decompressobj(wbits=31).decompress(part.read_bytes())
         return n_rows(text.decode().splitlines()[:-1])
     if out.suffix == '.osi':
         return n_messages(part.read_bytes())
