@@ -12,7 +12,6 @@ Install Python packages into the environment: ROS 2 as wheels, libraries and too
 In the syntax of Python 3.6, as environment.py.
 """
 import configparser
-import os
 from pathlib import Path
 import re
 import shutil
@@ -137,8 +136,6 @@ def install(environment: Environment, arguments: list) -> None:
         if not stamp.is_file() or stamp.read_text() != digest([installer]):
             run(environment, 'pip', install_with_pip + ['-r', installer])
             stamp.write_text(digest([installer]))
-        # Fifty at once, uv's default, all arrive at the end of a slow line: no progress before.
-        os.environ.setdefault('UV_CONCURRENT_DOWNLOADS', '8')
         try:
             run(environment, 'uv', [environment.venv / 'bin' / 'uv', 'pip', 'install',
                                     '--python', environment.python, '--system-certs'] + arguments)
