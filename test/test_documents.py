@@ -22,7 +22,7 @@ import pytest
 
 from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.bags.bag_types import MAX_DEFINITION_BYTES
+from state_sensor_ros.files.bags.bag_topics import MAX_DEFINITION_BYTES
 from state_sensor_ros.files.storage import mcap_reader
 from state_sensor_ros.files.storage.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS

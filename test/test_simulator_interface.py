@@ -31,7 +31,7 @@ MESSAGES = 'state_sensor_ros.msg'
 # What else a module imports or names, and why.
 EXCEPTIONS = {
     'simulators/osi/objects.py': (
-        {'state_sensor_ros.files.osi.osi_types'}, set(),
+        {'state_sensor_ros.files.osi.osi_objects'}, set(),
         'the numbers of types in a standard, which the writer of its format has as well'),
     'simulators/osi/simulator.py': (
         set(), {'state_sensor_ros.files.osi.osi_output:new_trace'},

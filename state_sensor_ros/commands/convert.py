@@ -134,8 +134,7 @@ def _warn_of_gaps(table: RecordingReader, output: Format, settings: Settings) ->
     """Warn of the parts of a bag or a trajectory that a table lacks."""
     if not output.storage and 'generation' not in output.writes:
         return
-    from state_sensor_ros.files.tables.table_gaps import gaps_of
-    from state_sensor_ros.files.tables.table_recording import TableRecording
+    from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
     if not isinstance(table, TableRecording):
         return
     gaps = gaps_of(table, settings, has_own=table.generation in simulators())

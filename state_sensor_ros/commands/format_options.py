@@ -39,9 +39,9 @@ from state_sensor_ros.files.formats import (
     texts_of,
 )
 from state_sensor_ros.files.frame_selection import RecordingSelection
-from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
+from state_sensor_ros.files.osi.osi_objects import DEFAULT_CLASSES
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
+from state_sensor_ros.files.storage.mcap_file import COMPRESSIONS
 from state_sensor_ros.parameters import MESSAGES, nearest, WRITING
 from state_sensor_ros.settings import NAMES, PERCEPTION, Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any, trajectory_format

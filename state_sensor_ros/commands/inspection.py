@@ -10,6 +10,8 @@
 The content of a recording: rates, actors, parts, anomalies, and whether it can be replayed.
 
 Memory grows with the number of actors, not of frames.
+
+Memory does not grow with the number of steps: equal steps are counted.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ from state_sensor_ros.errors import (
     no_frames,
     TrajectoryFormatError,
 )
-from state_sensor_ros.files.pacing import Pacing
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.library.faults import PAYLOAD
 from state_sensor_ros.library.frame_recording import Recording
@@ -53,6 +54,13 @@ CUT = 'ends inside the array'
 
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 _NUMBER = re.compile(r'-?\d[\d.e+-]*')
+# Steps are counted with a resolution of 10 us, up to this many different ones.
+_STEPS_PER_S = 100_000
+_MAX_DIFFERENT = 10_000
+# A step of more than this many times the median is a jump.
+_JUMP = 5.0
+# A step is usual between these multiples of the median.
+_USUAL = (0.5, 1.5)
 
 
 @dataclass(slots=True)
@@ -316,3 +324,67 @@ def _parts(frame: Frame) -> list[str]:
         'sample counts': frame.sample_count > 0,
         'wall clock': frame.time > 0}
     return [part for part, is_there in has_part.items() if is_there]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """
+    Steps of a clock, s; all NaN if there are none.
+
+    ``rate`` Hz, of the usual steps; ``jitter`` mean absolute deviation from the ``median``;
+    ``n_jumps`` number of steps of more than five times the median.
+    """
+
+    n_steps: int
+    rate: float
+    median: float
+    least: float
+    greatest: float
+    jitter: float
+    n_jumps: int
+
+
+class Pacing:
+    """
+    Collected steps of a clock.
+
+    :ivar duration: sum of the steps, s.
+    :ivar greatest: longest step, s.
+    """
+
+    def __init__(self) -> None:
+        self.duration = 0.0
+        self.greatest = 0.0
+        self._steps: Counter[int] = Counter()
+
+    def add(self, seconds: float) -> bool:
+        """
+        Add a step.
+
+        :param seconds: its length, above 0.
+        :returns: whether it is the longest so far.
+        """
+        self.duration += seconds
+        step = round(seconds * _STEPS_PER_S)
+        if step in self._steps or len(self._steps) < _MAX_DIFFERENT:
+            self._steps[step] += 1
+        is_greatest = seconds > self.greatest
+        self.greatest = max(seconds, self.greatest)
+        return is_greatest
+
+    def pace(self) -> Pace:
+        """Return the statistics of the steps so far."""
+        if not self._steps:
+            return Pace(0, *(math.nan,) * 5, n_jumps=0)
+        different = sorted(self._steps)
+        steps = np.array(different) / _STEPS_PER_S
+        counts = np.array([self._steps[step] for step in different])
+        n_steps = int(counts.sum())
+        median = float(steps[np.searchsorted(np.cumsum(counts), n_steps / 2)])
+        usual = (steps >= _USUAL[0] * median) & (steps <= _USUAL[1] * median)
+        spent = float(steps[usual] @ counts[usual])
+        return Pace(
+            n_steps=n_steps, rate=float(counts[usual].sum()) / spent if spent else math.nan,
+            median=median, least=float(steps[0]), greatest=self.greatest,
+            jitter=float(np.abs(steps - median) @ counts / n_steps),
+            n_jumps=int(counts[steps > _JUMP * median].sum()))

@@ -31,7 +31,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.formats import Format, WriteOptions
 from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelection
-from state_sensor_ros.files.frame_writer import FrameWriter
+from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame

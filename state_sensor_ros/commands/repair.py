@@ -33,10 +33,10 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     UsageError,
 )
-from state_sensor_ros.files.bags.bag_qos import parse_profiles
 from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
+from state_sensor_ros.files.bags.bag_topics import parse_profiles
 from state_sensor_ros.files.bags.bag_writer import BagSink
-from state_sensor_ros.files.storage.decompression import (
+from state_sensor_ros.files.storage.input_file import (
     decompressed,
     is_compressed_trajectory,
 )

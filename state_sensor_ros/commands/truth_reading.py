@@ -44,8 +44,8 @@ from state_sensor_ros.evaluation.stack_messages import (
     unit_pose,
 )
 from state_sensor_ros.files.bags.bag_metadata import is_bag
+from state_sensor_ros.files.bags.bag_recording import STATE_FRAME
 from state_sensor_ros.files.bags.open_bag import OpenBag
-from state_sensor_ros.files.bags.state_frames import STATE_FRAME
 from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import open_recording

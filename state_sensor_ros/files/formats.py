@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from state_sensor_ros.files.frame_selection import FrameSelector
-    from state_sensor_ros.files.frame_writer import FrameWriter, PayloadWriter
-    from state_sensor_ros.files.recording import RecordingReader
+    from state_sensor_ros.files.recording import FrameWriter, PayloadWriter, RecordingReader
 
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
 

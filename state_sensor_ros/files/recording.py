@@ -6,21 +6,28 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Interfaces of recordings of any format: undecoded frames in their order, in constant memory."""
+"""Interfaces of recordings of any format, read in constant memory or written frame by frame."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+import math
+from typing import BinaryIO, Protocol, runtime_checkable
 
-from state_sensor_ros.errors import TruncatedError
-from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.errors import counted, TruncatedError
+from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+from state_sensor_ros.payloads import FrameDecoder, FrameLike, Packet, packet_of, PayloadDecoder
 
 # Path of a trajectory on standard input.
 STANDARD_INPUT = '-'
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
+ACCELERATIONS, LANES, ROADS = 'accelerations', 'lane states', 'names of roads'
+LIGHTS, MAP = 'traffic lights', 'the map'
+EXTENSION = 'what only this simulator sends'
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +108,144 @@ class SensorRecording(Protocol):
 
     sensor_counts: Mapping[tuple[str, str], int]
     ignored: Sequence[str]
+
+
+class FrameFile(ABC):
+    """
+    Base of recordings whose frames are read as such: all of ``RecordingReader`` but :meth:`read`.
+
+    :param name: path of the file.
+    :param format_name: its format, such as ``FCD output``.
+    :param simulator: name of the simulator that it is of.
+    :param total: number of its frames, None where it is unknown.
+    """
+
+    unit = 'frame'
+
+    def __init__(self, name: str, format_name: str, simulator: str,
+                 total: int | None = None) -> None:
+        self.name, self.format_name = name, format_name
+        self.simulator, self.total = simulator, total
+        self.cut: TruncatedError | None = None
+        self.decoder: PayloadDecoder = self.new_decoder()
+
+    @abstractmethod
+    def read(self) -> Iterator[FrameLike]:
+        """
+        Yield the frames from the first one on; in place of one that cannot be read, its error.
+
+        It may be called again, also before the end.
+
+        :raises TrajectoryFormatError: where the rest cannot be read.
+        """
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Return what stands for a decoder: frames are not decoded."""
+        return FrameDecoder()
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """Yield the frames; a frame without time gets one that continues at 20 Hz."""
+        game_time = -PERIOD_S
+        for index, item in enumerate(self.read()):
+            packet = packet_of(item)
+            clock_s = packet.game_time
+            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
+            yield RecordedFrame(replace(packet, game_time=game_time), clock_s, index,
+                                f'frame {index + 1}', index + 1)
+
+    def close(self) -> None:  # noqa: B027
+        """Close what is open; closing twice is quiet."""
+
+
+class Losses:
+    """
+    What a format does not carry of the frames that are written.
+
+    :param name: name of the format, with its article.
+    :param parts: those of :func:`parts_of` that it does not carry; None for all.
+    """
+
+    def __init__(self, name: str, parts: frozenset[str] | None = None) -> None:
+        self._name, self._parts = name, parts
+        self._lost: dict[str, None] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Take note of the parts of a frame."""
+        self._lost.update(dict.fromkeys(
+            part for part in parts_of(frame) if self._parts is None or part in self._parts))
+
+    @property
+    def lines(self) -> list[str]:
+        """One line, or none if nothing was lost."""
+        return [f'{self._name} does not carry: {", ".join(self._lost)}'] if self._lost else []
+
+
+def parts_of(frame: Frame) -> list[str]:
+    """Return the names of the parts of a frame that not every format carries."""
+    found = {
+        ACCELERATIONS: frame.accelerations is not None,
+        LANES: len(frame.lanes.actor) > 0,
+        ROADS: bool(frame.lanes.road_names),
+        LIGHTS: frame.traffic_lights is not None,
+        MAP: bool(frame.map_lines),
+        EXTENSION: frame.extension is not None}
+    return [part for part, is_there in found.items() if is_there]
+
+
+class FrameWriter(Output):
+    """
+    A recording that is being written frame by frame.
+
+    ``n_frames`` number of frames so far; ``n_dropped`` number of sensor messages that it cannot
+    hold, ``last_dropped`` description of the last of them; ``needs`` parts of a frame that it
+    writes; ``is_timed`` whether a frame without a ``game_time`` is written with one that continues
+    at 20 Hz.
+    """
+
+    n_frames: int
+    n_dropped = 0
+    last_dropped = ''
+    needs: Needs = EVERYTHING
+    is_timed = True
+
+    @property
+    def notes(self) -> list[str]:
+        """Return lines about what the recording does not carry, after the last frame."""
+        n_dropped = counted(self.n_dropped, 'message')
+        return [f'dropped {n_dropped} of sensors; the last: {self.last_dropped}'] \
+            if self.n_dropped else []
+
+    @abstractmethod
+    def write(self, frame: Frame) -> None:
+        """
+        Append a frame.
+
+        :param frame: SI, REP-103 axes; converted to the units and axes of the format.
+        :raises SinkError: if that fails.
+        :raises StateError: if the format cannot hold the frame.
+        """
+
+
+class PayloadWriter(Protocol):
+    """Writer of packets to an open file, as they were received."""
+
+    def write(self, packet: Packet) -> Iterator[tuple[Frame, int]]:
+        """
+        Write the selected frames of a packet.
+
+        :param packet: packet as received.
+        :returns: each frame after it was written, and its size, bytes.
+        :raises DecodeError: after the other frames, if one cannot be decoded.
+        :raises OSError: if it cannot be written.
+        """
+
+    def close(self) -> None:
+        """Write the end; the file stays open."""
+
+    def complete(self, file: BinaryIO) -> int:
+        """
+        Truncate a file in which writing has failed after the last whole frame, and write the end.
+
+        :param file: file, open for reading and writing, at its beginning.
+        :returns: the number of whole frames.
+        """

@@ -46,9 +46,7 @@ from state_sensor_ros.files.frame_builder import (
     FrameBuilder,
     lane_states,
 )
-from state_sensor_ros.files.frame_file import FrameFile
-from state_sensor_ros.files.frame_writer import FrameWriter
-from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
+from state_sensor_ros.files.recording import FrameFile, FrameWriter, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import (
     Boxes,
     EVERYTHING,

@@ -8,9 +8,14 @@
 # language governing permissions and limitations under the License.
 """Bags with topics of a simulator: their messages, and the frames in them."""
 
-from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
-from state_sensor_ros.files.bags.bag_types import typestore
-from state_sensor_ros.files.bags.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
+from state_sensor_ros.files.bags.bag_recording import (
+    Bag,
+    BagRecording,
+    NOT_SUCH,
+    stamp_s,
+    StateFrameDecoder,
+)
+from state_sensor_ros.files.bags.bag_topics import typestore
 
 __all__ = [
     'NOT_SUCH', 'Bag', 'BagRecording', 'StateFrameDecoder', 'stamp_s', 'typestore',

@@ -9,12 +9,13 @@
 """Files of recordings: opening, compressed files, MCAP, outputs that appear when complete."""
 
 from state_sensor_ros.files.frame_selection import FrameSelector
-from state_sensor_ros.files.frame_writer import LANES, parts_of
-from state_sensor_ros.files.recording import PERIOD_S, STANDARD_INPUT
-from state_sensor_ros.files.storage.decompression import decompress, decompressed, DecompressedFile
+from state_sensor_ros.files.recording import LANES, parts_of, PERIOD_S, STANDARD_INPUT
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
     compression_of,
+    decompress,
+    decompressed,
+    DecompressedFile,
     open_positioned,
 )
 from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of

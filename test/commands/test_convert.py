@@ -33,7 +33,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.files.bags.bag_types import definition, type_hash
+from state_sensor_ros.files.bags.bag_topics import definition, type_hash
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 N_FRAMES = 60

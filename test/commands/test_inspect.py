@@ -20,8 +20,8 @@ import pytest
 from real_recordings import path_of
 
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.inspection import Pacing
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.files.pacing import Pacing
 
 # Frames, actors in each, median step, samples missed: doc/protocol/units.md#recordings.
 KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),

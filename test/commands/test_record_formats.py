@@ -26,7 +26,7 @@ import pytest
 from scripted_simulator import frame, InBackground, ScriptedSimulator
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.commands.recorder import Recorder
+from state_sensor_ros.commands.record import Recorder
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,

@@ -37,7 +37,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.storage import mcap_writer
-from state_sensor_ros.files.storage.decompression import zstd
+from state_sensor_ros.files.storage.input_file import zstd
 
 N_FRAMES = 40
 

@@ -16,8 +16,7 @@ from itertools import groupby
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import FrameBuilder
-from state_sensor_ros.files.frame_file import FrameFile
-from state_sensor_ros.files.frame_writer import FrameWriter, Losses
+from state_sensor_ros.files.recording import FrameFile, FrameWriter, Losses
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Needs
 

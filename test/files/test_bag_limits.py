@@ -21,9 +21,9 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_types import definition
+from state_sensor_ros.files.bags.bag_topics import definition
 from state_sensor_ros.files.storage import mcap_reader
-from state_sensor_ros.files.storage.decompression import zstd
+from state_sensor_ros.files.storage.input_file import zstd
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.opening import Input, open_any
 

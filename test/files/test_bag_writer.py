@@ -25,12 +25,12 @@ from rosbags.typesys import get_types_from_msg
 from ruamel.yaml import YAML
 
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.bags import bag_types
-from state_sensor_ros.files.bags.bag_types import definition, type_hash
+from state_sensor_ros.files.bags import bag_topics
+from state_sensor_ros.files.bags.bag_topics import definition, type_hash
 from state_sensor_ros.files.bags.bag_writer import BagSink, full_name
 from state_sensor_ros.files.storage import mcap_writer
-from state_sensor_ros.files.storage.decompression import decompress
-from state_sensor_ros.files.storage.mcap_records import COMPRESSIONS
+from state_sensor_ros.files.storage.input_file import decompress
+from state_sensor_ros.files.storage.mcap_file import COMPRESSIONS
 from state_sensor_ros.topics.actor_array import ActorArrayEncoder
 from state_sensor_ros.topics.odometry import ODOMETRY
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
@@ -382,7 +382,7 @@ def ros(request, monkeypatch):
     """With the definitions of a sourced ROS and without."""
     if request.param == 'without':
         monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
-    caches = bag_types.definition, bag_types.type_hash, bag_types._fields
+    caches = bag_topics.definition, bag_topics.type_hash, bag_topics._fields
     for cache in caches:
         cache.cache_clear()
     yield

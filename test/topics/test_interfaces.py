@@ -16,7 +16,7 @@ astuff_sensor_msgs 4.0.0.
 import pytest
 
 from state_sensor_ros.cdr.definitions import foreign_texts
-from state_sensor_ros.files.bags.bag_types import type_hash
+from state_sensor_ros.files.bags.bag_topics import type_hash
 
 HASHES = {
     'autoware_perception_msgs/msg/DetectedObject':

@@ -24,10 +24,13 @@ from state_sensor_ros.files.bags.bag_metadata import (
     METADATA,
     read_metadata,
 )
-from state_sensor_ros.files.bags.bag_types import hash_of_definition
-from state_sensor_ros.files.storage.decompression import decompress_file, decompress_message
-from state_sensor_ros.files.storage.input_file import ZSTD_MAGIC
-from state_sensor_ros.files.storage.mcap_records import MAGIC as MCAP_MAGIC
+from state_sensor_ros.files.bags.bag_topics import hash_of_definition
+from state_sensor_ros.files.storage.input_file import (
+    decompress_file,
+    decompress_message,
+    ZSTD_MAGIC,
+)
+from state_sensor_ros.files.storage.mcap_file import MAGIC as MCAP_MAGIC
 from state_sensor_ros.files.storage.mcap_salvage import McapSalvage
 from state_sensor_ros.files.storage.sqlite_reader import SqliteSalvage
 from state_sensor_ros.files.storage.storage_file import (

@@ -42,8 +42,7 @@ from state_sensor_ros.files.bags.bag_metadata import (
     STORAGE_SUFFIXES,
     write_metadata,
 )
-from state_sensor_ros.files.bags.bag_qos import profile_of, profiles_text
-from state_sensor_ros.files.bags.bag_types import definition, type_hash
+from state_sensor_ros.files.bags.bag_topics import definition, profile_of, profiles_text, type_hash
 from state_sensor_ros.files.storage.mcap_writer import ENCODINGS, McapStorageWriter
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, ROS2MSG, StoredTopic
 from state_sensor_ros.files.whole.output import Output, sink_error

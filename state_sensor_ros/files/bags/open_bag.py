@@ -27,9 +27,12 @@ from state_sensor_ros.files.bags.bag_metadata import (
     read_metadata,
     STORAGE_OF_SUFFIX,
 )
-from state_sensor_ros.files.bags.bag_types import definition, MAX_DEFINITION_BYTES, type_hash
-from state_sensor_ros.files.storage.decompression import decompress_file, decompress_message
-from state_sensor_ros.files.storage.input_file import check_regular
+from state_sensor_ros.files.bags.bag_topics import definition, MAX_DEFINITION_BYTES, type_hash
+from state_sensor_ros.files.storage.input_file import (
+    check_regular,
+    decompress_file,
+    decompress_message,
+)
 from state_sensor_ros.files.storage.mcap_reader import McapReader
 from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
 from state_sensor_ros.files.storage.storage_file import (

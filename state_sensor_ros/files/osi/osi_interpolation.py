@@ -23,8 +23,7 @@ import numpy as np
 
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.errors import counted
-from state_sensor_ros.files.osi.osi_notes import OsiNotes
-from state_sensor_ros.files.osi.osi_objects import ANGLES, OsiFrame
+from state_sensor_ros.files.osi.osi_objects import ANGLES, OsiFrame, OsiNotes
 from state_sensor_ros.frame import Rows
 from state_sensor_ros.rotations import wrapped
 

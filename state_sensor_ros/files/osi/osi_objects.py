@@ -6,27 +6,256 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The objects of a frame in the terms of ASAM OSI."""
+"""
+The objects of a frame in the terms of ASAM OSI, and notes about what differs.
+
+A vehicle without a tag of a class counts as a car: vans, trams, aircraft and vehicles of an
+unknown type. The numbers are those of osi_object.proto, OSI 3.8.
+
+The format requires a class, a size and a host, and no object may be absent between two frames.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.bodies import Floats
-from state_sensor_ros.files.osi.osi_notes import OsiNotes
-from state_sensor_ros.files.osi.osi_types import type_of
+from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.files.tables.table_rows import FrameRows
-from state_sensor_ros.frame import Kinds
+from state_sensor_ros.frame import KIND_VEHICLE, Kinds
+from state_sensor_ros.naming import ActorList
 from state_sensor_ros.objects.object_maker import transported
 from state_sensor_ros.pipeline.stamps import Step
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 
+# Tag of all stationary objects of a trace.
+STATIONARY = 'stationary'
+# MovingObject.Type. An unknown one is a vehicle.
+_OTHER, _VEHICLE, _PEDESTRIAN, _ANIMAL = 1, 2, 3, 4
+_NO_VEHICLES: Mapping[int, tuple[str, ...]] = {
+    _OTHER: (), _PEDESTRIAN: ('pedestrian',), _ANIMAL: ('animal',)}
+# MovingObject.VehicleClassification.Type, of ROLE_CIVIL.
+_VEHICLES: Mapping[int, str] = {
+    2: 'car', 3: 'car', 4: 'car', 5: 'car', 6: 'van', 7: 'truck', 8: 'trailer', 9: 'trailer',
+    10: 'motorcycle', 11: 'bicycle', 12: 'bus', 13: 'tram', 14: 'train', 15: 'wheelchair',
+    16: 'truck', 17: 'scooter', 18: 'micromobility', 19: 'work_machine', 20: 'watercraft',
+    21: 'aircraft', 22: 'land_vehicle'}
+# StationaryObject.Classification.Type.
+_STATIONARY: Mapping[int, str] = {
+    1: 'other_structure', 2: 'bridge', 3: 'building', 4: 'pole', 5: 'pylon', 6: 'delineator',
+    7: 'tree', 8: 'barrier', 9: 'vegetation', 10: 'curbstone', 11: 'wall',
+    12: 'vertical_structure', 13: 'rectangular_structure', 14: 'overhead_structure',
+    15: 'reflective_structure', 16: 'construction_site_element', 17: 'speed_bump',
+    18: 'emitting_structure'}
+# The text of each kind of note, and the option that changes it.
+_TEXTS = {
+    'repeated': ('frames without a new time, dropped', ''),
+    'restarts': ('restarts of the simulator, after which the time goes on', ''),
+    'hosts': ('traces without an ego, whose host is the first object', ''),
+    'empty': ('frames without an object before the first one, dropped', ''),
+    'dropped': ('objects without a box whose tags name no class, dropped',
+                 '--default-class includes all but traffic lights and signs'),
+    'poses': ('objects without a usable pose, dropped from those frames', ''),
+    'sizes': ('objects without a box, of the usual size of their class',
+              '--default-sizes gives another'),
+    'vehicles': ('vehicles whose tags name no class, as cars', '--default-class gives another'),
+    'others': ('objects whose tags name no class, as TYPE_OTHER',
+               '--default-class gives another'),
+    'returned': ('objects that return after a gap, with a new id',
+                 '--gaps fill interpolates gaps of up to 1 s'),
+    'renumbered': ('objects whose id an object that returned has, with a new id', ''),
+    'filled': ('gaps of objects, interpolated', '--gaps split gives new ids instead'),
+    'slow': ('steps of more than 0.1 s, where 10 Hz are recommended',
+             '--resample interpolates')}
+_MAX_NAMED = 3
+# Values of the option --default-class, for actors without a class tag.
+DEFAULT_CLASSES = (*(known.name for known in CLASSES[:UNKNOWN]), 'other')
 # Columns of OsiFrame.values with angles.
 ANGLES = slice(6, 9)
+
+
+def is_vehicle(moving_type: int) -> bool:
+    """
+    Return whether a moving object is a vehicle.
+
+    :param moving_type: number of MovingObject.Type.
+    """
+    return moving_type not in _NO_VEHICLES
+
+
+def moving_tags(moving_type: int, vehicle_type: int) -> tuple[str, ...]:
+    """
+    Return the tags of a moving object, the most specific last.
+
+    :param moving_type: number of MovingObject.Type.
+    :param vehicle_type: number of MovingObject.VehicleClassification.Type.
+    """
+    if not is_vehicle(moving_type):
+        return _NO_VEHICLES[moving_type]
+    tag = _VEHICLES.get(vehicle_type, '')
+    return ('vehicle', tag) if tag else ('vehicle',)
+
+
+def stationary_tags(stationary_type: int) -> tuple[str, ...]:
+    """
+    Return the tags of a stationary object, the most specific last.
+
+    :param stationary_type: number of StationaryObject.Classification.Type.
+    """
+    tag = _STATIONARY.get(stationary_type, '')
+    return (STATIONARY, tag) if tag else (STATIONARY,)
+
+
+@dataclass(frozen=True, slots=True)
+class OsiType:
+    """
+    The type of an object in a trace.
+
+    ``number`` of MovingObject.Type, or of StationaryObject.Classification.Type if
+    ``is_stationary``; ``vehicle`` number of VehicleClassification.Type, 0 for no vehicle.
+    """
+
+    number: int
+    vehicle: int = 0
+    is_stationary: bool = False
+
+
+# First those of CLASSES, in their order; then those of tags.
+_OF_CLASSES = {
+    'person': OsiType(_PEDESTRIAN), 'unknown': OsiType(_OTHER),
+    **{name: OsiType(_VEHICLE, number) for name, number in (
+        ('cyclist', 11), ('motorcycle', 10), ('bus', 12), ('truck', 7), ('trailer', 9),
+        ('car', 4))}}
+_OF_TAGS = {
+    'animal': OsiType(_ANIMAL),
+    **{tag: OsiType(_VEHICLE, number) for number, tag in _VEHICLES.items() if number == 6
+       or number in range(13, 16) or number > 16}, 'rail': OsiType(_VEHICLE, 14)}
+_OF_STATIONARY = {tag: OsiType(number, is_stationary=True)
+                  for number, tag in _STATIONARY.items()}
+OSI_TYPES: tuple[OsiType, ...] = (
+    *(_OF_CLASSES[known.name] for known in CLASSES), *_OF_TAGS.values(),
+    *_OF_STATIONARY.values())
+
+
+def type_of(class_index: int, tags: Iterable[str]) -> int:
+    """
+    Return the type of an actor in a trace.
+
+    :param class_index: index in CLASSES of an actor without a more specific tag.
+    :param tags: tags as sent; compared as a whole, in lower case.
+    :returns: index in OSI_TYPES.
+    """
+    lower = [tag.lower() for tag in tags]
+    if STATIONARY in lower:
+        stationary = next((_OF_STATIONARY[tag] for tag in lower if tag in _OF_STATIONARY),
+                          _OF_STATIONARY['other_structure'])
+        return OSI_TYPES.index(stationary)
+    if CLASSES[class_index].name in ('car', 'unknown'):
+        special = next((_OF_TAGS[tag] for tag in lower if tag in _OF_TAGS), None)
+        if special is not None:
+            return OSI_TYPES.index(special)
+    return class_index
+
+
+@dataclass(slots=True)
+class _Note:
+    """The number of notes of a kind, and the places of the first ones."""
+
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+
+
+class OsiNotes:
+    """
+    The notes about one trace.
+
+    :param has_default_class: whether actors whose tags name no class have one by an option.
+    """
+
+    def __init__(self, *, has_default_class: bool) -> None:
+        self._has_default_class = has_default_class
+        self._notes: dict[str, _Note] = {}
+        self._names: dict[int, str] = {}
+        self._actor_list: ActorList | None = None
+        # Kind of note of each actor whose tags name no class, until it is noted.
+        self._assumed: dict[int, str] = {}
+        # Ids of actors by kind of note.
+        self._noted: dict[str, set[int]] = {}
+
+    def name_of(self, actor: int) -> str:
+        """
+        Return the raw name of an actor.
+
+        :param actor: its id.
+        """
+        return self._names.get(actor, '')
+
+    def add(self, kind: str, place: str) -> None:
+        """
+        Add a note.
+
+        :param kind: key of ``_TEXTS``.
+        :param place: place in words.
+        """
+        note = self._notes.setdefault(kind, _Note())
+        note.count += 1
+        if len(note.places) < _MAX_NAMED:
+            note.places.append(place)
+
+    def add_each(self, kind: str, actors: npt.NDArray[np.uint32]) -> None:
+        """
+        Add a note with the name of each actor, once for each.
+
+        :param kind: kind of note, as for :meth:`add`.
+        :param actors: (K,) uint32, their ids.
+        """
+        noted = self._noted.setdefault(kind, set())
+        for actor in actors.tolist():
+            if actor not in noted:
+                noted.add(actor)
+                self.add(kind, self._names[actor])
+
+    def add_actors(self, actor_list: ActorList) -> None:
+        """
+        Store the names of actors, and whether their tags name a class.
+
+        :param actor_list: the actors of a frame.
+        """
+        if actor_list is self._actor_list:
+            return
+        self._actor_list = actor_list
+        for actor, kind, tags in zip(actor_list.actors, actor_list.kinds, actor_list.tags,
+                                     strict=True):
+            if actor.id in self._names:
+                continue
+            self._names[actor.id] = actor.name
+            if not self._has_default_class and type_of(class_of(0, tags), tags) == UNKNOWN:
+                self._assumed[actor.id] = 'vehicles' if kind == KIND_VEHICLE else 'others'
+
+    def add_objects(self, actors: npt.NDArray[np.uint32]) -> None:
+        """
+        Add a note for each object of a message whose class is assumed, once for each.
+
+        :param actors: (K,) uint32, their ids.
+        """
+        for actor in actors.tolist() if self._assumed else ():
+            kind = self._assumed.pop(actor, '')
+            if kind:
+                self.add(kind, self._names[actor])
+
+    def lines(self) -> Iterator[str]:
+        """Return a line for each kind."""
+        for kind, note in self._notes.items():
+            text, option = _TEXTS[kind]
+            more = f' and {note.count - len(note.places)} more' \
+                if note.count > len(note.places) else ''
+            yield f'{note.count} {text}: {", ".join(note.places)}{more}' + (
+                f'; {option}' if option else '')
 
 
 def _columns(*names: str) -> list[int]:

@@ -24,7 +24,15 @@ from typing import Any, BinaryIO, TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.formats import WriteOptions
-from state_sensor_ros.files.frame_writer import (
+from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
+from state_sensor_ros.files.osi.osi_objects import (
+    DEFAULT_CLASSES,
+    objects_of,
+    OSI_TYPES,
+    OsiFrame,
+    OsiNotes,
+)
+from state_sensor_ros.files.recording import (
     EXTENSION,
     FrameWriter,
     LANES,
@@ -33,10 +41,6 @@ from state_sensor_ros.files.frame_writer import (
     MAP,
     ROADS,
 )
-from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
-from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES, OsiNotes
-from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
-from state_sensor_ros.files.osi.osi_types import OSI_TYPES
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, NS_PER_S

@@ -6,30 +6,46 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Bytes of an MCAP file: heads of its records, decompressed chunks with their messages, CRCs."""
+# flake8: noqa: A003
+"""
+Records of MCAP, version 0, and the bytes of a file with them (https://mcap.dev/spec).
+
+A file of rosbag2; all numbers are little-endian::
+
+    magic           89 4D 43 41 50 30 0D 0A
+    HEADER          profile 'ros2'
+    CHUNK           first and last log time, size, CRC-32, compression; in it records:
+                        SCHEMA   name and definition of a type       } before the first message
+                        CHANNEL  topic, its schema, QoS profiles     } that uses them
+                        MESSAGE, MESSAGE, ...
+    MESSAGE_INDEX   log time and offset of each message of one channel in the chunk before it
+    MESSAGE_INDEX, ..., CHUNK, MESSAGE_INDEX, ...
+    METADATA        the text of metadata.yaml
+    DATA_END        CRC-32 of all bytes before it
+    SCHEMA, CHANNEL, STATISTICS, ...                  the summary: all schemas and channels again
+    FOOTER          offset of the summary, CRC-32 of the summary and of the footer before the CRC
+    magic
+
+Schemas, channels and messages may also be outside of chunks. Each record is a head, opcode and
+length, and the content, whose length that is. A message of two bytes, AB CD, on channel 3 with
+the sequence number 1, logged and published at 1 s::
+
+    05 | 18 00 00 00 00 00 00 00 | 03 00 | 01 00 00 00 | 00 CA 9A 3B 00 00 00 00 | ... | AB CD
+    op   length 24 = 22 + 2        channel sequence      log time, ns              publish data
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 import os
 from pathlib import Path
 import struct
 from zlib import crc32
 
-from state_sensor_ros.files.storage.decompression import decompress
-from state_sensor_ros.files.storage.mcap_records import (
-    CHUNK_HEAD_BYTES,
-    ChunkHead,
-    HEAD,
-    Head,
-    LEAST_MESSAGE_BYTES,
-    MAGIC,
-    MESSAGE_HEAD,
-    Opcode,
-    parse_chunk_head,
-)
+from state_sensor_ros.files.storage.input_file import decompress
 from state_sensor_ros.files.storage.storage_file import (
     BagError,
     BagLimits,
@@ -38,10 +54,256 @@ from state_sensor_ros.files.storage.storage_file import (
     too_large,
 )
 
+# Compressions of the chunks that are written, the first by default; the last two are presets of
+# rosbag2's MCAP plug-in.
+COMPRESSIONS = ('zstd', 'lz4', 'none', 'zstd_fast', 'zstd_small')
+MAGIC = b'\x89MCAP0\r\n'
+# The head of a record: opcode, length of the content.
+HEAD = struct.Struct('<BQ')
+# A message up to its data: head; channel, sequence, log and publish time, ns.
+MESSAGE_HEAD = struct.Struct('<BQHIQQ')
+LEAST_MESSAGE_BYTES = MESSAGE_HEAD.size - HEAD.size
+# A message index up to its entries: head; channel, size of the entries, each a time and an offset.
+INDEX_HEAD = struct.Struct('<BQHI')
+INDEX_ENTRY_BYTES = 16
+# The whole footer: head; offset of the summary, offset of the summary offsets, CRC-32.
+FOOTER_RECORD = struct.Struct('<BQQQI')
+CRC = struct.Struct('<I')
+# The CRC of summary and footer covers this much of the footer.
+FOOTER_CRC_AT = FOOTER_RECORD.size - CRC.size
+# Largest size of the content of a chunk up to its data: names of compressions are short.
+CHUNK_HEAD_BYTES = 64
+
+_U16, _U32, _U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
+_CHUNK_HEAD = struct.Struct('<QQQI')
+_COUNTS = struct.Struct('<QHIIIIQQ')
+_COUNT = struct.Struct('<HQ')
+_FOOTER = struct.Struct('<QQI')
+
+
+# Encodings of schemas with binary definitions, which are dropped.
+_BINARY_ENCODINGS = frozenset(('protobuf', 'flatbuffer'))
 # Heads are read in blocks: a chunk is followed by one short record for each topic in it.
 _BLOCK_BYTES = 64 * 1024
 _CRC_BLOCK_BYTES = 1024 * 1024
 _MAX_HEAD_BYTES = HEAD.size + CHUNK_HEAD_BYTES
+
+
+class Opcode:
+    """Kinds of records."""
+
+    HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
+    MESSAGE_INDEX, CHUNK_INDEX, STATISTICS, METADATA = 0x07, 0x08, 0x0B, 0x0C
+    METADATA_INDEX, SUMMARY_OFFSET, DATA_END = 0x0D, 0x0E, 0x0F
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a record: its opcode, its offset in the file, the length of its content."""
+
+    opcode: int
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        """Offset of the first byte after the record."""
+        return self.offset + HEAD.size + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Definition of a message type."""
+
+    id: int
+    name: str
+    encoding: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A topic; rosbag2 stores its QoS and the hash of its type in ``metadata``."""
+
+    id: int
+    schema: int
+    topic: str
+    encoding: str
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkHead:
+    """
+    The fields of a chunk before its data.
+
+    ``first_ns`` and ``last_ns`` log times in it; ``size`` and ``crc`` of its records when
+    decompressed, 0 for no CRC; ``begin`` and ``length`` of its data, offset and size in its
+    content.
+    """
+
+    first_ns: int
+    last_ns: int
+    size: int
+    crc: int
+    compression: str
+    begin: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Numbers of messages, schemas and channels, and of messages by channel."""
+
+    n_messages: int
+    n_schemas: int
+    n_channels: int
+    counts: dict[int, int]
+
+
+class _Fields:
+    """
+    The fields of a record, parsed one after another.
+
+    :raises ValueError: by each method, if the content ends before the field.
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = data
+        self.at = 0
+
+    def take(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Return numbers."""
+        if self.at + layout.size > len(self._data):
+            raise ValueError('a field is cut')
+        numbers = layout.unpack_from(self._data, self.at)
+        self.at += layout.size
+        return numbers
+
+    def block(self) -> bytes:
+        """Return bytes that follow their 32-bit length."""
+        [length] = self.take(_U32)
+        if self.at + length > len(self._data):
+            raise ValueError('a field is cut')
+        self.at += length
+        return bytes(self._data[self.at - length:self.at])
+
+    def text(self) -> str:
+        """Return UTF-8 text that follows its 32-bit length in bytes."""
+        return self.block().decode()
+
+    def texts(self) -> dict[str, str]:
+        """Return pairs of texts that follow their 32-bit length in bytes."""
+        [length] = self.take(_U32)
+        end, pairs = self.at + length, {}
+        while self.at < end:
+            key = self.text()
+            pairs[key] = self.text()
+        return pairs
+
+
+def text_field(text: str) -> bytes:
+    """Return ``text`` in UTF-8, after its 32-bit length in bytes."""
+    data = text.encode()
+    return _U32.pack(len(data)) + data
+
+
+def record(opcode: int, *parts: bytes) -> bytes:
+    """
+    Return a record.
+
+    :param opcode: kind of the record.
+    :param parts: parts of its content.
+    """
+    return HEAD.pack(opcode, sum(map(len, parts))) + b''.join(parts)
+
+
+def parse_header(content: bytes) -> str:
+    """
+    Return the profile that a header names.
+
+    :param content: content of the record, also in the functions below.
+    :raises ValueError: if the content is not that of such a record, also by those functions.
+    """
+    return _Fields(content).text()
+
+
+def parse_schema(content: bytes | memoryview) -> Schema:
+    """
+    Parse a schema.
+
+    :param content: content of the record, which may be inside of a chunk.
+    :raises ValueError: if the content is not that of a schema.
+    """
+    fields = _Fields(content)
+    [number] = fields.take(_U16)
+    name, encoding, definition = fields.text(), fields.text(), fields.block()
+    return Schema(number, name, encoding,
+                  '' if encoding in _BINARY_ENCODINGS else definition.decode())
+
+
+def parse_channel(content: bytes | memoryview) -> Channel:
+    """
+    Parse a channel.
+
+    :param content: content of the record, which may be inside of a chunk.
+    :raises ValueError: if the content is not that of a channel.
+    """
+    fields = _Fields(content)
+    [number], [schema] = fields.take(_U16), fields.take(_U16)
+    return Channel(number, schema, fields.text(), fields.text(), fields.texts())
+
+
+def parse_chunk_head(content: bytes | memoryview) -> ChunkHead:
+    """
+    Parse the fields of a chunk before its data.
+
+    :param content: its first CHUNK_HEAD_BYTES, or all of it if it is shorter.
+    """
+    fields = _Fields(content)
+    first_ns, last_ns, size, crc = fields.take(_CHUNK_HEAD)
+    compression = fields.text()
+    [length] = fields.take(_U64)
+    return ChunkHead(first_ns, last_ns, size, crc, compression, fields.at, length)
+
+
+def parse_statistics(content: bytes | memoryview) -> Statistics:
+    """
+    Parse statistics.
+
+    :param content: content of the record.
+    :raises ValueError: if the content is not that of statistics.
+    """
+    fields = _Fields(content)
+    n_messages, n_schemas, n_channels, *_ = fields.take(_COUNTS)
+    counts = fields.block()
+    if len(counts) % _COUNT.size:
+        raise ValueError('counts are cut')
+    return Statistics(n_messages, n_schemas, n_channels, dict(_COUNT.iter_unpack(counts)))
+
+
+def parse_footer(content: bytes | memoryview) -> tuple[int, int]:
+    """
+    Return the offset of the summary, 0 for none, and the CRC-32 of summary and footer.
+
+    :param content: content of the footer.
+    :returns: offset in the file, bytes; CRC-32 of the summary and of the footer before the CRC.
+    :raises ValueError: if the content is too short.
+    """
+    summary, _, crc = _Fields(content).take(_FOOTER)
+    return summary, crc
+
+
+def parse_crc(content: bytes | memoryview) -> int:
+    """
+    Return the CRC-32 at the beginning of a record.
+
+    :param content: content of the record DATA_END.
+    :returns: of all bytes of the file before that record.
+    :raises ValueError: if the content is too short.
+    """
+    [crc] = _Fields(content).take(CRC)
+    return crc
 
 
 class McapFile:

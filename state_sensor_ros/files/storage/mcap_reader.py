@@ -31,14 +31,15 @@ from pathlib import Path
 import struct
 from typing import TypeVar
 
-from state_sensor_ros.files.storage.mcap_file import LoadedChunk, McapFile, RunningCrc
-from state_sensor_ros.files.storage.mcap_records import (
+from state_sensor_ros.files.storage.mcap_file import (
     Channel,
     FOOTER_CRC_AT,
     HEAD,
     Head,
     LEAST_MESSAGE_BYTES,
+    LoadedChunk,
     MAGIC,
+    McapFile,
     MESSAGE_HEAD,
     Opcode,
     parse_channel,
@@ -47,6 +48,7 @@ from state_sensor_ros.files.storage.mcap_records import (
     parse_header,
     parse_schema,
     parse_statistics,
+    RunningCrc,
     Schema,
     Statistics,
 )

@@ -35,10 +35,8 @@ import re
 import struct
 
 from state_sensor_ros.errors import counted
-from state_sensor_ros.files.storage.decompression import decompress
-from state_sensor_ros.files.storage.mcap_file import McapFile, RunningCrc
-from state_sensor_ros.files.storage.mcap_reader import topic_of
-from state_sensor_ros.files.storage.mcap_records import (
+from state_sensor_ros.files.storage.input_file import decompress
+from state_sensor_ros.files.storage.mcap_file import (
     CHUNK_HEAD_BYTES,
     FOOTER_CRC_AT,
     FOOTER_RECORD,
@@ -47,6 +45,7 @@ from state_sensor_ros.files.storage.mcap_records import (
     INDEX_ENTRY_BYTES,
     LEAST_MESSAGE_BYTES,
     MAGIC,
+    McapFile,
     MESSAGE_HEAD,
     Opcode,
     parse_channel,
@@ -55,8 +54,10 @@ from state_sensor_ros.files.storage.mcap_records import (
     parse_footer,
     parse_schema,
     parse_statistics,
+    RunningCrc,
     Schema,
 )
+from state_sensor_ros.files.storage.mcap_reader import topic_of
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, Recovered, StoredTopic
 
 _BLOCK_BYTES = 1024 * 1024

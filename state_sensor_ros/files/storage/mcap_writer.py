@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinitionFormat
 
-from state_sensor_ros.files.storage.mcap_records import (
+from state_sensor_ros.files.storage.mcap_file import (
     CRC,
     FOOTER_RECORD,
     HEAD,

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from state_sensor_ros.bodies import Bools
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.files.formats import PARQUET, WriteOptions
-from state_sensor_ros.files.frame_writer import EXTENSION, FrameWriter, LIGHTS, Losses, MAP
+from state_sensor_ros.files.recording import EXTENSION, FrameWriter, LIGHTS, Losses, MAP
 from state_sensor_ros.files.tables.table_columns import (
     CHANGES,
     FLOAT_NAMES,

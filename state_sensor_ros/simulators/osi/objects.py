@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.files.osi.osi_types import is_vehicle, moving_tags, stationary_tags
+from state_sensor_ros.files.osi.osi_objects import is_vehicle, moving_tags, stationary_tags
 from state_sensor_ros.simulators import FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT, Wheels
 from state_sensor_ros.simulators.frame_arrays import NO_WHEELS, quaternion_from_rpy
 from state_sensor_ros.simulators.osi.messages import text_of
