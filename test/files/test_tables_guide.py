@@ -46,31 +46,6 @@ def frames_of(folder):
     return json.loads((folder / 'drive.json').read_text())
 
 
-def is_ego(vehicle):
-    return 'ego' in vehicle['state']['tags']
-
-
-def test_tables_guide_headway_in_pandas(folder, monkeypatch, capsys):
-    headway = answer('Time headway', 'pandas', folder, monkeypatch)['headway']
-    expected = {}
-    for index, frame in enumerate(frames_of(folder)):
-        vehicles = frame['frame']['vehicles']
-        [ego] = filter(is_ego, vehicles)
-        velocity = ego['state']['odometry']['linear_velocity']
-        speed = math.hypot(velocity['x'], velocity['y'], velocity['z']) / 100
-        lane = ego['control_state']
-        gaps = [(each['control_state']['s'] - lane['s']) / 100 - sum(
-            max(one['state']['oriented_bounding_box'][0]['extents'].values())
-            for one in (each, ego)) / 200 for each in vehicles
-            if all(each['control_state'][key] == lane[key] for key in (
-                'road_id', 'section_id', 'lane_id')) and each['control_state']['s'] > lane['s']]
-        if gaps and speed > 0.1:
-            expected[index] = min(gaps) / speed
-    assert expected
-    assert headway.to_dict() == pytest.approx(expected, rel=1e-2)
-    assert 'mean' in capsys.readouterr().out
-
-
 def test_tables_guide_speeds_by_lane_in_polars(folder, monkeypatch):
     speeds = answer('Speeds by lane', 'polars', folder, monkeypatch)['speeds']
     expected = collections.defaultdict(set)
