@@ -35,6 +35,7 @@ ABSENT = absent_modules({
     'evaluation/test_perceived_drive.py': ('trackeval',),
     'evaluation/test_perturbed_stack.py': ('trackeval',),
     'evaluation/test_tracking_metrics.py': ('trackeval',),
+    'evaluation/test_evaluation_memory.py': ('trackeval',),
     'evaluation/test_truth_against_itself.py': ('trackeval',),
     'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'simulators/test_map_files.py': ('sumolib',),

@@ -11,8 +11,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from functools import partial
 import json
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
@@ -48,9 +50,10 @@ from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
 
 if TYPE_CHECKING:
-    from state_sensor_ros.evaluation.evaluator import TopicResult
+    from state_sensor_ros.evaluation.evaluator import Evaluator, MatchObserver, TopicResult
     from state_sensor_ros.evaluation.ground_truth import GroundTruth
-    from state_sensor_ros.evaluation.matching import Selection
+    from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
+    from state_sensor_ros.evaluation.stack_messages import TopicKey
     from state_sensor_ros.files.bags.open_bag import OpenBag
     from state_sensor_ros.library.safety import Safety
 
@@ -168,9 +171,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         read_result,
     )
     old = None if args.against is None else read_result(args.against, stack)
-    with clock_shown('evaluate', is_quiet=args.quiet):
-        truth, topic_results, safety = evaluated(args, stack)
-    from state_sensor_ros.commands.evaluate_outputs import write_outputs
+    from state_sensor_ros.commands.evaluate_outputs import matches_written, write_outputs
+    with matches_written(args, interruption) as observe, \
+            clock_shown('evaluate', is_quiet=args.quiet):
+        evaluation = evaluated(args, stack, observe)
+    truth, topic_results = evaluation.truth, evaluation.topic_results
     from state_sensor_ros.evaluation.confidence import intervals_of
     from state_sensor_ros.evaluation.evaluation_result import result_of
     from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
@@ -182,7 +187,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     for found in topic_results:
         _warn(stack, found)
     changed = None if old is None else changes(result, old)
-    write_outputs(args, interruption, stack, topic_results, result, changed, safety)
+    write_outputs(args, interruption, stack, topic_results, result, changed, evaluation.safety,
+                  partial(_frames_again, args, stack, evaluation))
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
@@ -216,15 +222,30 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
                              f'{args.truth} is {truth.noun}')
 
 
-def evaluated(args: argparse.Namespace,
-              stack: str) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """
+    The evaluation of a bag.
+
+    ``truth`` the ground truth; ``topic_results`` result of each topic; ``evaluator`` of them;
+    ``keys`` names and types of the topics; ``safety`` measures of safety, None without a page or
+    an ego.
+    """
+
+    truth: GroundTruth
+    topic_results: list[TopicResult]
+    evaluator: Evaluator
+    keys: list[TopicKey]
+    safety: Safety | None
+
+
+def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None) -> Evaluation:
     """
     Evaluate the topics of a bag.
 
     :param args: the parsed options.
     :param stack: path of the bag.
-    :returns: the ground truth, a result for each topic, and measures of safety if there is a page
-        and an ego.
+    :param observe: called with the matches of each topic as they are found, None for no call.
     """
     from state_sensor_ros.commands.truth_reading import read_truth
     from state_sensor_ros.evaluation.evaluator import Evaluator
@@ -249,7 +270,8 @@ def evaluated(args: argparse.Namespace,
         selection = _selection(args, truth)
         evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
                               alignment=args.align, with_averages=args.definition == 'nuscenes',
-                              transforms=lambda: FrameTransforms(_transforms(args, stack)))
+                              transforms=lambda: FrameTransforms(_transforms(args, stack)),
+                              observe=observe)
         topic_results = []
         for key in keys:
             if key[1] == ODOMETRY and truth.ego is None and len(keys) > 1 and not args.topic:
@@ -262,8 +284,19 @@ def evaluated(args: argparse.Namespace,
             except DecodeError as error:
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
-    return truth, topic_results, None if collector is None or not collector.has_actor \
-        else collector.safety()
+    return Evaluation(
+        truth, topic_results, evaluator, keys,
+        None if collector is None or not collector.has_actor else collector.safety())
+
+
+def _frames_again(args: argparse.Namespace, stack: str, evaluation: Evaluation, topic: str,
+                  numbers: Sequence[int]) -> list[EvaluatedFrame]:
+    """Read frames of a topic again, by the index of their message."""
+    key = next(key for key in evaluation.keys if key[0] == topic)
+    with _opened(args, stack) as bag:
+        frames = evaluation.evaluator.frames_again(key, (
+            (log_ns, data) for _, log_ns, data in bag.messages({key})), frozenset(numbers))
+    return [frames[number] for number in numbers if number in frames]
 
 
 def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:

@@ -11,8 +11,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, ExitStack
 import os
 from typing import Any, BinaryIO
 
@@ -25,14 +25,21 @@ from state_sensor_ros.commands.summary import (
     worst_rows,
 )
 from state_sensor_ros.errors import one_line, UsageError
-from state_sensor_ros.evaluation.detection_metrics import ERROR_NAMES, RECALLS
+from state_sensor_ros.evaluation.detection_metrics import RECALLS
 from state_sensor_ros.evaluation.evaluation_plots import SafetySection
 from state_sensor_ros.evaluation.evaluation_result import Change
-from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.evaluator import MatchObserver, TopicResult
+from state_sensor_ros.evaluation.frame_record import ERROR_NAMES, Matches
+from state_sensor_ros.evaluation.matching import (
+    EVALUATED_CLASSES,
+    EvaluatedFrame,
+    MATCH_DISTANCES_M,
+)
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.library.safety import Safety
 
+# Rows that are written at once.
+_ROWS_OF_GROUP = 1 << 15
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
 
 
@@ -80,9 +87,10 @@ def _check_files(args: argparse.Namespace, given: frozenset[str], taken: dict[st
 
 def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
                   topic_results: list[TopicResult], result: dict[str, Any],
-                  changes: list[Change] | None, safety: Safety | None) -> None:
+                  changes: list[Change] | None, safety: Safety | None,
+                  frames_again: Callable[[str, Sequence[int]], Sequence[EvaluatedFrame]]) -> None:
     """
-    Write the files that the options name.
+    Write the curves and the page, if the options name them.
 
     :param args: the parsed options.
     :param interruption: signal handling of the program.
@@ -91,13 +99,9 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
     :param result: result of the bag.
     :param changes: what got better or worse, None without an earlier result.
     :param safety: measures of the ego in the ground truth, None without an ego.
+    :param frames_again: returns frames of a topic by the index of their message.
     """
     is_quiet = args.quiet or args.json
-    if args.parquet is not None:
-        with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
-            n_matches = _write_matches(topic_results, file.handle)
-        show_result(args.parquet, [f'{n_matches} matches', *size_of(args.parquet)],
-                    is_quiet=is_quiet)
     if args.curves is not None:
         with interruption.writing(lambda: WholeFile(args.curves, force=args.force)) as file:
             n_rows = _write_curves(topic_results, file.handle,
@@ -107,7 +111,7 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
         from state_sensor_ros.evaluation.evaluation_page import write_page
         with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
             write_page(file.handle, one_line(stack), one_line(args.truth), topic_results, result,
-                       changes, None if safety is None else _safety_section(safety))
+                       changes, None if safety is None else _safety_section(safety), frames_again)
         show_result(args.html, size_of(args.html), is_quiet=is_quiet)
 
 
@@ -155,24 +159,51 @@ def join_tables(parts: Iterable[tuple[str, str]], out: BinaryIO, *, is_csv: bool
     return n_rows
 
 
-def _write_matches(topic_results: Sequence[TopicResult], file: BinaryIO) -> int:
+@contextmanager
+def matches_written(args: argparse.Namespace,
+                    interruption: Interruption) -> Iterator[MatchObserver | None]:
     """
-    Write a row for each match at 2 m: the ground truth, the detection and the errors.
+    Write the matches that are found in the block to ``--parquet``; yield what to call with them.
 
-    :param topic_results: topic_results of the topics.
-    :param file: file to write to.
-    :returns: number of matches.
+    :param args: the parsed options.
+    :param interruption: signal handling of the program.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-    tables = []
-    for topic_result in topic_results:
-        matches = topic_result.matches
-        if matches is None:
-            continue
+    if args.parquet is None:
+        yield None
+        return
+    with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
+        table = MatchTable(lambda: file.handle)
+        yield table.add
+        table.finish()
+    show_result(args.parquet, [f'{table.n_matches} matches', *size_of(args.parquet)],
+                is_quiet=args.quiet or args.json)
+
+
+class MatchTable:
+    """
+    A Parquet table with a row for each match at 2 m: the ground truth, the detection, the errors.
+
+    :param opened: returns the file to write to.
+    """
+
+    def __init__(self, opened: Callable[[], BinaryIO]) -> None:
+        self._opened = opened
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+        self._n_waiting = 0
+        self.n_matches = 0
+
+    def add(self, topic: str, matches: Matches) -> None:
+        """
+        Add rows.
+
+        :param topic: name of the topic.
+        :param matches: matches of some of its frames.
+        """
+        import pyarrow as pa
         n_matches = len(matches.frames)
         columns = {
-            'topic': pa.array([topic_result.topic] * n_matches, pa.string()),
+            'topic': pa.array([topic] * n_matches, pa.string()),
             'stamp_ns': pa.array(matches.stamps_ns), 'frame': pa.array(matches.frames),
             'class': pa.array([EVALUATED_CLASSES[number] for number in matches.classes.tolist()],
                               pa.string()),
@@ -183,10 +214,27 @@ def _write_matches(topic_results: Sequence[TopicResult], file: BinaryIO) -> int:
         for prefix, states in (('truth', matches.truth), ('stack', matches.stack)):
             columns |= {f'{prefix}_{name}': pa.array(states[:, i])
                         for i, name in enumerate(_STATES)}
-        tables.append(pa.table(columns))
-    table = pa.concat_tables(tables) if tables else pa.table({'topic': pa.array([], pa.string())})
-    parquet.write_table(table, file)
-    return int(table.num_rows)
+        self._waiting.append(pa.table(columns))
+        self._n_waiting += n_matches
+        if self._n_waiting >= _ROWS_OF_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+        table = pa.concat_tables(self._waiting) if self._waiting else pa.table(
+            {'topic': pa.array([], pa.string())})
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._opened(), table.schema)
+        self._writer.write_table(table)
+        self.n_matches += self._n_waiting
+        self._waiting, self._n_waiting = [], 0
+
+    def finish(self) -> None:
+        """Write the last rows and the end of the file."""
+        if self._waiting or self._writer is None:
+            self._flush()
+        self._writer.close()
 
 
 def _write_curves(topic_results: Sequence[TopicResult], file: BinaryIO, *, is_csv: bool) -> int:

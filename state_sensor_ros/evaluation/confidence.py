@@ -24,10 +24,10 @@ from state_sensor_ros.evaluation.detection_metrics import (
     averaged_classes,
     ClassScores,
     Curves,
-    ERROR_NAMES,
     RECALLS,
 )
 from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.prediction_metrics import HORIZONS_S, SCORE_NAMES
 from state_sensor_ros.frame import Floats, Rows
@@ -53,9 +53,8 @@ def intervals_of(topic_results: Sequence[TopicResult]) -> dict[str, Any]:
     intervals: dict[str, list[float]] = {}
     block_s, n_blocks = 0.0, 0
     for result in topic_results:
-        stamps_ns = np.array([frame.stamp_ns for frame in result.frames], np.int64) \
-            if result.ego_stamps_ns is None else result.ego_stamps_ns
-        if len(stamps_ns) < MIN_BLOCKS:
+        stamps_ns = result.ego_stamps_ns if result.record is None else result.record.stamps_ns
+        if stamps_ns is None or len(stamps_ns) < MIN_BLOCKS:
             continue
         duration_s = float(stamps_ns.max() - stamps_ns.min()) * 1e-9
         length_s = min(BLOCK_S, duration_s / MIN_BLOCKS)

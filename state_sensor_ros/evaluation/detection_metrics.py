@@ -24,32 +24,12 @@ import math
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.matching import (
-    distances_from,
-    EVALUATED_CLASSES,
-    EvaluatedFrame,
-    I_ERRORS,
-    MATCH_DISTANCES_M,
-    SIZE,
-    VELOCITY,
-    XY,
-    YAW,
-)
-from state_sensor_ros.frame import Bools, Floats, Rows
-from state_sensor_ros.rotations import wrapped
+from state_sensor_ros.evaluation.frame_record import BANDS, Detections, ERROR_NAMES, NO_BAND
+from state_sensor_ros.evaluation.matching import I_ERRORS
+from state_sensor_ros.frame import Bools, Floats
 
-# Errors of translation, scale, orientation, velocity and attribute.
-ERROR_NAMES: Final = ('ate', 'ase', 'aoe', 'ave', 'aae')
-# Speed above which an object moves, m/s, as in the submissions of mmdetection3d to nuScenes.
-MOVING_SPEED: Final = 0.2
-# Whether a cycle that stands has a rider is in no message.
-_CYCLES = np.isin(EVALUATED_CLASSES, ('cyclist', 'motorcycle'))
-# Bands of the distance from the ego, m, as in the Waymo Open Dataset.
-BANDS: Final[Mapping[str, tuple[float, float]]] = {
-    '0-30': (0.0, 30.0), '30-50': (30.0, 50.0), '50+': (50.0, math.inf)}
 # The weight of mAP in NDS; each of the five errors has the weight 1.
 MAP_WEIGHT: Final = 5.0
 # Number of recalls from 0 to 1.
@@ -58,87 +38,6 @@ _MIN_RECALL, _MIN_PRECISION = 0.1, 0.1
 _I_FIRST = round(100 * _MIN_RECALL) + 1
 RECALLS: Final[Floats] = np.linspace(0.0, 1.0, N_RECALLS, dtype=np.float64)
 _N_ERRORS = len(ERROR_NAMES)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Matches:
-    """
-    The R matches at 2 m of all frames, in their order.
-
-    ``frames`` (R,) index of the frame; ``stamps_ns`` (R,); ``stack`` and ``truth`` (R, 9) states;
-    ``classes`` (R,); ``scores`` (R,); ``distances`` (R,) of the ground truth from the ego, m;
-    ``errors`` (R, 5) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s),
-    attribute (0 or 1), NaN if unknown; ``stack_ids`` and ``truth_ids`` R strings.
-    """
-
-    frames: Rows
-    stamps_ns: Rows
-    stack: Floats
-    truth: Floats
-    classes: Rows
-    scores: Floats
-    distances: Floats
-    errors: Floats
-    stack_ids: tuple[str, ...]
-    truth_ids: tuple[str, ...]
-
-
-def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
-    """
-    Return (R, 5) errors of translation, scale, orientation, velocity and attribute.
-
-    :param stack: (R, 9) float64, states.
-    :param truth: (R, 9) float64, states.
-    :param classes: (R,) int64, index in EVALUATED_CLASSES.
-    """
-    with np.errstate(all='ignore'):
-        common = np.minimum(stack[:, SIZE], truth[:, SIZE]).prod(axis=1)
-        union = stack[:, SIZE].prod(axis=1) + truth[:, SIZE].prod(axis=1) - common
-        scale = 1.0 - common / union
-        turn = np.abs(wrapped(truth[:, YAW] - stack[:, YAW]))
-        velocity = np.linalg.norm(stack[:, VELOCITY] - truth[:, VELOCITY], axis=1)
-        is_moving, truth_moves = (np.linalg.norm(states[:, VELOCITY], axis=1) > MOVING_SPEED
-                                  for states in (stack, truth))
-    is_known = ~np.isnan(velocity) & (classes != UNKNOWN) & (truth_moves | ~_CYCLES[classes])
-    attribute = np.where(is_known, is_moving != truth_moves, np.nan)
-    return np.column_stack((np.linalg.norm(stack[:, XY] - truth[:, XY], axis=1), scale, turn,
-                            velocity, attribute))
-
-
-def collect_matches(frames: Sequence[EvaluatedFrame]) -> Matches:
-    """
-    Collect the matches at 2 m.
-
-    :param frames: frames in the order of time.
-    """
-    pairs = [np.flatnonzero(frame.matches[I_ERRORS] >= 0) for frame in frames]
-    truths = [frame.matches[I_ERRORS][rows]
-              for frame, rows in zip(frames, pairs, strict=True)]
-    joined = list(zip(frames, pairs, truths, strict=True))
-    counts = [len(rows) for rows in pairs]
-    stack = stacked([frame.stack.states[rows] for frame, rows, _ in joined], (0, 9))
-    truth = stacked([frame.truth.states[rows] for frame, _, rows in joined], (0, 9))
-    classes = stacked([frame.stack.classes[rows] for frame, rows, _ in joined], 0) \
-        .astype(np.int64)
-    return Matches(
-        np.repeat(np.arange(len(frames)), counts),
-        np.repeat(np.array([frame.stamp_ns for frame in frames], np.int64), counts), stack, truth,
-        classes, stacked([frame.stack.scores[rows] for frame, rows, _ in joined], 0),
-        stacked([frame.distances[rows] for frame, _, rows in joined], 0),
-        error_rows(stack, truth, classes),
-        tuple([frame.stack.ids[row] for frame, rows, _ in joined for row in rows.tolist()]),
-        tuple([frame.truth.ids[row] for frame, _, rows in joined for row in rows.tolist()]))
-
-
-def stacked(parts: Sequence[npt.NDArray[np.generic]], shape: tuple[int, int] | int) -> Floats:
-    """
-    Return arrays one after the other.
-
-    :param parts: arrays of the same number of columns.
-    :param shape: shape of the result without any.
-    """
-    joined: Floats = np.concatenate(parts) if parts else np.zeros(shape)
-    return joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,33 +58,11 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Detections:
-    """
-    The N detections of all frames, and their M ground-truth objects.
-
-    ``frames``, ``classes`` and ``scores`` (N,); ``are_matches`` (4, N) at each of
-    MATCH_DISTANCES_M; ``errors`` (N, 5) at 2 m, NaN without a match; ``distances`` (4, N) of the
-    matching ground-truth object, else of the detection, from the ego, m; ``truth_frames``,
-    ``truth_classes`` and ``truth_distances`` (M,).
-    """
-
-    frames: Rows
-    classes: Rows
-    scores: Floats
-    are_matches: Bools
-    errors: Floats
-    distances: Floats
-    truth_frames: Rows
-    truth_classes: Rows
-    truth_distances: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ClassScores:
     """
     The scores of one class.
 
-    ``curves`` None without ground truth; ``errors`` (5,) plain means of :attr:`Matches.errors`,
+    ``curves`` None without ground truth; ``errors`` (5,) plain means of :attr:`Detections.errors`,
     NaN for none; ``recall_errors`` (5,) the same as nuScenes' means over recall, 1 for none;
     ``detections`` those of the class; ``bands`` the scores by the names of BANDS, empty without an
     ego.
@@ -207,67 +84,29 @@ class ClassScores:
         return None if self.curves is None else self.curves.average_precisions
 
 
-def _collect_detections(frames: Sequence[EvaluatedFrame], matches: Matches) -> Detections:
-    truth_counts = [len(frame.truth.classes) for frame in frames]
-    counts = [len(frame.stack.classes) for frame in frames]
-    numbers = np.arange(len(frames))
-    are_matches: Bools = np.zeros((len(MATCH_DISTANCES_M), 0), np.bool_)
-    distances: Floats = np.zeros((len(MATCH_DISTANCES_M), 0))
-    if frames:
-        rows = np.concatenate([frame.matches for frame in frames], axis=1)
-        are_matches = rows >= 0
-        truth_distances = stacked([frame.distances for frame in frames], 0)
-        first_truths = np.repeat(np.cumsum(truth_counts) - truth_counts, counts)
-        own = stacked([distances_from(frame.ego_xyz, frame.stack) for frame in frames], 0)
-        distances = np.broadcast_to(own, are_matches.shape).copy()
-        distances[are_matches] = truth_distances[(rows + first_truths)[are_matches]]
-    errors: Floats = np.full((are_matches.shape[1], _N_ERRORS), np.nan)
-    errors[are_matches[I_ERRORS]] = matches.errors
-    return Detections(
-        np.repeat(numbers, counts),
-        stacked([frame.stack.classes for frame in frames], 0).astype(np.int64),
-        stacked([frame.stack.scores for frame in frames], 0), are_matches, errors, distances,
-        np.repeat(numbers, truth_counts),
-        stacked([frame.truth.classes for frame in frames], 0).astype(np.int64),
-        stacked([frame.distances for frame in frames], 0))
-
-
-def score_classes(frames: Sequence[EvaluatedFrame], matches: Matches) -> list[ClassScores]:
+def score_classes(classes: Mapping[str, Detections]) -> list[ClassScores]:
     """
     Score each class that has a ground-truth object or a detection.
 
-    :param frames: frames in the order of time.
-    :param matches: matches of these frames.
+    :param classes: detections by the name of the class.
     """
-    detections = _collect_detections(frames, matches)
-    classes = []
-    for i, name in enumerate(EVALUATED_CLASSES):
-        rows = np.flatnonzero(detections.classes == i)
-        truth_rows = np.flatnonzero(detections.truth_classes == i)
-        if not len(rows) and not len(truth_rows):
-            continue
-        of_class = Detections(
-            detections.frames[rows], detections.classes[rows], detections.scores[rows],
-            detections.are_matches[:, rows], detections.errors[rows],
-            detections.distances[:, rows], detections.truth_frames[truth_rows],
-            detections.truth_classes[truth_rows], detections.truth_distances[truth_rows])
-        scores = _scored(name, of_class)
-        if np.isfinite(of_class.distances).any() or np.isfinite(of_class.truth_distances).any():
-            scores.bands.update({
-                band: _scored(name, of_class, *limits) for band, limits in BANDS.items()})
-        classes.append(scores)
-    return classes
+    found = []
+    for name, detections in classes.items():
+        scores = _scored(name, detections)
+        if (detections.bands != NO_BAND).any() or (detections.truth_bands != NO_BAND).any():
+            scores.bands.update({band: _scored(name, detections, number)
+                                 for number, band in enumerate(BANDS)})
+        found.append(scores)
+    return found
 
 
-def _scored(name: str, detections: Detections, least: float = -math.inf,
-            below: float = math.nan) -> ClassScores:
-    """Score the detections of a class, in a band of distances if it has limits."""
-    n_truths = len(detections.truth_classes)
+def _scored(name: str, detections: Detections, band: int | None = None) -> ClassScores:
+    """Score the detections of a class, or those of a band of distances."""
+    n_truths = len(detections.truths)
     masks: Bools = np.ones(detections.are_matches.shape, np.bool_)
-    if not math.isnan(below):
-        masks = (detections.distances >= least) & (detections.distances < below)
-        n_truths = int(((detections.truth_distances >= least)
-                        & (detections.truth_distances < below)).sum())
+    if band is not None:
+        masks = detections.bands == band
+        n_truths = int((detections.truth_bands == band).sum())
     # Of equal confidences the later one is first, as in nuscenes-devkit.
     order = np.lexsort((np.arange(len(detections.scores)), detections.scores))[::-1]
     curves = None

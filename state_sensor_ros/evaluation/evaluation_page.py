@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, BinaryIO, Final
 
@@ -19,7 +19,7 @@ import numpy as np
 from state_sensor_ros.errors import counted
 from state_sensor_ros.evaluation import evaluation_plots as plots
 from state_sensor_ros.evaluation.confidence import LEVEL, mean_interval
-from state_sensor_ros.evaluation.evaluation_plots import Moment, moment_of, worst_moments
+from state_sensor_ros.evaluation.evaluation_plots import moment_of, worst_messages
 from state_sensor_ros.evaluation.evaluation_result import AGAINST, Change, numbers_of
 from state_sensor_ros.evaluation.evaluation_tables import (
     AVERAGES,
@@ -35,6 +35,7 @@ from state_sensor_ros.evaluation.evaluation_tables import (
     TRACKING,
 )
 from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.matching import EvaluatedFrame
 
 _STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; color: #1f2933; max-width: 86rem; margin: 2rem auto;
@@ -67,13 +68,15 @@ FIGURES: Final = (
     ('AMOTA', 'tracking/amota', ''), ('minADE at 5 s', 'prediction/5.0/min_ade', ' m'),
     ('miss rate at 5 s', 'prediction/5.0/miss_rate', ''), ('ATE', 'ego/ate_rmse', ' m'),
     ('RPE over 1 m', 'ego/rpe_rmse', ' m'))
+# Reads frames of a topic again: name of the topic, indices of messages.
+FramesAgain = Callable[[str, Sequence[int]], Sequence[EvaluatedFrame]]
 _N_CHANGES = 15
 _N_EVENTS = 20
 
 
 def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[TopicResult],
                result: Mapping[str, Any], changes: Sequence[Change] | None,
-               safety: plots.SafetySection | None) -> None:
+               safety: plots.SafetySection | None, frames_again: FramesAgain) -> None:
     """
     Write the page.
 
@@ -84,6 +87,7 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
     :param result: their result, as ``result_of`` returns it, with the confidence intervals.
     :param changes: what got better or worse, None without an earlier result.
     :param safety: measures of the ego in the ground truth, None without an ego.
+    :param frames_again: returns the frames of the worst moments, which are not kept.
     """
     confidence = result['confidence']
     intervals = confidence['intervals']
@@ -95,7 +99,7 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
                      'resampled (bootstrap).</p>')
     parts += [*_figures(result, intervals), *_changes(changes), *_tables(result, intervals)]
     for found in topic_results:
-        parts += _sections(found)
+        parts += _sections(found, frames_again)
     parts += _safety(safety)
     write_document(file, f'Evaluation of {stack}', parts)
 
@@ -226,46 +230,45 @@ def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Itera
     yield '</tbody></table>'
 
 
-def _sections(found: TopicResult) -> Iterator[str]:
+def _sections(found: TopicResult, frames_again: FramesAgain) -> Iterator[str]:
     topic = f'<code>{escape(found.topic)}</code>'
     if found.ego is not None and found.ego_stamps_ns is not None:
         times_s = (found.ego_stamps_ns - found.ego_stamps_ns[0]) * 1e-9
         yield f'<h2>Ego over time, {topic}</h2>'
         yield _image(plots.ego_over_time(np.column_stack((times_s, found.ego.distances))),
                      'error of the ego over time')
-    if found.classes is None or found.matches is None:
+    if found.classes is None or found.record is None:
         return
     if any(scores.curves is not None for scores in found.classes):
         yield f'<h2>Precision and recall, {topic}</h2>'
         yield _image(plots.precision_recall(found.classes), 'precision over recall')
-    matches = found.matches
-    begin_ns = found.frames[0].stamp_ns
-    if np.isfinite(matches.distances).any():
+    frames = found.record.frames
+    numbers, distances, errors = found.record.matches()
+    if np.isfinite(distances).any():
         yield '<h2>Errors over the distance from the ego</h2>'
         yield _image(plots.errors_over(
-            matches.distances, matches, 'distance from the ego (m)', width=10.0),
+            distances, errors, 'distance from the ego (m)', width=10.0),
             'errors over distance')
-    moments = [moment_of(frame) for frame in found.frames]
     yield '<h2>Errors over time</h2>'
-    if len(matches.frames):
-        times_s = (matches.stamps_ns - begin_ns).astype(np.float64) * 1e-9
-        yield _image(plots.errors_over(times_s, matches, 'time since the first frame (s)',
+    if len(numbers):
+        times_s = (frames['stamp_ns'] - frames['stamp_ns'][0])[numbers] * 1e-9
+        yield _image(plots.errors_over(times_s, errors, 'time since the first frame (s)',
                                        width=None), 'errors over time')
-    yield _image(plots.counts_over_time(moments, begin_ns),
-                 'misses and false positives over time')
-    yield from _worst(worst_moments(moments), begin_ns)
+    yield _image(plots.counts_over_time(frames), 'misses and false positives over time')
+    yield from _worst(frames_again(found.topic, worst_messages(frames)),
+                      int(frames['stamp_ns'][0]))
 
 
-def _worst(moments: Sequence[Moment], begin_ns: int) -> Iterator[str]:
+def _worst(frames: Sequence[EvaluatedFrame], begin_ns: int) -> Iterator[str]:
     yield '<h2>The worst moments</h2>'
-    if not moments:
+    if not frames:
         yield '<p>No moment has an error.</p>'
         return
     yield ('<p>By the number of misses and of false positives (no match within 2 m) plus the sum '
            'of the translation errors divided by 2 m; at least half a second apart. A '
            'picture shows 90 m by 70 m where most of them are.</p>'
            '<div class="moments">')
-    for number, moment in enumerate(moments, 1):
+    for number, moment in enumerate(map(moment_of, frames), 1):
         time_s = (moment.frame.stamp_ns - begin_ns) * 1e-9
         mean = f', mean error {moment.errors.mean():.2f} m' if len(moment.errors) else ''
         yield (f'<section><h3>{number}. {time_s:.2f} s</h3><p>{moment.n_missed} missed, '

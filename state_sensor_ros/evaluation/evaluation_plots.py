@@ -25,7 +25,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 import numpy as np
 
-from state_sensor_ros.evaluation.detection_metrics import ClassScores, Matches, RECALLS
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, RECALLS
+from state_sensor_ros.evaluation.frame_record import Records
 from state_sensor_ros.evaluation.matching import (
     EvaluatedFrame,
     I_ERRORS,
@@ -61,18 +62,16 @@ _LEAST_TOPS = (0.01, 0.1, 0.01)
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
     """
-    A evaluated frame and its errors.
+    An evaluated frame and its errors.
 
     ``n_missed`` ground-truth objects without a match at 2 m; ``n_false`` detections without one;
-    ``errors`` (R,) translation errors of the matches, m; ``cost`` the two numbers plus the sum of
-    errors by 2 m.
+    ``errors`` (R,) translation errors of the matches, m.
     """
 
     frame: EvaluatedFrame
     n_missed: int
     n_false: int
     errors: Floats
-    cost: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,25 +103,27 @@ def moment_of(frame: EvaluatedFrame) -> Moment:
     rows = np.flatnonzero(matches >= 0)
     errors = np.linalg.norm(
         frame.stack.states[rows, XY] - frame.truth.states[matches[rows], XY], axis=1)
-    n_missed, n_false = len(frame.truth.ids) - len(rows), len(matches) - len(rows)
-    return Moment(frame, n_missed, n_false, errors,
-                  n_missed + n_false + float(errors.sum()) / MATCH_DISTANCES_M[I_ERRORS])
+    return Moment(frame, len(frame.truth.ids) - len(rows), len(matches) - len(rows), errors)
 
 
-def worst_moments(moments: Sequence[Moment]) -> list[Moment]:
+def worst_messages(frames: Records) -> list[int]:
     """
-    Return the moments of the greatest cost, the worst first, at most N_MOMENTS.
+    Return the index of the messages of the greatest cost, the worst first, at most N_MOMENTS.
 
-    :param moments: moments of all frames.
+    The cost is the number of misses and of false positives plus the sum of errors by 2 m.
+
+    :param frames: :attr:`FrameRecord.frames`.
     """
-    chosen: list[Moment] = []
-    for moment in sorted(moments, key=lambda each: -each.cost):
-        if len(chosen) == N_MOMENTS or moment.cost < _LEAST_COST:
+    costs = frames['n_missed'] + frames['n_false'] + frames['error'] / MATCH_DISTANCES_M[I_ERRORS]
+    stamps_ns = frames['stamp_ns']
+    chosen: list[int] = []
+    for row in np.argsort(-costs, kind='stable').tolist():
+        if len(chosen) == N_MOMENTS or costs[row] < _LEAST_COST:
             break
-        if all(abs(moment.frame.stamp_ns - other.frame.stamp_ns) >= _APART_NS
-               for other in chosen):
-            chosen.append(moment)
-    return chosen
+        if all(abs(stamps_ns[row] - stamps_ns[other]) >= _APART_NS for other in chosen):
+            chosen.append(row)
+    messages: list[int] = frames['message'][chosen].tolist()
+    return messages
 
 
 def _png(figure: Figure) -> str:
@@ -170,18 +171,18 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
     return _png(figure)
 
 
-def errors_over(values: Floats, matches: Matches, label: str, *, width: float | None) -> str:
+def errors_over(values: Floats, errors: Floats, label: str, *, width: float | None) -> str:
     """
     Draw the mean errors of the matches in bins, with their 10th to 90th percentile.
 
     :param values: (R,) float64, by which the matches are divided.
-    :param matches: R matches, at least one with a known value.
+    :param errors: (R, 5) float64, of matches, at least one with a known value.
     :param label: title of the axis of the values.
     :param width: least width of a bin; None for a fortieth of the range.
     :returns: address of an image.
     """
     known = np.isfinite(values)
-    values, errors = values[known], matches.errors[known]
+    values, errors = values[known], errors[known]
     bins, centres = _bins(values, width)
     figure = Figure(figsize=(11.2, 2.9), layout='constrained')
     for index, (column, name, factor) in enumerate((
@@ -222,20 +223,19 @@ def _spread(errors: Floats) -> tuple[float, float, float]:
     return low, float(errors.mean()), high
 
 
-def counts_over_time(moments: Sequence[Moment], begin_ns: int) -> str:
+def counts_over_time(frames: Records) -> str:
     """
     Draw the numbers of misses and of false positives over time.
 
-    :param moments: moments of all frames.
-    :param begin_ns: stamp of time 0.
+    :param frames: :attr:`FrameRecord.frames`.
     :returns: address of an image.
     """
-    times = np.array([moment.frame.stamp_ns - begin_ns for moment in moments]) * 1e-9
+    times = (frames['stamp_ns'] - frames['stamp_ns'][0]) * 1e-9
     figure = Figure(figsize=(11.2, 2.4), layout='constrained')
     axes = _axes(figure, 1, 1, 1, 'time since the first frame (s)', 'objects in a frame')
     for name, color, counts in (
-            ('misses', _MISSED, [moment.n_missed for moment in moments]),
-            ('false positives', _FALSE, [moment.n_false for moment in moments])):
+            ('misses', _MISSED, frames['n_missed']),
+            ('false positives', _FALSE, frames['n_false'])):
         axes.step(times, counts, where='mid', color=color, label=name, linewidth=1.2)
     # Space for the legend above the lines.
     axes.set_ylim(0.0, max(1.25 * axes.get_ylim()[1], 1.0))

@@ -22,12 +22,12 @@ from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.evaluation.detection_metrics import (
     ClassScores,
     detection_score,
-    ERROR_NAMES,
     mean_average_precision,
     mean_recall_errors,
 )
 from state_sensor_ros.evaluation.ego_metrics import EgoScores
 from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.prediction_metrics import ALL_PATHS, path_scores
 from state_sensor_ros.evaluation.tracking_metrics import mean_averages, TrackingScores

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.detection_metrics import ERROR_NAMES
 from state_sensor_ros.evaluation.evaluation_result import Change, DISTANCES
+from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 
 _UNKNOWN = CLASS_NAMES[UNKNOWN]
 # So many changes are shown, the greatest relative ones.

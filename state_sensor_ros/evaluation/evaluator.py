@@ -10,26 +10,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
 import math
 from typing import Final
 
 import numpy as np
 
 from state_sensor_ros.errors import counted, TrajectoryFormatError
-from state_sensor_ros.evaluation.detection_metrics import (
-    ClassScores,
-    collect_matches,
-    Matches,
-    score_classes,
-)
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
 from state_sensor_ros.evaluation.ego_metrics import (
     DegenerateAlignmentError,
     EgoPoses,
     EgoScores,
     score_ego,
 )
+from state_sensor_ros.evaluation.frame_record import FrameRecord, FrameRecorder, Matches
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
@@ -37,6 +34,7 @@ from state_sensor_ros.evaluation.prediction_metrics import PathScorer
 from state_sensor_ros.evaluation.stack_messages import (
     decode_flat,
     DERIVED,
+    MessageObjects,
     nanoseconds,
     objects_in,
     PREDICTED,
@@ -44,6 +42,7 @@ from state_sensor_ros.evaluation.stack_messages import (
     TRACKED,
     unit_pose,
 )
+from state_sensor_ros.evaluation.track_record import TrackRecorder
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
     score_tracks,
@@ -57,6 +56,8 @@ AT_STAMP: Final = 'stamp'
 AT_RECEIVED: Final = 'received'
 # Time of receipt, ns, and message.
 Messages = Iterable[tuple[int, bytes]]
+# Called with the name of a topic and matches of it.
+MatchObserver = Callable[[str, Matches], None]
 _UNKNOWN_XYZ: Floats = np.full(3, np.nan)
 
 
@@ -67,10 +68,10 @@ class TopicResult:
 
     ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` the others;
     ``n_without_transform`` those of them in a frame without a transform to the global frame;
-    ``n_unusable`` objects, or messages of the ego, without a usable pose; ``classes``,
-    ``tracking``, ``prediction`` and ``ego`` None if the topic has
-    no such part; ``prediction`` (F, H, K, 7), as :meth:`PathScorer.frame_sums` returns it;
-    ``ego_stamps_ns`` (T,) of the poses of the ego; ``unplaced_child`` frame of the ego's poses
+    ``n_unusable`` objects, or messages of the ego, without a usable pose; ``record`` of the
+    frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
+    topic has no such part; ``prediction`` (F, H, K, 7), as :meth:`PathScorer.frame_sums` returns
+    it; ``ego_stamps_ns`` (T,) of the poses of the ego; ``unplaced_child`` frame of the ego's poses
     that has no transform to base_link, '' for none.
     """
 
@@ -79,8 +80,7 @@ class TopicResult:
     n_without_truth: int = 0
     n_without_transform: int = 0
     n_unusable: int = 0
-    frames: list[EvaluatedFrame] = field(default_factory=list)
-    matches: Matches | None = None
+    record: FrameRecord | None = None
     classes: list[ClassScores] | None = None
     tracking: TrackingScores | None = None
     prediction: Floats | None = None
@@ -101,16 +101,19 @@ class Evaluator:
     :param with_averages: whether AMOTA and AMOTP are computed.
     :param transforms: returns the transforms of the bag; called once, and only if a message is in
         another frame.
+    :param observe: called with the matches of each topic as they are found, None for no call.
     """
 
     def __init__(self, truth: GroundTruth, selection: Selection, *, at: str, global_frame: str,
                  alignment: str, with_averages: bool,
-                 transforms: Callable[[], FrameTransforms]) -> None:
+                 transforms: Callable[[], FrameTransforms],
+                 observe: MatchObserver | None = None) -> None:
         self._truth, self._selection = truth, selection
         self._at, self._global_frame = at, global_frame
         self._alignment, self._with_averages = alignment, with_averages
         self._open_transforms = transforms
         self._transforms: FrameTransforms | None = None
+        self._observe = observe
 
     # Numbers of a stack may be so large that their squares are infinite.
     @np.errstate(all='ignore')
@@ -129,42 +132,78 @@ class Evaluator:
             load_trackeval()
         result, span, last_ns = TopicResult(topic), _Span(), None
         paths = PathScorer(self._truth)
-        has_ids = has_objects = False
-        for log_ns, data in messages:
+        recorder = FrameRecorder(None if self._observe is None else partial(self._observe, topic))
+        # None once a message has no ids.
+        tracks: TrackRecorder | None = TrackRecorder()
+        has_objects = False
+        for number, (log_ns, data) in enumerate(messages):
             found = objects_in(data, type_name)
-            at_ns = found.stamp_ns if self._at == AT_STAMP else log_ns
+            at_ns = self._time_of(found, log_ns)
             span.add(at_ns)
             if not self._selection.has_time(at_ns, last_ns):
                 continue
-            truth = self._truth.at(at_ns)
-            placed = None if truth is None else self._placed(found.frame_id, found.stamp_ns)
-            if truth is None or placed is None:
+            frame = self._frame_of(found, type_name, at_ns, result)
+            if frame is None:
                 result.n_without_truth += 1
-                result.n_without_transform += truth is not None
                 continue
             last_ns = at_ns
             result.n_unusable += found.n_unusable
             if found.objects.ids or found.has_ids:
-                has_ids = found.has_ids and (has_ids or not has_objects)
                 has_objects = True
-            frame = self._selection.match(
-                found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
-                merges=type_name == DERIVED)
+                if not found.has_ids:
+                    tracks = None
+            recorder.add(frame, number)
+            if tracks is not None:
+                tracks.add(frame)
             if type_name == PREDICTED:
                 paths.add(frame, at_ns)
-                # Paths of all messages would fill the memory.
-                frame = replace(frame, stack=replace(frame.stack, paths=()))
-            result.frames.append(frame)
-        result.n_frames = len(result.frames)
+        result.n_frames = recorder.n_frames
         self._check(name, result, span)
-        result.matches = collect_matches(result.frames)
-        result.classes = score_classes(result.frames, result.matches)
-        if has_ids:
+        result.record = recorder.finish()
+        result.classes = score_classes(result.record.classes)
+        if tracks is not None and has_objects:
             load_trackeval()
-            result.tracking = score_tracks(result.frames, with_averages=self._with_averages)
+            result.tracking = score_tracks(tracks.finish(), with_averages=self._with_averages)
         if type_name == PREDICTED:
             result.prediction = paths.frame_sums()
         return result
+
+    def _time_of(self, found: MessageObjects, log_ns: int) -> int:
+        return found.stamp_ns if self._at == AT_STAMP else log_ns
+
+    def _frame_of(self, found: MessageObjects, type_name: str, at_ns: int,
+                  result: TopicResult) -> EvaluatedFrame | None:
+        """Return a message beside the ground truth at a time, None without that or its frame."""
+        truth = self._truth.at(at_ns)
+        if truth is None:
+            return None
+        placed = self._placed(found.frame_id, found.stamp_ns)
+        if placed is None:
+            result.n_without_transform += 1
+            return None
+        return self._selection.match(
+            found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
+            merges=type_name == DERIVED)
+
+    @np.errstate(all='ignore')
+    def frames_again(self, key: TopicKey, messages: Messages,
+                     numbers: Collection[int]) -> dict[int, EvaluatedFrame]:
+        """
+        Return frames of a topic that has been evaluated, by the index of their message.
+
+        :param key: name and type of the topic.
+        :param messages: all messages of the topic.
+        :param numbers: indices of the messages.
+        """
+        frames = {}
+        for number, (log_ns, data) in enumerate(messages):
+            if number in numbers:
+                found = objects_in(data, key[1])
+                frame = self._frame_of(found, key[1], self._time_of(found, log_ns),
+                                       TopicResult(key[0]))
+                if frame is not None:
+                    frames[number] = frame
+        return frames
 
     @np.errstate(all='ignore')
     def evaluate_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicResult:

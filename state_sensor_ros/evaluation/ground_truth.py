@@ -16,8 +16,10 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.evaluation.frame_record import GrowingArray
 from state_sensor_ros.evaluation.matching import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XY, XYZ, YAW
 from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.naming import Actor, registry_of
@@ -126,16 +128,16 @@ class GroundTruth:
     The objects of T frames.
 
     ``name`` of the recording; ``stamps_ns`` (T,) int64 ascending; ``offsets`` (T + 1,) first row
-    of each frame; ``actors`` (R,) int64, index in ``names``, ascending within a frame;
-    ``classes`` (R,) int64, index in EVALUATED_CLASSES; ``states`` (R, 9) float64; ``are_selected``
+    of each frame; ``actors`` (R,) int32, index in ``names``, ascending within a frame;
+    ``classes`` (R,) int8, index in EVALUATED_CLASSES; ``states`` (R, 9) float64; ``are_selected``
     (A,) bool of each name; ``ego`` None if the recording has none.
     """
 
     name: str
     stamps_ns: Rows
     offsets: Rows
-    actors: Rows
-    classes: Rows
+    actors: npt.NDArray[np.int32]
+    classes: npt.NDArray[np.int8]
     states: Floats
     names: tuple[str, ...]
     are_selected: Bools
@@ -156,7 +158,7 @@ class GroundTruth:
         rows, states = found
         actors = self.actors[rows]
         return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
-                         self.classes[rows], states, np.ones(len(rows))), \
+                         self.classes[rows].astype(np.int64), states, np.ones(len(rows))), \
             self.are_selected[actors]
 
     def rows_at(self, stamp_ns: int) -> tuple[Rows, Floats] | None:
@@ -255,9 +257,9 @@ class GroundTruthBuilder:
         self._selected: list[bool] = []
         self._stamps_ns: list[int] = []
         self._counts: list[int] = [0]
-        self._actors: list[Rows] = []
-        self._classes: list[Rows] = []
-        self._states: list[Floats] = []
+        self._actors = GrowingArray(np.int32)
+        self._classes = GrowingArray(np.int8)
+        self._states = GrowingArray(np.float64)
 
     def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
         """
@@ -279,9 +281,9 @@ class GroundTruthBuilder:
         actors, rows = np.unique(numbers, return_index=True)
         self._stamps_ns.append(stamp_ns)
         self._counts.append(len(actors))
-        self._actors.append(actors)
-        self._classes.append(objects.classes[rows])
-        self._states.append(objects.states[rows])
+        self._actors.add(actors)
+        self._classes.add(objects.classes[rows])
+        self._states.add(objects.states[rows])
 
     def finish(self, ego: EgoTrack | None) -> GroundTruth:
         """
@@ -291,9 +293,7 @@ class GroundTruthBuilder:
         """
         return GroundTruth(
             self._name, np.array(self._stamps_ns, np.int64), np.cumsum(self._counts),
-            np.concatenate([np.zeros(0, np.int64), *self._actors]),
-            np.concatenate([np.zeros(0, np.int64), *self._classes]),
-            np.concatenate([np.zeros((0, N_COLUMNS)), *self._states]),
+            self._actors.rows, self._classes.rows, self._states.rows.reshape(-1, N_COLUMNS),
             tuple(self._numbers), np.array(self._selected, np.bool_), ego)
 
 

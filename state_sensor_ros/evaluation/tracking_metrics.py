@@ -28,48 +28,17 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.detection_metrics import stacked
-from state_sensor_ros.evaluation.matching import (
-    distances_between,
-    EVALUATED_CLASSES,
-    EvaluatedFrame,
-    I_ERRORS,
-    MATCH_DISTANCES_M,
-)
+from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES
+from state_sensor_ros.evaluation.track_record import matched_pairs, TrackArrays, ZERO_SIMILARITY_M
 from state_sensor_ros.frame import Bools, Floats, Rows
 
-_LIMIT_M = MATCH_DISTANCES_M[I_ERRORS]
 _MOSTLY_TRACKED, _MOSTLY_LOST = 0.8, 0.2
 # Of nuScenes: number of recalls, the least one, and AMOTP at a recall that is not reached, m.
 N_THRESHOLDS: Final = 40
 _MIN_RECALL = 0.1
 _WORST_MOTP_M = 2.0
-ZERO_SIMILARITY_M: Final = 4.0
 # The memory of IDF1 grows with the square of the number of ids: 5000 take 0.6 GB.
 MAX_IDS: Final = 5000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrackArrays:
-    """
-    T ground-truth objects and S objects of a stack in F frames, and their P pairs within 2 m.
-
-    ``times_s`` (F,); ``truth_frames``, ``truth_ids``, ``truth_classes`` (T,) int64 and the same of
-    the stack (S,); ``stack_scores`` (S,) mean confidence of the track; ``pair_truths`` and
-    ``pair_stacks`` (P,) rows, in the order of ground-truth objects; ``pair_distances`` (P,) m.
-    """
-
-    times_s: Floats
-    truth_frames: Rows
-    truth_ids: Rows
-    truth_classes: Rows
-    stack_frames: Rows
-    stack_ids: Rows
-    stack_classes: Rows
-    stack_scores: Floats
-    pair_truths: Rows
-    pair_stacks: Rows
-    pair_distances: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,104 +67,6 @@ class ClearScores:
     motp: float
     initialization_s: float
     longest_gap_s: float
-
-
-def collect_tracks(frames: Sequence[EvaluatedFrame], truth_ids: Sequence[Rows],
-                   stack_ids: Sequence[Rows]) -> TrackArrays:
-    """
-    Collect the objects of all frames.
-
-    :param frames: frames in the order of time.
-    :param truth_ids: number of each ground-truth object of each frame, unique in the frame.
-    :param stack_ids: likewise of each object of the stack.
-    """
-    truths, stacks, distances = [], [], []
-    n_truths = n_stacks = 0
-    for frame in frames:
-        between = distances_between(frame.truth, frame.stack)
-        rows, columns = (between < _LIMIT_M).nonzero()
-        truths.append(rows + n_truths)
-        stacks.append(columns + n_stacks)
-        distances.append(between[rows, columns])
-        n_truths += len(frame.truth.ids)
-        n_stacks += len(frame.stack.ids)
-    numbers = np.arange(len(frames))
-    ids = _joined(stack_ids)
-    scores = stacked([frame.stack.scores for frame in frames], 0)
-    means = np.bincount(ids, scores) / np.maximum(np.bincount(ids), 1)
-    track_scores: Floats = means[ids]
-    times_s = np.array([frame.stamp_ns for frame in frames], np.float64) * 1e-9
-    return TrackArrays(
-        times_s,
-        np.repeat(numbers, [len(frame.truth.ids) for frame in frames]), _joined(truth_ids),
-        _joined([frame.truth.classes for frame in frames]),
-        np.repeat(numbers, [len(frame.stack.ids) for frame in frames]), ids,
-        _joined([frame.stack.classes for frame in frames]), track_scores,
-        _joined(truths), _joined(stacks), stacked(distances, 0))
-
-
-def _joined(parts: Sequence[Rows]) -> Rows:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
-    """
-    Return the pairs that match.
-
-    :param tracks: objects of all frames.
-    :param are_allowed: (P,) bool, pairs that may match.
-    """
-    rows = np.flatnonzero(are_allowed)
-    truths, stacks = tracks.pair_truths[rows], tracks.pair_stacks[rows]
-    are_alone = (np.bincount(truths)[truths] == 1) & (np.bincount(stacks)[stacks] == 1)
-    if are_alone.all():
-        return rows
-    frames = tracks.truth_frames[truths]
-    truth_ids, stack_ids = tracks.truth_ids[truths], tracks.stack_ids[stacks]
-    # The stack's id with which each ground-truth object was last matched.
-    last_ids = np.full(int(tracks.truth_ids.max()) + 1, -1)
-    are_matched, done = are_alone.copy(), 0
-    for frame in np.unique(frames[~are_alone]).tolist():
-        begin, end = np.searchsorted(frames, (frame, frame + 1)).tolist()
-        last_ids[truth_ids[done:begin]] = stack_ids[done:begin]
-        here = slice(begin, end)
-        are_matched[here] = _assigned(
-            truths[here], stacks[here], tracks.pair_distances[rows[here]],
-            last_ids[truth_ids[here]] == stack_ids[here])
-        chosen = begin + np.flatnonzero(are_matched[here])
-        last_ids[truth_ids[chosen]] = stack_ids[chosen]
-        done = end
-    matched: Rows = rows[are_matched]
-    return matched
-
-
-def _assigned(truths: Rows, stacks: Rows, distances: Floats, are_kept: Bools) -> Bools:
-    """
-    Return which pairs of a frame match: those of before, then those of the least total distance.
-
-    :param truths: (K,) int64, ascending.
-    :param stacks: (K,) int64.
-    :param distances: (K,) float64, m.
-    :param are_kept: (K,) bool, whether the object was last matched with the same track.
-    """
-    from scipy.optimize import linear_sum_assignment
-    chosen: Bools = np.zeros(len(truths), np.bool_)
-    kept = np.flatnonzero(are_kept)
-    chosen[kept[np.unique(stacks[kept], return_index=True)[1]]] = True
-    is_free = ~np.isin(truths, truths[chosen]) & ~np.isin(stacks, stacks[chosen])
-    free = np.flatnonzero(is_free)
-    if len(free):
-        row_truths, rows = np.unique(truths[free], return_inverse=True)
-        column_stacks, columns = np.unique(stacks[free], return_inverse=True)
-        n_pairs = min(len(row_truths), len(column_stacks))
-        # So great that as many pairs as possible are matched.
-        costs = np.full((len(row_truths), len(column_stacks)), 2.0 * n_pairs * (_LIMIT_M + 1.0))
-        costs[rows, columns] = distances[free]
-        places = np.full(costs.shape, -1)
-        places[rows, columns] = free
-        found = places[linear_sum_assignment(costs)]
-        chosen[found[found >= 0]] = True
-    return chosen
 
 
 def clear_scores(tracks: TrackArrays, pairs: Rows, are_truths: Bools,
@@ -351,18 +222,23 @@ class TrackingScores:
 
 
 class _Similarities(Sequence[Floats]):
-    """The similarities of each frame, computed at each use: all would fill the memory."""
+    """The similarities of each frame, made of the pairs at each use."""
 
-    def __init__(self, frames: Sequence[EvaluatedFrame]) -> None:
-        self._frames = frames
+    def __init__(self, tracks: TrackArrays, truth_ends: Rows, stack_ends: Rows) -> None:
+        self._tracks, self._truth_ends, self._stack_ends = tracks, truth_ends, stack_ends
+        self._pair_ends = np.searchsorted(tracks.pair_truths, truth_ends)
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self._truth_ends) - 1
 
     def __getitem__(self, index: Any) -> Any:  # noqa: ANN401
-        frame = self._frames[index]
-        similarity: Floats = np.maximum(
-            0.0, 1.0 - distances_between(frame.truth, frame.stack) / ZERO_SIMILARITY_M)
+        tracks = self._tracks
+        pairs = slice(self._pair_ends[index], self._pair_ends[index + 1])
+        (truth, truth_end), (stack, stack_end) = (
+            ends[index:index + 2] for ends in (self._truth_ends, self._stack_ends))
+        similarity = np.zeros((truth_end - truth, stack_end - stack))
+        similarity[tracks.pair_truths[pairs] - truth, tracks.pair_stacks[pairs] - stack] = \
+            1.0 - tracks.pair_distances[pairs] / ZERO_SIMILARITY_M
         return similarity
 
     def __iter__(self) -> Iterator[Floats]:
@@ -380,20 +256,14 @@ def load_trackeval() -> None:
         from trackeval import metrics  # noqa: F401
 
 
-def score_tracks(frames: Sequence[EvaluatedFrame], *, with_averages: bool) -> TrackingScores:
+def score_tracks(tracks: TrackArrays, *, with_averages: bool) -> TrackingScores:
     """
     Score the tracks of a stack; :func:`load_trackeval` has been called.
 
-    :param frames: frames in the order of time, with the ids of the stack's objects.
+    :param tracks: objects of all frames.
     :param with_averages: whether AMOTA and AMOTP are computed.
     """
-    from trackeval.metrics import CLEAR, HOTA, Identity
-    truth_numbers: dict[str, int] = {}
-    stack_numbers: dict[str, int] = {}
-    truth_ids = [_numbered(frame.truth.ids, truth_numbers) for frame in frames]
-    stack_ids = [_numbered(frame.stack.ids, stack_numbers) for frame in frames]
-    n_ids = len(truth_numbers) + len(stack_numbers)
-    tracks = collect_tracks(frames, truth_ids, stack_ids)
+    n_ids = tracks.n_truth_ids + tracks.n_stack_ids
     pairs = matched_pairs(tracks, np.ones(len(tracks.pair_truths), np.bool_))
     counts = frame_counts(tracks, pairs)
     clear = clear_scores(tracks, pairs, np.ones(len(tracks.truth_ids), np.bool_),
@@ -401,30 +271,28 @@ def score_tracks(frames: Sequence[EvaluatedFrame], *, with_averages: bool) -> Tr
     averages = None if not with_averages else {
         EVALUATED_CLASSES[number]: average_scores(tracks, number)
         for number in np.unique(tracks.truth_classes).tolist()}
-    if not truth_numbers or n_ids > MAX_IDS:
-        return TrackingScores(None, None, None, n_ids, clear, averages, counts)
+    hota = mota = idf1 = None
+    if tracks.n_truth_ids and n_ids <= MAX_IDS:
+        hota, mota, idf1 = _by_trackeval(tracks)
+    return TrackingScores(hota, mota, idf1, n_ids, clear, averages, counts)
+
+
+def _by_trackeval(tracks: TrackArrays) -> tuple[float, float, float]:
+    """Return HOTA, MOTA and IDF1."""
+    from trackeval.metrics import CLEAR, HOTA, Identity
+    truth_ends, stack_ends = (np.searchsorted(frames, np.arange(len(tracks.times_s) + 1))
+                              for frames in (tracks.truth_frames, tracks.stack_frames))
     data = {
-        'gt_ids': truth_ids, 'tracker_ids': stack_ids,
-        'similarity_scores': _Similarities(frames), 'num_timesteps': len(frames),
-        'num_gt_ids': len(truth_numbers), 'num_tracker_ids': len(stack_numbers),
-        'num_gt_dets': sum(map(len, truth_ids)), 'num_tracker_dets': sum(map(len, stack_ids))}
+        'gt_ids': np.split(tracks.truth_ids, truth_ends[1:-1]),
+        'tracker_ids': np.split(tracks.stack_ids, stack_ends[1:-1]),
+        'similarity_scores': _Similarities(tracks, truth_ends, stack_ends),
+        'num_timesteps': len(tracks.times_s),
+        'num_gt_ids': tracks.n_truth_ids, 'num_tracker_ids': tracks.n_stack_ids,
+        'num_gt_dets': len(tracks.truth_ids), 'num_tracker_dets': len(tracks.stack_ids)}
     quiet = {'PRINT_CONFIG': False}
-    return TrackingScores(
-        float(np.mean(HOTA().eval_sequence(data)['HOTA'])),
-        float(CLEAR(quiet).eval_sequence(data)['MOTA']),
-        float(Identity(quiet).eval_sequence(data)['IDF1']), n_ids, clear, averages, counts)
-
-
-def _numbered(ids: tuple[str, ...], numbers: dict[str, int]) -> Rows:
-    """Return numbers of ids, from 0; a second object with an id in a frame has its own number."""
-    found, used = [], set()
-    for text in ids:
-        name = text
-        while name in used:
-            name += '+'
-        used.add(name)
-        found.append(numbers.setdefault(name, len(numbers)))
-    return np.array(found, np.int64)
+    return (float(np.mean(HOTA().eval_sequence(data)['HOTA'])),
+            float(CLEAR(quiet).eval_sequence(data)['MOTA']),
+            float(Identity(quiet).eval_sequence(data)['IDF1']))
 
 
 def mean_averages(averages: Mapping[str, tuple[float, float]]) -> tuple[float, float]:

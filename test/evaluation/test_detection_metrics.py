@@ -16,13 +16,13 @@ from paths import DATA
 import pytest
 
 from state_sensor_ros.evaluation.detection_metrics import (
-    collect_matches,
     detection_score,
     score_classes,
 )
 from state_sensor_ros.evaluation.evaluation_result import result_of
 from state_sensor_ros.evaluation.evaluation_tables import lines_of
 from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.frame_record import FrameRecorder
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
     EvaluatedFrame,
@@ -45,18 +45,13 @@ def object_set(rows):
         np.array([row[1] for row in rows], np.float64))
 
 
-def evaluated(frames):
-    """Return frames of rows of the stack and of the ground truth, evaluated."""
-    found = []
+def scored(frames, ego_xyz=NOWHERE):
+    """Return the scores of frames of rows of the stack and of the ground truth, by class."""
+    recorder = FrameRecorder()
     for i, (stack, truth) in enumerate(frames):
         stack, truth = object_set(stack), object_set(truth)
-        found.append(EvaluatedFrame(i, stack, truth, match(stack, truth), NOWHERE))
-    return found
-
-
-def scored(frames):
-    found = evaluated(frames)
-    return {each.name: each for each in score_classes(found, collect_matches(found))}
+        recorder.add(EvaluatedFrame(i, stack, truth, match(stack, truth), ego_xyz), i)
+    return {each.name: each for each in score_classes(recorder.finish().classes)}
 
 
 @pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])
@@ -148,10 +143,9 @@ def test_attribute_error(name, truth_speed, speed, expected):
 
 def test_bands_of_distance():
     """A detection is in the band of its ground-truth object, a false one in its own."""
-    truth, stack = object_set([car(x=29.0), car(x=60.0)]), object_set(
-        [car(x=30.5, score=0.9), car(x=45.0, score=0.8), car(x=500.0, score=0.7)])
-    frame = EvaluatedFrame(0, stack, truth, match(stack, truth), np.zeros(3))
-    [scores] = score_classes([frame], collect_matches([frame]))
+    truth, stack = [car(x=29.0), car(x=60.0)], [
+        car(x=30.5, score=0.9), car(x=45.0, score=0.8), car(x=500.0, score=0.7)]
+    [scores] = scored([(stack, truth)], np.zeros(3)).values()
     counts = {name: (band.n_truths, band.n_detections, band.n_matches)
               for name, band in scores.bands.items()}
     assert counts == {'0-30': (1, 1, 1), '30-50': (0, 1, 0), '50+': (1, 1, 0)}

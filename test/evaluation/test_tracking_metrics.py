@@ -21,6 +21,7 @@ from state_sensor_ros.evaluation.matching import (
     match,
     ObjectSet,
 )
+from state_sensor_ros.evaluation.track_record import TrackRecorder
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
     mean_averages,
@@ -49,13 +50,13 @@ def object_set(rows):
 
 def scored(truths, stacks):
     """Return the scores of frames of rows, two in a second."""
-    frames = []
+    recorder = TrackRecorder()
     for i, (truth, stack) in enumerate(zip(truths, stacks, strict=True)):
         truth, stack = object_set(truth), object_set(stack)
-        frames.append(EvaluatedFrame(i * PERIOD_NS, stack, truth, match(stack, truth),
-                                     np.full(3, np.nan)))
+        recorder.add(EvaluatedFrame(i * PERIOD_NS, stack, truth, match(stack, truth),
+                                    np.full(3, np.nan)))
     load_trackeval()
-    return score_tracks(frames, with_averages=True)
+    return score_tracks(recorder.finish(), with_averages=True)
 
 
 @pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])

@@ -1,0 +1,194 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The tracks of all frames: ids, classes and confidences, and the pairs of objects near each other.
+
+Frames are not kept: an object takes 9 bytes, of the stack 17, a pair 16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.evaluation.frame_record import GrowingArray
+from state_sensor_ros.evaluation.matching import (
+    distances_between,
+    EvaluatedFrame,
+    I_ERRORS,
+    MATCH_DISTANCES_M,
+)
+from state_sensor_ros.frame import Bools, Floats, Rows
+
+LIMIT_M: Final = MATCH_DISTANCES_M[I_ERRORS]
+ZERO_SIMILARITY_M: Final = 4.0
+_OBJECT = np.dtype([('frame', np.int32), ('id', np.int32), ('class', np.int8)])
+_STACK_OBJECT = np.dtype([*_OBJECT.descr, ('score', np.float64)])
+_PAIR = np.dtype([('truth', np.int32), ('stack', np.int32), ('distance', np.float64)])
+# Rows and ids: half the memory of int64.
+Numbers = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class TrackArrays:
+    """
+    T ground-truth objects and S objects of a stack in F frames, and their P pairs within 4 m.
+
+    ``times_s`` (F,); ``truth_frames``, ``truth_ids``, ``truth_classes`` (T,) and the same of
+    the stack (S,); ``stack_scores`` (S,) mean confidence of the track; ``pair_truths`` and
+    ``pair_stacks`` (P,) rows, in the order of ground-truth objects; ``pair_distances`` (P,) m;
+    ``n_truth_ids`` and ``n_stack_ids`` numbers of tracks.
+    """
+
+    times_s: Floats
+    truth_frames: Numbers
+    truth_ids: Numbers
+    truth_classes: npt.NDArray[np.int8]
+    stack_frames: Numbers
+    stack_ids: Numbers
+    stack_classes: npt.NDArray[np.int8]
+    stack_scores: Floats
+    pair_truths: Numbers
+    pair_stacks: Numbers
+    pair_distances: Floats
+    n_truth_ids: int
+    n_stack_ids: int
+
+    @cached_property
+    def are_near(self) -> Bools:
+        """Whether each pair is within 2 m, so that it may match, (P,)."""
+        near: Bools = self.pair_distances < LIMIT_M
+        return near
+
+
+class TrackRecorder:
+    """Records the objects of frames, and their pairs."""
+
+    def __init__(self) -> None:
+        self._truth_numbers: dict[str, int] = {}
+        self._stack_numbers: dict[str, int] = {}
+        self._stamps_ns: list[int] = []
+        self._truths, self._stacks = GrowingArray(_OBJECT), GrowingArray(_STACK_OBJECT)
+        self._pairs = GrowingArray(_PAIR)
+        self._n_truths = self._n_stacks = 0
+
+    def add(self, frame: EvaluatedFrame) -> None:
+        """
+        Add a frame.
+
+        :param frame: frame after the last one, with the ids of the stack's objects.
+        """
+        number = len(self._stamps_ns)
+        self._stamps_ns.append(frame.stamp_ns)
+        for objects, kind, numbers, column in (
+                (frame.truth, _OBJECT, self._truth_numbers, self._truths),
+                (frame.stack, _STACK_OBJECT, self._stack_numbers, self._stacks)):
+            rows = np.zeros(len(objects.ids), kind)
+            rows['frame'], rows['class'] = number, objects.classes
+            rows['id'] = _numbered(objects.ids, numbers)
+            if kind is _STACK_OBJECT:
+                rows['score'] = objects.scores
+            column.add(rows)
+        between = distances_between(frame.truth, frame.stack)
+        truths, stacks = (between < ZERO_SIMILARITY_M).nonzero()
+        pairs = np.zeros(len(truths), _PAIR)
+        pairs['truth'], pairs['stack'] = truths + self._n_truths, stacks + self._n_stacks
+        pairs['distance'] = between[truths, stacks]
+        self._pairs.add(pairs)
+        self._n_truths += len(frame.truth.ids)
+        self._n_stacks += len(frame.stack.ids)
+
+    def finish(self) -> TrackArrays:
+        """Return the tracks."""
+        truths, stacks, pairs = self._truths.rows, self._stacks.rows, self._pairs.rows
+        ids = stacks['id']
+        means = np.bincount(ids, stacks['score']) / np.maximum(np.bincount(ids), 1)
+        # In place: the confidences of single objects are not used.
+        stacks['score'] = means[ids]
+        times_s: Floats = np.array(self._stamps_ns, np.float64) * 1e-9
+        return TrackArrays(
+            times_s, truths['frame'], truths['id'], truths['class'], stacks['frame'], ids,
+            stacks['class'], stacks['score'], pairs['truth'], pairs['stack'], pairs['distance'],
+            len(self._truth_numbers), len(self._stack_numbers))
+
+
+def _numbered(ids: tuple[str, ...], numbers: dict[str, int]) -> Rows:
+    """Return numbers of ids, from 0; a second object with an id in a frame has its own number."""
+    found, used = [], set()
+    for text in ids:
+        name = text
+        while name in used:
+            name += '+'
+        used.add(name)
+        found.append(numbers.setdefault(name, len(numbers)))
+    return np.array(found, np.int64)
+
+
+def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
+    """
+    Return the pairs that match within 2 m.
+
+    :param tracks: objects of all frames.
+    :param are_allowed: (P,) bool, pairs that may match.
+    """
+    rows = np.flatnonzero(are_allowed & tracks.are_near)
+    truths, stacks = tracks.pair_truths[rows], tracks.pair_stacks[rows]
+    are_alone = (np.bincount(truths)[truths] == 1) & (np.bincount(stacks)[stacks] == 1)
+    if are_alone.all():
+        return rows
+    frames = tracks.truth_frames[truths]
+    truth_ids, stack_ids = tracks.truth_ids[truths], tracks.stack_ids[stacks]
+    # The stack's id with which each ground-truth object was last matched.
+    last_ids = np.full(int(tracks.truth_ids.max()) + 1, -1)
+    are_matched, done = are_alone.copy(), 0
+    for frame in np.unique(frames[~are_alone]).tolist():
+        begin, end = np.searchsorted(frames, (frame, frame + 1)).tolist()
+        last_ids[truth_ids[done:begin]] = stack_ids[done:begin]
+        here = slice(begin, end)
+        are_matched[here] = _assigned(
+            truths[here], stacks[here], tracks.pair_distances[rows[here]],
+            last_ids[truth_ids[here]] == stack_ids[here])
+        chosen = begin + np.flatnonzero(are_matched[here])
+        last_ids[truth_ids[chosen]] = stack_ids[chosen]
+        done = end
+    matched: Rows = rows[are_matched]
+    return matched
+
+
+def _assigned(truths: Numbers, stacks: Numbers, distances: Floats, are_kept: Bools) -> Bools:
+    """
+    Return which pairs of a frame match: those of before, then those of the least total distance.
+
+    :param truths: (K,) int32, ascending.
+    :param stacks: (K,) int32.
+    :param distances: (K,) float64, m.
+    :param are_kept: (K,) bool, whether the object was last matched with the same track.
+    """
+    from scipy.optimize import linear_sum_assignment
+    chosen: Bools = np.zeros(len(truths), np.bool_)
+    kept = np.flatnonzero(are_kept)
+    chosen[kept[np.unique(stacks[kept], return_index=True)[1]]] = True
+    is_free = ~np.isin(truths, truths[chosen]) & ~np.isin(stacks, stacks[chosen])
+    free = np.flatnonzero(is_free)
+    if len(free):
+        row_truths, rows = np.unique(truths[free], return_inverse=True)
+        column_stacks, columns = np.unique(stacks[free], return_inverse=True)
+        n_pairs = min(len(row_truths), len(column_stacks))
+        # So great that as many pairs as possible are matched.
+        costs = np.full((len(row_truths), len(column_stacks)), 2.0 * n_pairs * (LIMIT_M + 1.0))
+        costs[rows, columns] = distances[free]
+        places = np.full(costs.shape, -1)
+        places[rows, columns] = free
+        found = places[linear_sum_assignment(costs)]
+        chosen[found[found >= 0]] = True
+    return chosen
