@@ -15,14 +15,14 @@ import time
 
 from budgets import AWAIT_S
 
-_PERIOD_S = 0.005
+_PERIOD_S = 0.01
 # So many looks find it asleep, which is 0.2 s.
-_N_LOOKS = 40
+_N_LOOKS = 20
 
 
 def cpu_s(pid):
     """Return the processor time of a process; it does not depend on other programs."""
-    fields = _fields(Path(f'/proc/{pid}/stat'))
+    fields = _fields(Path(f'/proc/{pid}/stat').read_bytes())
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
@@ -41,6 +41,26 @@ def children(pid, name):
                 yield child
 
 
+def read_threads(pid, name):
+    """
+    Yield the number, as text, and the content of a file of each thread of a process, as bytes.
+
+    In calls of the system: loops of tests read these files of all threads many times.
+    """
+    try:
+        threads = os.listdir(f'/proc/{pid}/task')
+    except OSError:
+        return
+    for thread in threads:
+        with suppress(OSError):
+            file = os.open(f'/proc/{pid}/task/{thread}/{name}', os.O_RDONLY)
+            try:
+                content = os.read(file, 4096)
+            finally:
+                os.close(file)
+            yield thread, content
+
+
 def wait_until_asleep(process):
     """
     Wait until all threads of a process have been waiting for something, not a core, for a while.
@@ -54,16 +74,15 @@ def wait_until_asleep(process):
         assert time.monotonic() < deadline_s
         assert pid is process or process.poll() is None
         states, used = set(), {}
-        for path in Path(f'/proc/{pid}/task').glob('*/stat'):
-            with suppress(OSError):
-                fields = _fields(path)
-                states.add(fields[0])
-                used[path] = fields[11:13]
-        n_same = n_same + 1 if used == seen and states <= {'S'} else 0
+        for thread, content in read_threads(pid, 'stat'):
+            fields = _fields(content)
+            states.add(fields[0])
+            used[thread] = fields[11:13]
+        n_same = n_same + 1 if used == seen and states <= {b'S'} else 0
         seen = used
         time.sleep(_PERIOD_S)
 
 
-def _fields(path):
-    """Return what follows the name in a file `stat`."""
-    return path.read_text().rpartition(')')[2].split()
+def _fields(stat):
+    """Return what follows the name in the content of a file `stat`."""
+    return stat.rpartition(b')')[2].split()

@@ -8,14 +8,13 @@
 # language governing permissions and limitations under the License.
 """Limits of time that hold on a busy machine too."""
 
-from contextlib import suppress
 import os
-from pathlib import Path
 import time
 
 from budgets import AWAIT_S
+from process_state import read_threads
 
-_PERIOD_S = 0.01
+_PERIOD_S = 0.02
 
 
 class Stopwatch:
@@ -38,9 +37,8 @@ class Stopwatch:
         """Return the time on run queues, of each thread."""
         delays_s = {}
         for pid in self._pids:
-            for path in Path(f'/proc/{pid}/task').glob('*/schedstat'):
-                with suppress(OSError):
-                    delays_s[path.parent.name] = int(path.read_text().split()[1]) / 1e9
+            for thread, times in read_threads(pid, 'schedstat'):
+                delays_s[thread] = int(times.split()[1]) / 1e9
         return delays_s
 
     @property

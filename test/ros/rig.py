@@ -277,6 +277,12 @@ class Listener:
     def spin(self, seconds=0.05):
         self._executor.spin_once(timeout_sec=seconds)
 
+    def spin_for(self, seconds):
+        """Take in what comes within a time."""
+        until_s = time.monotonic() + seconds
+        while (left_s := until_s - time.monotonic()) > 0.0:
+            self.spin(left_s)
+
     def until(self, condition, seconds=AWAIT_S, what='what the test waits for'):
         """Spin until ``condition()`` is true; return its value."""
         deadline = time.monotonic() + seconds
@@ -313,9 +319,8 @@ class Listener:
         """Take in what has been sent, until for half a second nothing more is in the lists."""
         n_before = None
         while n_before != (n_now := [len(received) for received in topics]):
-            n_before, until_s = n_now, time.monotonic() + 0.5
-            while time.monotonic() < until_s:
-                self.spin()
+            n_before = n_now
+            self.spin_for(0.5)
 
     def close(self):
         self._executor.shutdown()

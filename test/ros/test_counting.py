@@ -268,7 +268,7 @@ def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
         rig.finish()
 
 
-CROWD = [state(f'car_{i}', position=(i * 500.0, 0.0, 0.0)) for i in range(300)]
+CROWD = [state(f'car_{i}', position=(i * 500.0, 0.0, 0.0)) for i in range(100)]
 
 
 @pytest.mark.parametrize(('n_each', 'overflow'), each_once((1, 3), ('block', 'drop_oldest')))

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 from paths import ROOT
 from PIL import Image
 import pytest
@@ -145,7 +145,7 @@ def children(process):
     return Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
 
 
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('signum', one_of([signal.SIGINT, signal.SIGTERM]))
 def test_demo_interrupted_leaves_no_process_and_no_half_bag(domain, tmp_path, signum):
     process = demo(domain, '--duration', 600, '--output', tmp_path)
     assert 'recording for' in process.stdout.readline()
@@ -173,7 +173,7 @@ def test_demo_names_the_reason_where_the_driver_does_not_start(domain, tmp_path)
     assert error == 'error: demo: state_sensor_node ended with 3: no luck today\n'
 
 
-@pytest.mark.parametrize('duration', ['0', 'x', '1e9'])
+@pytest.mark.parametrize('duration', one_of(['x', '0', '1e9']))
 def test_demo_refuses_a_duration_that_is_none(domain, duration):
     process = demo(domain, '--duration', duration)
     _, error = process.communicate(timeout=AWAIT_S)

@@ -13,10 +13,9 @@ import io
 import os
 import re
 import signal
-import subprocess
-import sys
 
 from budgets import AWAIT_S
+from programs import PIPES, SCRIPTS, start_node
 import pytest
 
 from state_sensor_ros.commands.topics import aligned, grouped, table, TopicRow
@@ -28,10 +27,8 @@ from state_sensor_ros.ros.message_text import csv_table, message_words
 def look(domain):
     """Return a function that starts a command in the domain of the test."""
     def start(*words):
-        return subprocess.Popen(
-            [sys.executable, '-m', 'state_sensor_ros', *words], text=True,
-            env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE)
+        return start_node([str(SCRIPTS / 'state_sensor'), *words],
+                          env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}, **PIPES)
 
     return start
 
@@ -45,7 +42,7 @@ def ended_while_sending(process, bench):
     """Send frames until a command has ended; leave out what it says when they come late."""
     while process.poll() is None:
         bench.send()
-        bench.listener.spin(0.05)
+        bench.listener.spin_for(0.05)
     code, output, errors = ended(process)
     return code, output, re.sub('^waiting for a message from .* since .*\n', '', errors,
                                 flags=re.MULTILINE)
@@ -141,7 +138,7 @@ def test_look_goes_on_until_a_signal(look, bench):
     printed = []
     while printed.count('---\n') < 2:
         at.send()
-        at.listener.spin(0.05)
+        at.listener.spin_for(0.05)
         os.set_blocking(process.stdout.fileno(), False)
         printed += process.stdout.readlines()
     process.send_signal(signal.SIGINT)

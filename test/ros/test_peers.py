@@ -361,8 +361,9 @@ def test_end_while_a_frame_is_processed(slow_bench, signum):
     slow_bench.check_nothing_came_of(stamp_ns)
 
 
-@pytest.mark.parametrize('transitions', one_of([
-    ['deactivate', 'activate'], ['deactivate', 'cleanup'], []]))
+@pytest.mark.thorough
+@pytest.mark.parametrize('transitions', [
+    ['deactivate', 'activate'], ['deactivate', 'cleanup'], []])
 def test_stop_while_thousands_of_actors_are_processed(bench, transitions):
     """The same without any change of the program: the thread is busy, it does not sleep."""
     def is_received(rig):
