@@ -33,8 +33,8 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.carla_server.carla_schema import SceneDescription
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
 from state_sensor_ros.emulator.carla_server.town import Town
-from state_sensor_ros.emulator.frame_values import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.json_template import encode_json
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings

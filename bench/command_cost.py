@@ -17,7 +17,7 @@ import time
 from processes import HERE, line_of, Listener, reading, running
 from row import percentile, Row, show
 
-from state_sensor_ros.connections.addresses import free_port
+from state_sensor_ros.connections.connection import free_port
 from state_sensor_ros.msg import VehicleControl
 
 COMMANDS_HZ, N_COMMANDS = 50.0, 300

@@ -25,8 +25,8 @@ from carla_cost import NoSink
 from row import Row, show
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.emulator.frame_values import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.json_template import encode_json
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline

@@ -29,7 +29,7 @@ from domains import claim, is_empty, MAX_DOMAIN
 import rclpy
 from rclpy.signals import SignalHandlerOptions
 
-from state_sensor_ros.connections.addresses import free_port
+from state_sensor_ros.connections.connection import free_port
 from state_sensor_ros.errors import StateSensorError
 
 ROOT = Path(__file__).resolve().parents[1]

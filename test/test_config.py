@@ -19,8 +19,8 @@ from paths import ROOT
 import pytest
 import yaml
 
-from state_sensor_ros.drawing.colors import EGO, OBJECT
 from state_sensor_ros.drawing.marks import EXAMPLE
+from state_sensor_ros.drawing.style import EGO, OBJECT
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
 from state_sensor_ros.topics.markers import COLORS, LABEL_HEIGHT

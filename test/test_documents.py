@@ -28,8 +28,7 @@ from state_sensor_ros.files.storage.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
 from state_sensor_ros.pipeline import published_actors
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.pipeline.source import Counters, Health
 from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS

@@ -51,7 +51,7 @@ from state_sensor_ros.commands.parameter_options import (
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import safety_record, safety_rows
-from state_sensor_ros.drawing.wording import figure, seconds, size
+from state_sensor_ros.drawing.style import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT

@@ -19,7 +19,7 @@ from pathlib import Path
 from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.drawing.wording import figure, seconds
+from state_sensor_ros.drawing.style import figure, seconds
 from state_sensor_ros.errors import (
     ConfigError,
     counted,

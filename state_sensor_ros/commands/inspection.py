@@ -33,8 +33,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
 )
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
-from state_sensor_ros.library.faults import PAYLOAD
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.frame_recording import PAYLOAD, Recording
 from state_sensor_ros.payloads import DROPPED, DUPLICATE, OTHER_ID
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step

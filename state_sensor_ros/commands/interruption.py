@@ -42,8 +42,7 @@ from typing import TypeVar
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output, remove_folders
-from state_sensor_ros.pipeline.ending_signals import EndingSignals
-from state_sensor_ros.pipeline.unblocked_output import StandardStreams
+from state_sensor_ros.pipeline.process import EndingSignals, StandardStreams
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 Result = TypeVar('Result')

@@ -21,8 +21,7 @@ from typing import NoReturn, TYPE_CHECKING
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.files.recording import ACCELERATIONS, Losses, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.faults import CUT, FaultList, PAYLOAD
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.frame_recording import CUT, FaultList, PAYLOAD, Recording
 
 if TYPE_CHECKING:
     from state_sensor_ros.commands.progress import tqdm

@@ -47,7 +47,7 @@ from state_sensor_ros.commands.packet_writer import (
 from state_sensor_ros.commands.printing import print_line, waiting_named
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.drawing.wording import size
+from state_sensor_ros.drawing.style import size
 from state_sensor_ros.errors import counted, DecodeError, failed_stream, TransportError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.whole.whole_file import WholeFile

@@ -33,8 +33,11 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.commands.reading import clock_shown, read_frames
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
-from state_sensor_ros.drawing.colors import BY_SPEED, COLORINGS
-from state_sensor_ros.drawing.page_style import (
+from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.drawing.style import (
+    BY_SPEED,
+    COLORINGS,
     FILM_SIZE,
     LEAST_HEIGHT,
     LEAST_WIDTH,
@@ -42,10 +45,8 @@ from state_sensor_ros.drawing.page_style import (
     PageSize,
     PAPER,
     PictureStyle,
+    seconds,
 )
-from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.scene_builder import SceneBuilder
-from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import (
     ConfigError,
     no_frames,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.commands.printing import discard_output, print_line
-from state_sensor_ros.drawing.wording import figure, seconds, size
+from state_sensor_ros.drawing.style import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.files.whole.output import print_output, standard_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT

@@ -26,9 +26,8 @@ from state_sensor_ros.commands.options import (
 from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
-from state_sensor_ros.emulator.frame_values import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
-from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
+from state_sensor_ros.emulator.traffic.json_template import encode_json, GENERATIONS
 from state_sensor_ros.files.whole.whole_file import WholeFile
 
 _EPILOG = """examples:

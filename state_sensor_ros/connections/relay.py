@@ -35,7 +35,7 @@ import sys
 import threading
 from typing import Any
 
-from state_sensor_ros.connections.addresses import addresses_of
+from state_sensor_ros.connections.connection import addresses_of
 from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE
 from state_sensor_ros.errors import counted, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report

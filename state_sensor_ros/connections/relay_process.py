@@ -15,26 +15,39 @@ The process of a relay: forwards TCP connections, and copies what the node reads
                                    node
 
 It is a process of its own, so that the interpreter lock of the node delays no byte. Besides its
-three neighbors it imports only the standard library, so that it starts in a few milliseconds.
+neighbor it imports only the standard library, so that it starts in a few milliseconds.
 Each connection of a client gets a connection to the server, and a thread. The bytes that wait for
 the node are limited, and so are the connections: further ones are closed.
 
 The process ends when the node closes its end, or ends in any way.
+
+Each direction between two connected sockets ends by itself::
+
+    source ends in order    what waits is sent, then the target is shut down for writing
+    target is gone          what the source still sends is read and discarded
+    source is reset         both
+
+Both sockets are closed when both directions are over, or when one peer is gone and the other one
+has everything that was sent to it. Closing a socket earlier, or with unread bytes, resets its
+connection, and the end of the other direction is lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+import fcntl
 import json
 import os
 import select
 import socket
+import struct
 import sys
+import termios
 import threading
 import time
-from typing import Any
+from typing import Any, Protocol
 
-from state_sensor_ros.connections.forwarding import Exchange, has_ended
 from state_sensor_ros.connections.relay_copies import (
     CopyMemory,
     FrameCutter,
@@ -52,6 +65,12 @@ _SOCKET_BUFFER_BYTES = 2 ** 19
 # A peer that vanished without closing is found within a minute; a short interruption of the
 # network does not end the connection of the world port, which is silent during an episode.
 _KEEPALIVE = (('TCP_KEEPIDLE', 30), ('TCP_KEEPINTVL', 10), ('TCP_KEEPCNT', 3))
+_CHUNK_BYTES = 2 ** 18
+# Time for a peer that remains to read the end, once it has acknowledged what was sent to it.
+_LINGER_S = 1.0
+# A peer that remains and takes no byte for this long is given up.
+_STALL_S = 120.0
+_CHECK_MS = 50
 
 
 class ClientConnection:
@@ -235,3 +254,200 @@ def main() -> None:
         RelayProcess(json.loads(sys.argv[1])).run()
     # Do not wait for the threads of connections that are still open.
     os._exit(0)
+
+
+class Copier(Protocol):
+    """Takes a copy of the bytes of a direction."""
+
+    def feed(self, data: memoryview) -> None:
+        """
+        Take the next bytes.
+
+        :param data: valid during the call.
+        """
+
+
+class Direction:
+    """
+    The bytes from one socket to another one; at most one chunk waits.
+
+    :param source: socket to read from, non-blocking.
+    :param target: socket to write to, non-blocking.
+    :param copier: receives a copy of what the target has got, None for no copy.
+    :param on_end: called when the direction is over or lost, before the target can notice.
+    :ivar is_over: whether the source has ended and the target has all of it.
+    :ivar is_lost: whether the target is gone.
+    :ivar is_reset: whether the source was reset.
+    :ivar n_moved: bytes that the target has got.
+    """
+
+    def __init__(self, source: socket.socket, target: socket.socket, copier: Copier | None,
+                 on_end: Callable[[], None]) -> None:
+        self.source, self.target = source, target
+        self._copier, self._on_end = copier, on_end
+        self._buffer = memoryview(bytearray(_CHUNK_BYTES))
+        self._n_filled = self._n_sent = self.n_moved = 0
+        self.is_over = self.is_lost = self.is_reset = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether received bytes are not sent yet."""
+        return self._n_sent < self._n_filled
+
+    @property
+    def reads(self) -> bool:
+        """Whether the next bytes can be received."""
+        return not self.is_over and not self.is_waiting
+
+    def lose(self) -> None:
+        """Note that the target is gone."""
+        self.is_lost = True
+        self._n_sent = self._n_filled = 0
+        self._on_end()
+
+    def move(self) -> bool:
+        """Receive a chunk or send what waits; return whether anything was done."""
+        if self.is_waiting:
+            return self._send()
+        return self.reads and self._receive()
+
+    def _receive(self) -> bool:
+        try:
+            n_bytes = self.source.recv_into(self._buffer)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.is_reset, n_bytes = True, 0
+        if not n_bytes:
+            self.is_over = True
+            self._on_end()
+            with suppress(OSError):
+                self.target.shutdown(socket.SHUT_WR)
+        elif not self.is_lost:
+            self._n_filled, self._n_sent = n_bytes, 0
+            self._send()
+        return True
+
+    def _send(self) -> bool:
+        try:
+            n_bytes = self.target.send(self._buffer[self._n_sent:self._n_filled])
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.lose()
+            return True
+        self._n_sent += n_bytes
+        self.n_moved += n_bytes
+        # After the target has its bytes: copying delays only the next ones.
+        if self._copier is not None and not self.is_waiting:
+            self._copier.feed(self._buffer[:self._n_filled])
+        return True
+
+
+class Exchange:
+    """
+    Both directions between a client and a server.
+
+    :param client: connected socket, closed by the caller.
+    :param server: connected socket, closed by the caller.
+    :param copier: receives a copy of what the client has got, None for no copy.
+    :param on_end: called once with the side that has ended first, `client` or `server`, before the
+        other side can notice; if it is the server, only when the client has all of its bytes.
+    """
+
+    def __init__(self, client: socket.socket, server: socket.socket, copier: Copier | None,
+                 on_end: Callable[[str], None]) -> None:
+        self._client, self._server = client, server
+        self._on_end, self._has_ended = on_end, False
+        for side in (client, server):
+            side.setblocking(False)
+        self._up = Direction(client, server, None, self._note_end)
+        self._down = Direction(server, client, copier, self._note_end)
+        self._progress: tuple[int, int] = (0, 0)
+        self._progress_s = time.monotonic()
+
+    def advance(self) -> bool:
+        """Wait until bytes can be moved, and move them; return False at the end."""
+        up, down = self._up, self._down
+        if (up.is_lost or down.is_lost) and self._is_delivered():
+            return False
+        # The client first: a server ends a connection after its client has ended it.
+        has_moved = up.move()
+        has_moved = down.move() or has_moved
+        for way, back in ((up, down), (down, up)):
+            if way.is_reset and not back.is_lost:
+                back.lose()
+        if (up.is_over and down.is_over) or (up.is_lost and down.is_lost):
+            return False
+        if not has_moved:
+            self._wait()
+        return True
+
+    def end(self) -> None:
+        """Note that both sockets are closed next, even if no side has ended in order."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._on_end('server')
+
+    def _note_end(self) -> None:
+        if self._has_ended:
+            return
+        if self._up.is_over or self._down.is_lost:
+            by = 'client'
+        elif self._down.is_over:
+            # The server may have ended it because the client did.
+            by = 'client' if has_ended(self._client) else 'server'
+        else:
+            return  # the last bytes of the server are not sent to the client yet
+        self._has_ended = True
+        self._on_end(by)
+
+    def _wait(self) -> None:
+        """Wait for one of the sockets."""
+        up, down = self._up, self._down
+        poll = select.poll()
+        idle = []
+        for side, inward, outward in ((self._client, up, down), (self._server, down, up)):
+            mask = inward.reads * select.POLLIN | outward.is_waiting * select.POLLOUT
+            if mask:
+                poll.register(side, mask)
+            elif not outward.is_over and not outward.is_lost:
+                # Without an event to wait for, poll() still reports that the peer is gone.
+                poll.register(side, 0)
+                idle.append((side.fileno(), outward))
+        ready = dict(poll.poll(_CHECK_MS if up.is_lost or down.is_lost else None))
+        for descriptor, outward in idle:
+            if descriptor in ready:
+                outward.lose()
+
+    def _is_delivered(self) -> bool:
+        """Return whether the peer that remains has, or will not take, what was sent to it."""
+        remaining = self._down if self._up.is_lost else self._up
+        now_s = time.monotonic()
+        n_unsent = _n_unacknowledged(remaining.target)
+        progress = (remaining.n_moved, n_unsent)
+        if progress != self._progress:
+            self._progress, self._progress_s = progress, now_s
+        elapsed_s = now_s - self._progress_s
+        if remaining.is_over and not n_unsent:
+            return not remaining.n_moved or elapsed_s >= _LINGER_S
+        return elapsed_s >= _STALL_S
+
+
+def has_ended(peer: socket.socket) -> bool:
+    """Return whether a peer has closed its connection and nothing of it is unread."""
+    try:
+        return not peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _n_unacknowledged(connected: socket.socket) -> int:
+    """Return the number of bytes sent that the machine of the peer does not have."""
+    try:
+        (n_bytes,) = struct.unpack('i', fcntl.ioctl(connected, termios.TIOCOUTQ, bytes(4)))
+    except OSError:
+        return 0
+    return int(n_bytes)

@@ -11,33 +11,26 @@ Write a scene as one HTML file that plays in a browser without a network.
 
 The page contains the scene, two plotly figures, plotly.js and the player ``animation.js``, which
 fills the moving traces of the map.
+
+The traces of the map that move are empty; the player fills them (:class:`MovingTraces`).
 """
 
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 import html
 import json
+import math
 from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from state_sensor_ros.drawing import shapes
-from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, DARK, EGO, EGO_BED, SIGN_EDGE
-from state_sensor_ros.drawing.figures import (
-    class_colors,
-    config,
-    lane_changes,
-    map_figure,
-    N_SPEED_CLASSES,
-    NAME_FAMILY,
-    NAME_PX,
-    strip_figure,
-    TRACK,
-)
+from state_sensor_ros.drawing import shapes, tracks
+from state_sensor_ros.drawing.map_layout import extent
 from state_sensor_ros.drawing.marks import (
     actor_colors,
     actor_key,
@@ -51,8 +44,32 @@ from state_sensor_ros.drawing.marks import (
     speed_scale,
     track_marks,
 )
-from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.scene import LEFT, Scene, speed_band
+from state_sensor_ros.drawing.shapes import bands_of
+from state_sensor_ros.drawing.style import (
+    ACTORS,
+    BAND,
+    BY_ACTOR,
+    BY_SPEED,
+    DARK,
+    EGO,
+    EGO_BED,
+    FAINT,
+    GROUND,
+    NOTHING,
+    OBJECT,
+    QUIET,
+    ROADS,
+    seconds,
+    SIGN_EDGE,
+    SPEED_TITLE,
+    TIME_TITLE,
+    UNKNOWN,
+    X_TITLE,
+    Y_TITLE,
+)
 from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
+from state_sensor_ros.frame import Bools
 from state_sensor_ros.share import share_file
 
 Json = dict[str, object]
@@ -61,9 +78,25 @@ _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '
            'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'display': '<i4', 'footprint_xy': '<f4'}
 # Diameters of symbols by kind, pixels.
 _SYMBOL_PX = {shapes.PEDESTRIAN: 8, shapes.LIGHT: 11, shapes.SIGN: 19}
+# Color of tracks other than the ego's.
+TRACK = '#b8c1cc'
 # Shapes of swatches, by class of animation.css.
 _ROUND = frozenset((Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT, Mark.SIGN))
 _LINES = {Mark.EGO_TRACK: EGO_BED, Mark.TRACK: TRACK}
+N_SPEED_CLASSES = 12
+# Length of the arrow of a lane change, about the width of a lane, m.
+_LANE_M = 3.5
+
+# Zoom and image only: nothing that sends data, selects or edits.
+TOOLBAR = [['zoomIn2d', 'zoomOut2d', 'resetScale2d'], ['toImage']]
+# Margin above the map, for the toolbar, pixels.
+_TOOLBAR_PX = 32
+# Margins left and right of both figures, pixels; the player computes times from these.
+_LEFT_PX, _RIGHT_PX = 66, 16
+# Shadow around names.
+_HALO = ', '.join(['0 0 2px white'] * 4)
+# Font of names.
+NAME_FAMILY, NAME_PX = 'Open Sans, verdana, arial, sans-serif', 10
 
 
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
@@ -184,3 +217,181 @@ def _speed_scale(scene: Scene) -> str:
     colors = ','.join(speed_scale(N_SPEED_CLASSES))
     return (f'<li>{low:g}<i class="scale" style="background:linear-gradient(to right,{colors})">'
             f'</i>{high:g} m/s</li>')
+
+
+@dataclass(frozen=True, slots=True)
+class MovingTraces:
+    """
+    Indices of the traces of the map that the player fills.
+
+    ``classes`` fills of footprints, one trace for each of :func:`class_colors`; ``outlines`` of
+    boxes; ``assumed`` outlines of actors without a box; ``fronts`` arrow heads; ``points`` dots
+    and symbols, with the texts that are shown on hovering; ``labels`` names and numbers;
+    ``changes`` arrows to the neighboring lane at the begin of lane changes.
+    """
+
+    classes: tuple[int, ...]
+    outlines: int
+    assumed: int
+    fronts: int
+    points: int
+    labels: int
+    changes: int
+
+
+def config() -> dict[str, object]:
+    """Return the settings of plotly for the map."""
+    return {'responsive': True, 'displaylogo': False, 'displayModeBar': True, 'scrollZoom': True,
+            'modeBarButtons': TOOLBAR, 'plotlyServerURL': '', 'editable': False,
+            'showSendToCloud': False, 'showEditInChartStudio': False, 'showLink': False}
+
+
+def class_colors(coloring: str) -> list[str]:
+    """
+    Return the colors of footprints: the scale, then unknown speed, object, ego.
+
+    :param coloring: one of ``colors.COLORINGS``.
+    :returns: as ``#rrggbb``.
+    """
+    scale = ACTORS if coloring == BY_ACTOR \
+        else speed_scale(N_SPEED_CLASSES)
+    return [*scale, UNKNOWN, OBJECT, EGO]
+
+
+def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
+    """
+    Return the map without actors, and the traces that show the actors.
+
+    :param scene: the recording.
+    :param coloring: colors of the vehicles, one of ``colors.COLORINGS``.
+    """
+    figure = go.Figure()
+    x, y = scene.tracks.position_xy.T
+    moving = scene.moves
+    _add_roads(figure, scene)
+    _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
+    _add_lines(figure, scene, moving & scene.is_ego, x, y, EGO_BED, 5.0)
+    traces = _add_moving(figure, class_colors(coloring))
+    area = extent(scene.position_xy)
+    axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
+            'tickcolor': FAINT}
+    figure.update_layout(
+        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode='pan',
+        uirevision='map', font={'color': DARK, 'size': 11},
+        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': QUIET, 'activecolor': DARK},
+        margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': _TOOLBAR_PX, 'b': 44},
+        xaxis={**axis, 'range': list(area.x_range), 'title': {'text': X_TITLE, 'standoff': 6}},
+        yaxis={**axis, 'range': list(area.y_range), 'title': {'text': Y_TITLE, 'standoff': 6},
+               'scaleanchor': 'x'})
+    if not len(scene.actor):
+        figure.add_annotation(text=NOTHING, showarrow=False,
+                              font={'color': QUIET, 'size': 16})
+    return figure, traces
+
+
+def _add_roads(figure: go.Figure, scene: Scene) -> None:
+    """Add the lanes of the map, one trace for each color."""
+    for outlines, color in zip(bands_of(scene.map_lines), ROADS, strict=True):
+        if outlines:
+            # Closed outlines, with NaN between two of them.
+            x, y = np.concatenate([
+                np.concatenate((outline, outline[:1], [[np.nan, np.nan]]))
+                for outline in outlines])[:-1].astype(np.float32).T
+            figure.add_scatter(x=x, y=y, mode='lines', fill='toself', fillcolor=color,
+                               line={'width': 0}, hoverinfo='skip')
+
+
+def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
+    """Add the traces that the player fills, from the lowest to the highest."""
+    changes = len(figure.data)
+    figure.add_scatter(
+        x=[], y=[], mode='lines+markers', hovertemplate='%{text}<extra></extra>',
+        line={'color': DARK, 'width': 1},
+        marker={'symbol': 'arrow', 'size': [], 'angle': [], 'color': 'white', 'opacity': 1,
+                'line': {'color': DARK, 'width': 1}})
+    first = changes + 1
+    for color in colors:
+        figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
+                           line={'width': 0}, hoverinfo='skip')
+    for dash, width in (('solid', 0.8), ('2px,2px', 1.2)):
+        figure.add_scatter(x=[], y=[], mode='lines', hoverinfo='skip',
+                           line={'color': DARK, 'width': width, 'dash': dash})
+    figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
+                       line={'width': 0}, hoverinfo='skip')
+    figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
+                       marker={'size': 9, 'line': {'color': DARK, 'width': 0.5}})
+    figure.add_scatter(x=[], y=[], mode='text', hoverinfo='skip',
+                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': DARK,
+                                 'shadow': _HALO})
+    after = first + len(colors)
+    outlines, assumed, fronts, points, labels = range(after, after + 5)
+    return MovingTraces(tuple(range(first, after)), outlines, assumed, fronts, points, labels,
+                        changes)
+
+
+def strip_figure(scene: Scene, coloring: str) -> go.Figure:
+    """
+    Return the speeds of all moving actors over time.
+
+    :param scene: the recording.
+    :param coloring: one of ``colors.COLORINGS``; by speed, all lines but that of the ego are
+        gray.
+    """
+    figure = go.Figure()
+    time_s, speed, moving = scene.tracks.time_s, scene.tracks.speed, scene.moves
+    band = speed_band(scene)
+    others = band.has_line & ~scene.is_ego
+    if band.n_others:
+        for speeds, fill, line in ((band.slowest, None, BAND), (band.fastest, 'tonexty', BAND),
+                                   (band.median, None, QUIET)):
+            figure.add_scatter(
+                x=band.time_s, y=speeds, mode='lines', fill=fill, fillcolor=BAND,
+                line={'color': line, 'width': 0.5 if line == BAND else 1}, name=band.text,
+                hoverinfo='name' if fill is None and line == QUIET else 'skip')
+    if coloring == BY_ACTOR:
+        i_color = actor_colors(scene)
+        for k, color in enumerate(ACTORS):
+            _add_lines(figure, scene, others & (i_color == k), time_s, speed, color, 1.0,
+                       0.7)
+    else:
+        _add_lines(figure, scene, others, time_s, speed, QUIET, 1.0, 0.6)
+    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, EGO, 2.0)
+    figure.update_layout(
+        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode=False,
+        font={'color': DARK, 'size': 11},
+        margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': 4, 'b': 38},
+        xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
+               'fixedrange': True, 'nticks': 16, 'title': {'text': TIME_TITLE, 'standoff': 4}},
+        yaxis={'range': list(speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
+               'fixedrange': True, 'nticks': 10, 'title': {'text': SPEED_TITLE, 'standoff': 6}})
+    return figure
+
+
+def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: tracks.Values,
+               vertical: tracks.Values, color: str, width: float, opacity: float = 1.0) -> None:
+    """Add the lines of the actors ``chosen`` (A,) as one trace, from coordinates of V vertices."""
+    lines = tracks.polylines(scene.tracks, chosen)
+    x, y = (tracks.along(values, lines).astype(np.float32) for values in (horizontal, vertical))
+    figure.add_scatter(
+        x=x, y=y, mode='lines',
+        hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})
+
+
+def lane_changes(scene: Scene) -> list[dict[str, float | str]]:
+    """
+    Return an arrow to the neighboring lane at the begin of each lane change.
+
+    :param scene: with the lane changes.
+    :returns: begin ``x``, ``y`` and end ``end_x``, ``end_y``, m; ``angle`` of the marker, degrees
+        clockwise from straight up; ``text`` that is shown on hovering.
+    """
+    arrows: list[dict[str, float | str]] = []
+    for change in scene.lane_changes:
+        x, y = change.position_xy
+        side = 'left' if change.side == LEFT else 'right'
+        arrows.append({
+            'x': x, 'y': y, 'end_x': x + _LANE_M * math.cos(change.heading),
+            'end_y': y + _LANE_M * math.sin(change.heading),
+            'angle': 90.0 - math.degrees(change.heading),
+            'text': f'{seconds(change.time_s)}: changes to the {side}'})
+    return arrows

@@ -26,14 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.colors import DARK, MARKS
-from state_sensor_ros.drawing.fonts import Fonts, style_of
+from state_sensor_ros.drawing.layers import Fonts, style_of
 from state_sensor_ros.drawing.map_layout import Area, CLOSE_UP_M, Map, MapLayout, visible_samples
 from state_sensor_ros.drawing.names import Direction, draw_names
-from state_sensor_ros.drawing.page_style import PictureStyle
 from state_sensor_ros.drawing.picture import draw_page, Page
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
-from state_sensor_ros.drawing.wording import seconds
+from state_sensor_ros.drawing.style import DARK, MARKS, PictureStyle, seconds
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -21,17 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.colors import (
-    BAND,
-    BY_SPEED,
-    DARK,
-    EGO_BED,
-    OBJECT_EDGE,
-    QUIET,
-    SIGN_EDGE,
-)
-from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.layers import DASHED
+from state_sensor_ros.drawing.layers import DASHED, Fonts
 from state_sensor_ros.drawing.map_layout import Map
 from state_sensor_ros.drawing.marks import (
     actor_key,
@@ -43,8 +33,16 @@ from state_sensor_ros.drawing.marks import (
     marks_of,
     track_marks,
 )
-from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.speed_band import SpeedBand
+from state_sensor_ros.drawing.scene import Scene, SpeedBand
+from state_sensor_ros.drawing.style import (
+    BAND,
+    BY_SPEED,
+    DARK,
+    EGO_BED,
+    OBJECT_EDGE,
+    QUIET,
+    SIGN_EDGE,
+)
 from state_sensor_ros.frame import Rows
 
 Dashes = tuple[float, tuple[float, ...]]

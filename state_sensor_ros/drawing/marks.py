@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.drawing import shapes
-from state_sensor_ros.drawing.colors import (
+from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.style import (
     ACTORS,
     BY_ACTOR,
     EGO,
@@ -29,13 +30,12 @@ from state_sensor_ros.drawing.colors import (
     PEDESTRIAN,
     QUIET,
     RED,
+    shortened,
     SIGN,
     UNKNOWN,
     YELLOW,
 )
-from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.tracks import segments
-from state_sensor_ros.drawing.wording import shortened
 from state_sensor_ros.frame import Floats, Rows
 
 

@@ -23,12 +23,10 @@ from matplotlib.lines import Line2D
 import numpy as np
 
 from state_sensor_ros.drawing import layers, shapes, tracks
-from state_sensor_ros.drawing.colors import DARK, EGO, QUIET
-from state_sensor_ros.drawing.fonts import Fonts
+from state_sensor_ros.drawing.layers import Fonts
 from state_sensor_ros.drawing.map_layout import Area
-from state_sensor_ros.drawing.page_style import ORDINARY
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
-from state_sensor_ros.drawing.wording import shortened
+from state_sensor_ros.drawing.style import DARK, EGO, ORDINARY, QUIET, shortened
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 # Distance of the points, pixels.

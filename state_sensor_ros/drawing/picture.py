@@ -24,8 +24,7 @@ from matplotlib.ticker import MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED, DARK, QUIET
-from state_sensor_ros.drawing.fonts import Fonts, style_of
+from state_sensor_ros.drawing.layers import Fonts, style_of
 from state_sensor_ros.drawing.legend import (
     actor_entries,
     CLOSE_UP_DASHES,
@@ -43,12 +42,16 @@ from state_sensor_ros.drawing.map_layout import (
 )
 from state_sensor_ros.drawing.marks import speed_range, SPEEDS
 from state_sensor_ros.drawing.names import draw_names
-from state_sensor_ros.drawing.page_style import PageSize, PictureStyle
-from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.speed_band import speed_band
+from state_sensor_ros.drawing.scene import Scene, speed_band
 from state_sensor_ros.drawing.speed_strip import draw_strip
-from state_sensor_ros.drawing.wording import (
+from state_sensor_ros.drawing.style import (
+    BY_ACTOR,
+    BY_SPEED,
+    DARK,
     NOTHING,
+    PageSize,
+    PictureStyle,
+    QUIET,
     seconds,
     shortened,
     SPEED_TITLE,

@@ -17,17 +17,19 @@ from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import tracks
-from state_sensor_ros.drawing.colors import ACTORS, BAND, BY_ACTOR, DARK, QUIET
-from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.layers import DASHED
+from state_sensor_ros.drawing.layers import DASHED, Fonts
 from state_sensor_ros.drawing.legend import INSTANT_PT, MEDIAN_PT
 from state_sensor_ros.drawing.marks import colors_of, plain_colors, speed_range
 from state_sensor_ros.drawing.names import inside, overlapping, points_along
-from state_sensor_ros.drawing.page_style import PageSize
-from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.speed_band import SpeedBand
-from state_sensor_ros.drawing.wording import (
+from state_sensor_ros.drawing.scene import Scene, SpeedBand
+from state_sensor_ros.drawing.style import (
+    ACTORS,
+    BAND,
+    BY_ACTOR,
+    DARK,
     KPH_PER_MPS,
+    PageSize,
+    QUIET,
     shortened,
     SPEED_KPH_TITLE,
     SPEED_TITLE,

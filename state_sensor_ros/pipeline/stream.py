@@ -23,8 +23,7 @@ import time
 from typing import Protocol
 
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.source import Source
+from state_sensor_ros.pipeline.source import Counters, Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
 _CATCH_UP_NS = 1_000_000

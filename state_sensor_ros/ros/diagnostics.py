@@ -23,8 +23,7 @@ from statistics import median
 
 from state_sensor_ros.errors import counted
 from state_sensor_ros.pipeline.consistency import ConsistencyResult
-from state_sensor_ros.pipeline.counters import Counters, latest
-from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.pipeline.source import Counters, Health, latest
 
 # Number of latencies for the 99th percentile: three minutes at 20 Hz.
 _N_RECENT = 4096

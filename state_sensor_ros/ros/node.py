@@ -29,9 +29,8 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet
-from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
-from state_sensor_ros.pipeline.source import Source, SourceState, SteerableSource
+from state_sensor_ros.pipeline.source import Counters, latest, Source, SourceState, SteerableSource
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.commanding import Commanding
 from state_sensor_ros.ros.diagnostics import (

@@ -30,8 +30,7 @@ from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.parameters import as_yaml, nearest
-from state_sensor_ros.pipeline.ending_signals import EndingSignals
-from state_sensor_ros.pipeline.unblocked_output import StandardStreams
+from state_sensor_ros.pipeline.process import EndingSignals, StandardStreams
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.settings import ParameterTable
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names

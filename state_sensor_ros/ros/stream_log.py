@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from state_sensor_ros.errors import counted
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.source import Health, SourceState
+from state_sensor_ros.pipeline.source import Counters, Health, SourceState
 
 # Of failures that repeat, one in so many is logged.
 _PERIOD = 10

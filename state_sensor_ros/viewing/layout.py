@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import rerun as rr
 import rerun.blueprint as rrb
 
-from state_sensor_ros.viewing import line_log
+from state_sensor_ros.viewing import frame_log
 from state_sensor_ros.viewing.columns import FRAME, GAME_TIME
 from state_sensor_ros.viewing.ego_log import (
     ACCELERATION,
@@ -106,4 +106,4 @@ def _scene(content: Content) -> rrb.Spatial3DView:
         origin='world', name='Scene', background=_GROUND, eye_controls=eye,
         line_grid=rrb.LineGrid3D(spacing=10.0, color=_GRID, stroke_width=0.5,
                                  plane=rr.components.Plane3D.XY),
-        overrides={line_log.TRAILS: trail, line_log.EGO_TRAIL: trail})
+        overrides={frame_log.TRAILS: trail, frame_log.EGO_TRAIL: trail})

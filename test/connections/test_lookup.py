@@ -22,9 +22,9 @@ from slow_names import HOST, SlowNames
 from source_errors import error_of
 from stopwatch import Stopwatch
 
-from state_sensor_ros.connections import addresses
-from state_sensor_ros.connections.addresses import look_up
-from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.connections import connection
+from state_sensor_ros.connections.connection import look_up
+from state_sensor_ros.connections.live_source import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.source import CarlaSource
@@ -50,7 +50,7 @@ def test_lookup_of_an_address_starts_no_thread(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError('a thread')
 
-    monkeypatch.setattr(addresses.threading, 'Thread', refuse)
+    monkeypatch.setattr(connection.threading, 'Thread', refuse)
     assert look_up('192.0.2.1', 1, never)[0][4] == ('192.0.2.1', 1)
 
 
@@ -84,7 +84,7 @@ def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
         released.wait(AWAIT_S)
         raise socket.gaierror
 
-    monkeypatch.setattr(addresses.socket, 'getaddrinfo', wait)
+    monkeypatch.setattr(connection.socket, 'getaddrinfo', wait)
     made = ControlSession(HOST, 1) if 'session' in connect.__code__.co_varnames \
         else TcpSource(HOST, 1, PacketFramer)
     errors = []

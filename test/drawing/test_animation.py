@@ -23,10 +23,9 @@ import numpy as np
 from paths import CARLA, DATA
 import pytest
 
-from state_sensor_ros.drawing.animation import write_animation
-from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED
-from state_sensor_ros.drawing.figures import class_colors
+from state_sensor_ros.drawing.animation import class_colors, write_animation
 from state_sensor_ros.drawing.marks import EGO, OBJECT, UNKNOWN
+from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.frame import KIND_VEHICLE
 from state_sensor_ros.simulators.monodrive.decoder import Decoder

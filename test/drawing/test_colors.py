@@ -15,7 +15,8 @@ from matplotlib.colors import to_rgb
 import numpy as np
 import pytest
 
-from state_sensor_ros.drawing.colors import (
+from state_sensor_ros.drawing.marks import colors_of, speed_range, SPEEDS
+from state_sensor_ros.drawing.style import (
     ACTORS,
     BY_ACTOR,
     BY_SPEED,
@@ -24,7 +25,6 @@ from state_sensor_ros.drawing.colors import (
     PEDESTRIAN,
     UNKNOWN,
 )
-from state_sensor_ros.drawing.marks import colors_of, speed_range, SPEEDS
 from state_sensor_ros.frame import KIND_OBJECT
 
 XYZ_FROM_RGB = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],

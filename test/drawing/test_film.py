@@ -17,9 +17,8 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from state_sensor_ros.drawing.colors import EGO, OBJECT
 from state_sensor_ros.drawing.film import film, write_gif, write_mp4
-from state_sensor_ros.drawing.page_style import FILM_SIZE, PageSize, PictureStyle
+from state_sensor_ros.drawing.style import EGO, FILM_SIZE, OBJECT, PageSize, PictureStyle
 
 SMALL = PageSize(4.0, 3.0, 100.0)
 STYLE = PictureStyle('test', names=False, size=SMALL)

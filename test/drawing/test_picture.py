@@ -26,21 +26,21 @@ from PIL import Image
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.drawing.colors import BY_ACTOR, BY_SPEED
-from state_sensor_ros.drawing.fonts import Fonts, style_of
 from state_sensor_ros.drawing.layers import (
+    Fonts,
     free_lane_changes,
     LANE_CHANGE_PT,
     round_length,
     SCALE_GID,
+    style_of,
 )
 from state_sensor_ros.drawing.map_layout import data_area, layout_of
 from state_sensor_ros.drawing.marks import EGO, fills_of
 from state_sensor_ros.drawing.names import NAME_GID
-from state_sensor_ros.drawing.page_style import PageSize, PictureStyle
 from state_sensor_ros.drawing.picture import draw_page, write_picture
-from state_sensor_ros.drawing.speed_band import speed_band
+from state_sensor_ros.drawing.scene import speed_band
 from state_sensor_ros.drawing.speed_strip import LINE_NAME_GID
+from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, PageSize, PictureStyle
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import KIND_OBJECT
 

@@ -15,8 +15,7 @@ from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.pipeline.source import Counters, Health
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 
 

@@ -27,7 +27,7 @@ from rosbags.highlevel import AnyReader
 from stopwatch import Stopwatch
 
 from state_sensor_ros import open_recording  # noqa: I100
-from state_sensor_ros.drawing.colors import ROADS
+from state_sensor_ros.drawing.style import ROADS
 
 DEMO = ROOT / 'scripts' / 'demo.py'
 END_S = 10.0

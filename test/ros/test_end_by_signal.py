@@ -21,7 +21,7 @@ from stopwatch import Stopwatch
 END_S = 2.0
 HEAD = """
 import os, sys, threading, time
-from state_sensor_ros.pipeline.unblocked_output import StandardStreams
+from state_sensor_ros.pipeline.process import StandardStreams
 from state_sensor_ros.ros.program import Ending
 ending = Ending(StandardStreams(1, 2))
 """

@@ -16,7 +16,7 @@ import threading
 from budgets import AWAIT_S
 import pytest
 
-from state_sensor_ros.viewing.page_server import PageServer
+from state_sensor_ros.viewing.viewer import PageServer
 
 
 class Page(BaseHTTPRequestHandler):

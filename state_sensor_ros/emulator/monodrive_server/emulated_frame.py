@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from state_sensor_ros.emulator.frame_values import encode_json
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
+from state_sensor_ros.emulator.traffic.json_template import encode_json
 
 BOXES = 'oriented_bounding_box'
 CLOCK_KEYS = ('game_time', 'sample_count', 'time')

@@ -15,7 +15,12 @@ from dataclasses import dataclass
 import socket
 import threading
 
-from state_sensor_ros.emulator.monodrive_server.command_table import CommandResult, CommandTable
+from state_sensor_ros.emulator.monodrive_server.command_table import (
+    CommandResult,
+    CommandTable,
+    parse_envelope,
+    RejectedError,
+)
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     frame_period_s,
@@ -29,10 +34,6 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
     REPLY_MAGICS,
     RequestMemory,
     SENSOR_HEADERS,
-)
-from state_sensor_ros.emulator.monodrive_server.request_parsing import (
-    parse_envelope,
-    RejectedError,
 )
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.emulator.monodrive_server.simulation_state import SimulationState

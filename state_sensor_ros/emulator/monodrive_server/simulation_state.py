@@ -19,8 +19,6 @@ import threading
 
 import numpy as np
 
-from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.frame_values import quaternion_of_rotator
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import (
     EmulatedFrame,
     FrameClock,
@@ -33,6 +31,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TrajectorySource,
 )
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
+from state_sensor_ros.emulator.traffic.json_template import quaternion_of_rotator
+from state_sensor_ros.emulator.traffic.motion import Pedals
 
 CLOSED_LOOP_MODES = (0, 3)
 

@@ -21,7 +21,7 @@ from sumo_runs import GRID, HILL, write_hill
 
 from state_sensor_ros import open_recording, open_stream
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.drawing.colors import ROADS
+from state_sensor_ros.drawing.style import ROADS
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
