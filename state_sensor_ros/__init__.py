@@ -7,9 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Ground truth of a driving simulator's State sensor on ROS 2 topics, and as a library.
+Ground truth of driving simulators on ROS 2 topics, and as a Python library.
 
-The names in ``__all__`` are the library. Each is imported at its first use, so that importing the
+The names in ``__all__`` are public. Each is imported at its first use, so that importing the
 package loads no other library.
 """
 from importlib import import_module

@@ -185,7 +185,7 @@ class Settings:
         needs=('tf all', 'tf ego'))
     joint_states: bool = _outgoing(False, 'Publish wheel angles as joint states.', dynamic=True)
     odometry: bool = _outgoing(True, 'Publish the topics of single actors.', dynamic=True)
-    frame: bool = _outgoing(True, 'Publish ~/frame, with everything in the frame.', dynamic=True)
+    frame: bool = _outgoing(True, 'Publish ~/frame, the whole frame as one message.', dynamic=True)
     map_file: str = _outgoing('', 'Map to publish on ~/map, NAME.xodr or NAME.net.xml; empty: '
         'that of the source.')
     max_actor_topics: int = _outgoing(1024, 'Largest number of actors with topics of their '
@@ -234,9 +234,9 @@ class Settings:
         'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, needs=_OF_OBJECTS,
         runs=_EVALUATED, writers=_WITH_SIZES, wrong=((1.0,) * 20,))
     control_input: str = parameter(
-        '', 'Command topic that drives the ego; empty: none. With autoware the ego stands until '
-        'its gear is known; without a publisher of the gear 1 s after the first command, it is '
-        'drive.',
+        '', 'Command topic that drives the ego; empty: none. With autoware the ego stands '
+        'still until its gear is known; if the gear has no publisher 1 s after the first command, '
+        'it is drive.',
         choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, affects=NODE, subject='commands')
     queue_size: int = parameter(8, 'Largest number of packets that wait to be published.',
         low=1, high=10000,

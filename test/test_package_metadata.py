@@ -261,7 +261,7 @@ def test_every_message_field_is_documented():
         # What the source may leave out or send as null is documented with the value for it.
         always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in CONTRACT_MESSAGES
         if len(comment.split()) < 3 or (is_float and not always_sent and not re.search(
-                'NaN|identity|where the source has none', comment)):
+                'NaN|identity|if the source has none', comment)):
             wrong.append(f'{path.name}: {line}')
     assert not wrong, '\n'.join(wrong)
 

@@ -335,8 +335,8 @@ def _connected(address: str) -> Iterator[_Client]:
     # A wrong address raises many types, among them TypeError, ImportError and RuntimeError.
     except Exception as error:
         reason = str(error).split('\n')[0] or 'no reply'
-        raise TransportError(f'cannot connect to the scheduler {address}', f'{reason}; the '
-                             'address of one is such as tcp://HOST:8786') from error
+        raise TransportError(f'cannot connect to the scheduler {address}', f'{reason}; '
+                             'expected an address such as tcp://HOST:8786') from error
     try:
         yield client
     finally:

@@ -165,9 +165,9 @@ def _replaceable(jobs: Sequence[BatchJob], written: BatchOutputs, *, is_forced: 
     for job in jobs:
         is_ours = written.is_ours(job.output)
         if os.path.lexists(job.output) and not (is_forced or is_ours):
-            refused.append((job, BatchResult(1, '', f'{job.output}: found an older file or folder '
-                                             'that no batch has written; expected none, or '
-                                             '--force')))
+            refused.append((job, BatchResult(1, '', f'{job.output}: an older file or folder '
+                                             'of that name exists, which no batch has written; '
+                                             '--force replaces it')))
         else:
             allowed.append(replace(job, may_replace=is_forced or is_ours))
     return allowed, refused

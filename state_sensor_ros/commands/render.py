@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
-                        help=f'what colors mean (default: {BY_SPEED})')
+                        help=f'what colors represent (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
                         help='time of the boxes, or start of the animation, s since the first '
                         'frame (default: the end, or the start)')
@@ -96,19 +96,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f'paper: a figure without header and statistics, {PAPER.width:g} '
                         f'inches wide, 8 pt (default: {_SCREEN})')
     parser.add_argument('--size', type=_page_size, metavar='W[xH]',
-                        help='width and height of a page, inches (default: 11 and what the map '
-                        f'needs; of a film {_FILM_SIZE}); 7.16 is the width of two columns')
+                        help='width and height of a page, inches (default: 11 and the height '
+                        f'that the map needs; film {_FILM_SIZE}); two columns are 7.16 wide')
     parser.add_argument('--dpi', type=_resolution, metavar='N',
-                        help='pixels per inch (default: 150; of a film 100)')
+                        help='pixels per inch (default: 150; film 100)')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
                         help='show names of actors (default: yes)')
     parser.add_argument('--legend', action=argparse.BooleanOptionalAction, default=True,
-                        help='show the key (default: yes)')
+                        help='show the legend (default: yes)')
     parser.add_argument('--map', default='', metavar='FILE',
                         help='map whose lanes are drawn under the tracks (default: that of IN, if '
                         f'it has one): {", ".join(sorted(map_suffixes()))}')
-    parser.add_argument('--title', help='title above the picture (default: the name of IN; of a '
-                        "paper none); '' for none")
+    parser.add_argument('--title', help='title above the picture (default: the name of IN; none '
+                        "in style paper); '' for none")
     add_bag_options(parser)
     add_selection(parser)
     add_parameters(parser, READING_PARAMETERS)
@@ -174,7 +174,7 @@ def _page_size(text: str) -> tuple[float, float | None]:
     try:
         size = float(width), float(height) if separator else None
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f'{text!r} is not like 3.5x3 or 3.5') from error
+        raise argparse.ArgumentTypeError(f'{text!r} is not W or WxH, such as 3.5x3') from error
     if not (LEAST_WIDTH <= size[0] <= _MAX_INCHES
             and (size[1] is None or LEAST_HEIGHT <= size[1] <= _MAX_INCHES)):
         raise argparse.ArgumentTypeError(

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input), bag or '
-                        'other recording, but no table')
+                        'other recording, but not a table')
     add_quiet(parser)
     add_stream_arguments(parser)
     parser.set_defaults(host=DEFAULTS.host, port=DEFAULTS.port)

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='?',
                         help='trajectory (- for standard input), bag or other recording, '
-                        'but no table (default: synthetic traffic)')
+                        'but not a table (default: synthetic traffic)')
     mock_servers = {name: simulator for name, simulator in simulators().items()
                     if simulator.has_mock_server}
     add_source_argument(parser, mock_servers)

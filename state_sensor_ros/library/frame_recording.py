@@ -163,8 +163,7 @@ class Recording:
                 yield frame
                 if self._is_closed or self._n_loops != number:
                     raise StateError(
-                        self.name, 'a second loop, or the end of the recording, inside a loop',
-                        'one loop at a time')
+                        self.name, 'a second loop was begun, or the recording closed, in a loop')
         if self.cut is not None:
             self.faults.add(FrameFault(CUT, 'end', self.cut.warning))
 
@@ -345,13 +344,12 @@ class Recording:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise StateError(self.name, 'a closed recording', 'an open one')
+            raise StateError(self.name, 'the recording is closed')
 
     def _reopened(self) -> RecordingReader:
         """Open the same recording with the same selection; its parts outlive this one."""
         if self._reopen is None:
-            raise StateError(self.name, 'a second use of what can be read once',
-                             'a file: write the stream to one first')
+            raise StateError(self.name, 'can be read only once; write the stream to a file first')
         recording = self._reopen()
         return recording if self._selection.has_all \
             else SelectedRecording(recording, self._selection)

@@ -63,7 +63,7 @@ class Stream:
         :raises StateError: at the second call.
         """
         if self._is_begun:
-            raise StateError(self.name, 'a second loop over a stream', 'a new stream')
+            raise StateError(self.name, 'a second loop over a stream; open a new one')
         self._is_begun = True
         health, n_reconnects = self._source.health, 0
         packets = self._source.packets()

@@ -33,9 +33,9 @@ def check_packages(settings: Settings) -> None:
             if find_spec(package) is None:
                 distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
                 raise ConfigError(
-                    parameter, f'{value} without the package {package}',
-                    f'it installed: apt install ros-{distribution}-{package.replace("_", "-")}, '
-                    'or `make setup STACKS=1` where ROS 2 is from PyPI')
+                    parameter, f'{value} needs the package {package}: apt install '
+                    f'ros-{distribution}-{package.replace("_", "-")}, or `make setup STACKS=1` '
+                    'if ROS 2 is from PyPI')
 
 
 # Name that rmw gives the node of a publisher that is discovered before the node.

@@ -207,8 +207,7 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
     """
     for option, file in pairwise(words):
         if option == '--params-file' and not Path(file).is_file():
-            raise ConfigError(option, f'{file}, which is not there',
-                              'a YAML file of parameters')
+            raise ConfigError(option, f'there is no file {file}')
     try:
         # The handlers of rclpy would end the context before the markers are deleted.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)

@@ -103,8 +103,8 @@ class Viewer:
         lines = self._log.read().decode(errors='replace').strip().splitlines()
         reason = one_line(lines[-1].removeprefix('Error: ')) if lines else \
             f'exit code {self._process.poll()}'
-        return TransportError('viewer', f'none that starts ({reason})', 'a display; without one '
-                              '--web serves the viewer to a browser, --save OUT.rrd writes a file')
+        return TransportError('viewer', f'cannot be started ({reason}); without a display --web '
+                              'serves the viewer to a browser, --save OUT.rrd writes a file')
 
     def serve_page(self) -> str:
         """Serve the page to browsers of this machine; return its URL."""
@@ -141,8 +141,8 @@ def connect_to_open(stream: rr.RecordingStream, port: int) -> None:
     :raises TransportError: if no viewer listens on it.
     """
     if not is_listening(_HOST, port):
-        raise TransportError(f'{_HOST}:{port}', 'no viewer', 'one that is open; without '
-                             '--no-spawn the command opens one')
+        raise TransportError(f'{_HOST}:{port}', 'no viewer is open; without --no-spawn the '
+                             'command opens one')
     _connect(stream, port)
 
 
@@ -158,7 +158,7 @@ def _connect(stream: rr.RecordingStream, port: int) -> None:
         stream.log('world', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True, strict=True)
         stream.flush(timeout_sec=_REPLY_S)
     except RuntimeError as error:
-        raise TransportError(f'{_HOST}:{port}', 'a program that is not a viewer',
+        raise TransportError(f'{_HOST}:{port}', 'the program on this port is not a viewer; choose '
                              'another --viewer-port') from error
 
 

@@ -149,7 +149,7 @@ def test_an_address_that_is_none_is_one_line(address, monkeypatch, tmp_path, cap
     synth(tmp_path / 'a.json')
     line = error_of(capsys, 'inspect', tmp_path, '--dask', address)
     assert line.startswith('error: ')
-    assert line.endswith('; the address of one is such as tcp://HOST:8786')
+    assert line.endswith('; expected an address such as tcp://HOST:8786')
 
 
 @pytest.mark.parametrize('reply', [b'', b'HTTP/1.0 400 Bad Request\r\n\r\n', b'\xff' * 4096])
@@ -179,7 +179,7 @@ def test_a_scheduler_that_is_silent_is_one_line(reply, tmp_path):
     assert (done.returncode, done.stdout) == (1, '')
     [line] = done.stderr.splitlines()
     assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
-    assert line.endswith('; the address of one is such as tcp://HOST:8786')
+    assert line.endswith('; expected an address such as tcp://HOST:8786')
 
 
 def test_a_scheduler_without_workers_is_one_line(scheduler, short_waits, tmp_path, capsys):

@@ -55,8 +55,8 @@ def test_a_batch_replaces_only_what_a_batch_has_written(drives, tmp_path, capsys
     assert convert(drives, out) == 1
     heading, reason, error = capsys.readouterr().err.splitlines()
     assert heading.startswith('failed ')
-    assert reason.endswith('found an older file or folder that no batch has written; '
-                           'expected none, or --force')
+    assert reason.endswith('an older file or folder of that name exists, which no batch has '
+                           'written; --force replaces it')
     assert error.endswith('found 1 of 1 recordings that could not be converted; '
                           'expected all of them')
     assert own.read_text() == 'of the user'
@@ -246,7 +246,7 @@ def test_two_batches_at_once_share_a_folder(file_format, drives, tmp_path):
         assert process.returncode == bool(errors)
         # Between the heading and the line of the error.
         for line in errors.splitlines()[1:-1]:
-            assert 'found another program that writes it' in line or \
+            assert 'another program is writing it' in line or \
                 'of that name' in line, errors
     alone = tmp_path / 'alone'
     assert main([*map(str, (*words[:2], alone, *words[3:])), '-q']) == 0

@@ -93,7 +93,7 @@ def test_record_does_not_overwrite(peer, out, capsys):
     out.write_text('old')
     assert record(peer, out, '--frames', '1') == 1
     assert capsys.readouterr().err \
-        == f'error: {out}: found a file of that name; expected none, or --force\n'
+        == f'error: {out}: a file of that name exists; --force replaces it\n'
     with sending(peer, frame()):
         assert record(peer, out, '--frames', '1', '--force') == 0
     assert len(json.loads(out.read_text())) == 1
@@ -323,8 +323,8 @@ def test_record_is_refused_while_another_one_writes_the_same_file(peer, out, cap
         for force in ((), ('--force',)):
             assert record(peer, out, *force) == 1
             assert capsys.readouterr().err == (
-                f'error: {out}: found another program that writes it, in '
-                f'{out.with_name(".out.json.part")}; expected one at a time\n')
+                f'error: {out}: another program is writing it, in '
+                f'{out.with_name(".out.json.part")}\n')
         for i in range(200):
             peer.emit(frame(float(i)))
         wait_for_bytes(out.parent, process)

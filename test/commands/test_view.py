@@ -52,7 +52,7 @@ def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [out]
     before = out.read_bytes()
     assert code_of(SAMPLE, '--save', out) == 1
-    assert 'found a file of that name' in capsys.readouterr().err
+    assert 'a file of that name exists' in capsys.readouterr().err
     assert out.read_bytes() == before
     assert code_of(SAMPLE, '--save', out, '--force', '--end', '1', '--desired-tags', 'ego') == 0
     scene = read_scene(out)
@@ -152,7 +152,7 @@ def test_view_without_a_viewer_is_one_line_at_once(capsys):
     port = free_port()
     assert code_of(SAMPLE, '--no-spawn', '--viewer-port', port) == 1
     assert capsys.readouterr().err == (
-        f'error: 127.0.0.1:{port}: found no viewer; expected one that is open; without '
+        f'error: 127.0.0.1:{port}: no viewer is open; without '
         '--no-spawn the command opens one\n')
 
 
@@ -168,8 +168,8 @@ def test_view_connects_to_viewers_only(capsys):
         with InBackground(refuse):
             assert code_of(SAMPLE, '--no-spawn', '--viewer-port', port) == 1
             server.shutdown(socket.SHUT_RDWR)
-    assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: found a program that is not a '
-                                       'viewer; expected another --viewer-port\n')
+    assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: the program on this port '
+                                       'is not a viewer; choose another --viewer-port\n')
 
 
 @pytest.mark.skipif(shutil.which('setpriv') is None, reason='no setpriv')
@@ -192,7 +192,7 @@ def test_view_without_a_display_names_the_ways_without_one():
          str(free_port())], text=True, capture_output=True, timeout=AWAIT_S, env=environment)
     assert (done.returncode, done.stdout) == (1, '')
     [line] = done.stderr.splitlines()
-    assert line.startswith('error: viewer: found none that starts (')
+    assert line.startswith('error: viewer: cannot be started (')
     assert line.endswith('--web serves the viewer to a browser, --save OUT.rrd writes a file')
 
 

@@ -361,7 +361,7 @@ def test_synth_overwrites_with_force_only(finish, tmp_path):
     path.write_text('mine', encoding='utf-8')
     code, _, errors = finish('synth', str(path), '--frames', '1')
     assert code == 1
-    assert errors == f'error: {path}: found a file of that name; expected none, or --force\n'
+    assert errors == f'error: {path}: a file of that name exists; --force replaces it\n'
     assert path.read_text(encoding='utf-8') == 'mine'
     assert finish('synth', str(path), '--frames', '1', '--force')[0] == 0
     assert len(json.loads(path.read_text(encoding='utf-8'))) == 1

@@ -721,7 +721,7 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
     assert csv.read_csv(curves).to_pydict()['bag'] == [bag for bag in bags for _ in range(404)]
     assert 'against before</small>' in page.read_text()
     assert main([*words, *outputs]) == 1
-    assert 'found a file of that name' in capsys.readouterr().err
+    assert 'a file of that name exists' in capsys.readouterr().err
     assert main([*words, '--fail-above', 'against/detection/classes/car/ate=0.1']) == 1
     captured = capsys.readouterr().out
     assert 'against/detection/classes/car/ate: found 0.2; expected at most 0.1' in captured

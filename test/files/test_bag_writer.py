@@ -310,7 +310,7 @@ def test_bag_unfinished_has_another_name(path, tmp_path):
 
 def test_bag_refuses_an_existing_name(path):
     path.mkdir()
-    with pytest.raises(SinkError, match=r'bag: found a folder of that name; expected .*--force'):
+    with pytest.raises(SinkError, match=r'bag: a folder of that name exists; --force'):
         BagSink(path)
 
 

@@ -102,7 +102,7 @@ def test_format_is_written_once_and_again_with_force(row, drive, capsys):
     before = len(names_in(out))
     assert before in (N_FRAMES, len(names_in(drive)))
     assert main(['convert', drive, out]) == 1
-    assert 'expected none, or --force' in capsys.readouterr().err
+    assert '--force replaces it' in capsys.readouterr().err
     assert main(['convert', drive, out, '--force', '--quiet']) == 0
     output, _ = capsys.readouterr()
     assert output == ''

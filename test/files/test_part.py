@@ -79,7 +79,7 @@ def test_part_is_beside_its_output_until_it_is_discarded(output, is_folder):
 def test_part_of_an_output_that_is_being_written_is_refused(output, is_folder):
     part = make(output, is_folder=is_folder)
     for other in (False, True):
-        with pytest.raises(SinkError, match=r'found another program that writes it, in .*\.part'):
+        with pytest.raises(SinkError, match=r'another program is writing it, in .*\.part'):
             make(output, is_folder=other)
     assert names(output.parent) == ['.out [1].json.part']
     part.discard()

@@ -58,7 +58,7 @@ def test_whole_file_aborted_is_removed(tmp_path):
 def test_whole_file_does_not_overwrite(tmp_path):
     path = tmp_path / 'out.json'
     path.write_bytes(b'old')
-    with pytest.raises(SinkError, match=r'out\.json: found a file of that name; exp'):
+    with pytest.raises(SinkError, match=r'out\.json: a file of that name exists; --force'):
         WholeFile(str(path))
     file = WholeFile(str(path), force=True)
     file.handle.write(b'new')

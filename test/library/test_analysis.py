@@ -280,7 +280,7 @@ def test_part_outlives_the_recording(drive):
         part = recording.select(start=0.1)
     with part:
         assert len(part) == len(list(part)) > 0
-    with pytest.raises(sensor.StateError, match='a closed recording'):
+    with pytest.raises(sensor.StateError, match='the recording is closed'):
         recording.select(start=0.1)
 
 
@@ -355,7 +355,7 @@ def test_standard_input_is_read_once():
                            capture_output=True, text=True, timeout=AWAIT_S, check=True)
     n_frames, refusal = found.stdout.splitlines()
     assert int(n_frames) > 10
-    assert refusal.startswith('-: found a second use of what can be read once')
+    assert refusal.startswith('-: can be read only once')
 
 
 def test_recording_by_number_is_as_fast_anywhere(tmp_path):

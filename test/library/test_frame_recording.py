@@ -148,7 +148,7 @@ def test_library_raises_errors_of_the_package(drive, tmp_path):
     with sensor.open_recording(tmp_path / 'not.json') as recording, \
             pytest.raises(sensor.StateSensorError, match='line 1'):
         list(recording)
-    with pytest.raises(sensor.StateError, match='a closed recording'):
+    with pytest.raises(sensor.StateError, match='the recording is closed'):
         list(recording)
     with sensor.open_recording(drive) as recording, \
             pytest.raises(sensor.StateError, match='one loop at a time'):

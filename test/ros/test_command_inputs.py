@@ -260,6 +260,6 @@ def test_pedals_reach_carla_unchanged(domain, listener, rate):
     ('ackermann', 'ackermann_msgs'), ('autoware', 'autoware_control_msgs')])
 def test_input_without_its_package_is_refused(monkeypatch, name, package):
     monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
-    with pytest.raises(ConfigError, match=f'control_input: found {name} without the package '
-                       f'{package}; expected it installed: apt install ros-'):
+    with pytest.raises(ConfigError, match=f'control_input: {name} needs the package '
+                       f'{package}: apt install ros-'):
         check_packages(parse_settings({'control_input': name}))

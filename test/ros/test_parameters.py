@@ -156,8 +156,7 @@ def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments):
 def test_parameters_file_that_is_not_there_is_one_line(domain):
     with NodeProcess(domain, arguments=['--params-file', '/nowhere.yaml']) as node:
         assert node.process.wait(AWAIT_S) == 1
-        assert node.log == ('error: --params-file: found /nowhere.yaml, which is not there; '
-                            'expected a YAML file of parameters\n')
+        assert node.log == ('error: --params-file: there is no file /nowhere.yaml\n')
 
 
 @pytest.mark.parametrize(('option', 'code', 'words'), [

@@ -98,6 +98,6 @@ def test_second_publisher_is_named(domain, listener, simulator):
     ('vision', 'vision_msgs')])
 def test_output_without_its_package_is_refused(monkeypatch, output, package):
     monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
-    with pytest.raises(ConfigError, match=f'outputs: found {output} without the package '
-                       f'{package}; expected it installed: apt install ros-'):
+    with pytest.raises(ConfigError, match=f'outputs: {output} needs the package '
+                       f'{package}: apt install ros-'):
         check_packages(parse_settings({'outputs': [output]}))

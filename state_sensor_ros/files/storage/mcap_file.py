@@ -175,7 +175,7 @@ class _Fields:
     def take(self, layout: struct.Struct) -> tuple[int, ...]:
         """Return numbers."""
         if self.at + layout.size > len(self._data):
-            raise ValueError('a field is cut')
+            raise ValueError('a truncated field')
         numbers = layout.unpack_from(self._data, self.at)
         self.at += layout.size
         return numbers
@@ -184,7 +184,7 @@ class _Fields:
         """Return bytes that follow their 32-bit length."""
         [length] = self.take(_U32)
         if self.at + length > len(self._data):
-            raise ValueError('a field is cut')
+            raise ValueError('a truncated field')
         self.at += length
         return bytes(self._data[self.at - length:self.at])
 
@@ -278,7 +278,7 @@ def parse_statistics(content: bytes | memoryview) -> Statistics:
     n_messages, n_schemas, n_channels, *_ = fields.take(_COUNTS)
     counts = fields.block()
     if len(counts) % _COUNT.size:
-        raise ValueError('counts are cut')
+        raise ValueError('truncated counts')
     return Statistics(n_messages, n_schemas, n_channels, dict(_COUNT.iter_unpack(counts)))
 
 
@@ -499,7 +499,7 @@ class LoadedChunk:
             if records[at] == message:
                 _, length, number, _, log_ns, _ = unpack(records, at)
                 if length < LEAST_MESSAGE_BYTES:
-                    raise ValueError('a message that is cut')
+                    raise ValueError('a truncated message')
                 if not first_ns <= log_ns <= last_ns:
                     raise ValueError(f'a log time of {log_ns} ns, which its head excludes')
                 counts[number] += 1

@@ -230,8 +230,7 @@ class Part:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            raise SinkError(self._name, f'another program that writes it, in {part}',
-                            'one at a time') from error
+            raise SinkError(self._name, f'another program is writing it, in {part}') from error
         except OSError:
             # A file system without locks: a second writer is not detected.
             pass

@@ -119,7 +119,7 @@ class WholeFile(Output):
 
     def _check_free(self) -> None:
         if not self._force and self._path.exists():
-            raise SinkError(self.name, 'a file of that name', 'none, or --force')
+            raise SinkError(self.name, 'a file of that name exists; --force replaces it')
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
@@ -174,8 +174,8 @@ class WholeFile(Output):
     def _unnamed(self, error: OSError, part: Path) -> SinkError:
         """Return the error for a complete file that cannot get its name."""
         if isinstance(error, FileExistsError):
-            return SinkError(self.name, 'a file of that name, which appeared meanwhile',
-                             f'none; what was written is in {part}')
+            return SinkError(self.name, 'a file of that name has appeared meanwhile; what was '
+                             f'written is in {part}')
         return SinkError(self.name, f'{reason_of(error)}; what was written is in {part}')
 
     def reopen(self) -> BinaryIO:

@@ -77,7 +77,7 @@ class WholeFolder:
         """
         if not self._force:
             found = 'a folder' if self.path.is_dir() else 'a file'
-            raise SinkError(self.name, f'{found} of that name', 'none, or --force')
+            raise SinkError(self.name, f'{found} of that name exists; --force replaces it')
         return self._entry_test()
 
     def _entry_test(self) -> Own:
@@ -154,8 +154,7 @@ class WholeFolder:
             return SinkError(self.name, error.found, f'{error.expected}; {kept}') \
                 if error.expected else SinkError(self.name, f'{error.found}; {kept}')
         if isinstance(error, FileExistsError):
-            return SinkError(self.name, 'something of that name, which appeared meanwhile',
-                             f'nothing; {kept}')
+            return SinkError(self.name, f'something of that name has appeared meanwhile; {kept}')
         return SinkError(self.name, f'{reason_of(error)}; {kept}')
 
     def discard(self) -> str:

@@ -51,17 +51,17 @@ class SumoParameters:
                            low=0, high=1000000, used_by=LIVE)
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
                               'clients.', used_by=LIVE)
-    release: str = parameter('restore', 'How a running SUMO gets back a driven ego: at once, or '
+    release: str = parameter('restore', 'When a running SUMO gets back a driven ego: at once, or '
                              'after braking to a stop; modes and route are restored.',
                              choices=('restore', 'stop'), used_by=LIVE)
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
                          'it has left.')
-    step: float = parameter(0.05, 'Step of a started SUMO, simulated s.',
+    step: float = parameter(0.05, 'Step of a SUMO that is started here, simulated s.',
                             low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
-    seed: int = parameter(0, 'Seed of the random numbers of a started SUMO.', low=0,
+    seed: int = parameter(0, 'Random seed of a SUMO that is started here.', low=0,
                           high=2147483647, used_by=LIVE)
-    args: tuple[str, ...] = parameter((), 'Additional command-line arguments of a started SUMO.',
-                                      used_by=LIVE)
+    args: tuple[str, ...] = parameter(
+        (), 'Additional command-line arguments of a SUMO that is started here.', used_by=LIVE)
     net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')
 
 
