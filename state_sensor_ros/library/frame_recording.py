@@ -78,7 +78,7 @@ class Recording:
     :param recording: reader of any format; :meth:`close` closes it.
     :param reopen: function that opens the same recording again; None if it can be read once only.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
-        when it is published. Otherwise it has NaN.
+        when it is published; otherwise it has NaN.
     :param selection: part of the recording to read.
     :ivar name: path of the recording as given.
     :ivar format_name: description of the format.
@@ -138,7 +138,7 @@ class Recording:
 
     @property
     def cut(self) -> TruncatedError | None:
-        """Return what is missing at the end, after a loop over a trajectory without its end."""
+        """Return what is missing at the end, after a loop over a truncated trajectory."""
         return self._recording.cut
 
     def __iter__(self) -> Iterator[Frame]:

@@ -78,13 +78,13 @@ class Safety:
     Measures of safety of one actor in the T frames of a recording.
 
     All arrays are (T,) float64, NaN where undefined, as in frames without the actor; names are ''
-    there. Boxes are those of objects, of actors without one the size of their class.
+    there. Boxes are as for objects: an actor without a box has the size of its class.
 
     ``name`` raw name of the actor; ``game_time`` s; ``gap`` from its front to the rear of the lead
     vehicle along the lane, m; ``time_headway`` gap by its speed, s, from 0.1 m/s on;
     ``time_to_collision`` until its box touches another one if all keep their velocities, s;
     ``post_encroachment_time`` from the moment when one of two actors on crossing paths has left a
-    place until the other one is there, s; ``required_deceleration`` to the speed of the lead
+    place until the other one reaches it, s; ``required_deceleration`` to the speed of the lead
     vehicle within the gap, m/s2; ``closest_distance`` to the nearest box, m, 0 for a contact;
     ``acceleration`` along its x axis, m/s2; ``impact_speed`` relative to the closest actor,
     m/s. ``lead``, ``collision_partner``, ``crossing_actor`` and ``closest_actor`` raw

@@ -98,7 +98,7 @@ class Track:
 
     @property
     def speed(self) -> Floats:
-        """(T,) m/s along the actor's own x axis, negative for backwards."""
+        """(T,) m/s along the actor's own x axis, negative backward."""
         return self._numbers[:, _SPEED]
 
     @property
