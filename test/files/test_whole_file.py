@@ -76,7 +76,7 @@ def test_whole_file_does_not_overwrite_a_file_created_meanwhile(tmp_path):
         file.commit()
     file.abort()
     assert path.read_bytes() == b'old'
-    with open(caught.value.expected.split(' is in ')[1], 'rb') as kept:
+    with open(caught.value.found.split(' is in ')[1], 'rb') as kept:
         assert kept.read() == b'new'
 
 

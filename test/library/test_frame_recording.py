@@ -151,7 +151,7 @@ def test_library_raises_errors_of_the_package(drive, tmp_path):
     with pytest.raises(sensor.StateError, match='the recording is closed'):
         list(recording)
     with sensor.open_recording(drive) as recording, \
-            pytest.raises(sensor.StateError, match='one loop at a time'):
+            pytest.raises(sensor.StateError, match='a second loop was begun'):
         list(zip(recording, recording, strict=True))
 
 
