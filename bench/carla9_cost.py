@@ -10,8 +10,9 @@
 Measure the node with CARLA 0.9 beside CARLA's client library, both guests of one mock server.
 
 The program of the library makes arrays of each snapshot, and nothing else; of the node, both
-processes count, with /tf and the markers read. Lanes and pedals are further requests to the
-library, 15 and 8 us a vehicle, made only while something reads them.
+processes count, without subscribers: the same work. What /tf and the markers add is printed.
+Lanes and pedals are further requests to the library, 15 and 8 us a vehicle, made only while
+something reads them.
 """
 
 from contextlib import contextmanager
@@ -70,24 +71,32 @@ def carla9_rows(sizes=SIZES):
                 [sys.executable, '-c', CLIENT, port], stdout=subprocess.PIPE) as client, running(
                 node_command('ours', port, source='carla9')) as node:
             line_of(client, 'ready')
-            values = listener.diagnostics()
+            values, n_actors = listener.diagnostics(), n_vehicles + n_objects + 5
+            wait_for_frames(node, listener, values, N_WARM)
+            pids = node.pid, child_of(node, b'carla_process'), client.pid
+            ratio = _ratio(pids, node, listener, values)
+            rows += show([Row("node, its process / CARLA's library to arrays, CPU, 20 Hz",
+                              n_actors, ratio, '<= 2')])
             with reading('scene', 'state_sensor'):
-                wait_for_frames(node, listener, values, N_WARM)
-                pids = node.pid, child_of(node, b'carla_process'), client.pid
-                before_s, n_before = list(map(cpu_s, pids)), int(values['frames received'])
-                wait_for_frames(node, listener, values, n_before + N_FRAMES)
-                node_s, process_s, client_s = (
-                    cpu_s(pid) - before for pid, before in zip(pids, before_s, strict=True))
-                n_frames = int(values['frames received']) - n_before
+                wait_for_frames(node, listener, values, int(values['frames received']) + N_WARM)
+                print('    with /tf and the markers read: '
+                      f'{_ratio(pids, node, listener, values):.2f}', flush=True)
             client.kill()
-        n_actors = n_vehicles + n_objects + 5
-        node_ms, process_ms, client_ms = (1e3 * each_s / n_frames for each_s in (
-            node_s, process_s, client_s))
-        print(f'    node {node_ms:.2f}, its process {process_ms:.2f}, library alone '
-              f'{client_ms:.2f} CPU ms per frame', flush=True)
-        rows += show([Row("node, its process / CARLA's library to arrays, CPU, 20 Hz",
-                          n_actors, (node_s + process_s) / client_s, '<= 2')])
     return rows
+
+
+def _ratio(pids, node, listener, values):
+    """Return the CPU time of the first two processes over that of the third, in equal frames."""
+    before_s, n_before = list(map(cpu_s, pids)), int(values['frames received'])
+    wait_for_frames(node, listener, values, n_before + N_FRAMES)
+    node_s, process_s, client_s = (
+        cpu_s(pid) - before for pid, before in zip(pids, before_s, strict=True))
+    n_frames = int(values['frames received']) - n_before
+    node_ms, process_ms, client_ms = (1e3 * each_s / n_frames for each_s in (
+        node_s, process_s, client_s))
+    print(f'    node {node_ms:.2f}, its process {process_ms:.2f}, library alone {client_ms:.2f} '
+          'CPU ms per frame', flush=True)
+    return (node_s + process_s) / client_s
 
 
 if __name__ == '__main__':

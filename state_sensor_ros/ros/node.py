@@ -263,11 +263,14 @@ class StateSensorNode(ManagedNode):
         """
         return self.on_shutdown(state)
 
-    def brake(self) -> None:
-        """Have the ego brake at once, and for good, if commands were sent; from any thread."""
-        commanding = self._commanding
-        if commanding is not None:
-            commanding.end()
+    def end_soon(self) -> None:
+        """Have an ego that was driven brake at once, for good, then end; from any thread."""
+        try:
+            commanding = self._commanding
+            if commanding is not None:
+                commanding.end()
+        finally:
+            self.wake()
 
     def wake(self) -> None:
         """Log the state of the stream within 0.2 s; from any thread."""
@@ -291,6 +294,7 @@ class StateSensorNode(ManagedNode):
     def _fail(self, error: BaseException) -> None:
         """Keep the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
+        self.wake()
 
     def _stop(self) -> None:
         commanding, self._commanding = self._commanding, None

@@ -23,6 +23,7 @@ import numpy as np
 
 from state_sensor_ros.simulators import EGO_TAG
 from state_sensor_ros.simulators.frame_arrays import (
+    Appearance,
     Bools,
     Floats,
     KIND_OBJECT,
@@ -101,9 +102,10 @@ class ActorRows:
     Constant properties of the N actors of a frame.
 
     ``numbers`` (N,) ids in CARLA and ``serials`` (N,); ``names``, ``tags`` and ``displays`` N
-    each; ``kinds`` (N,) and ``are_fixed`` (N,); ``boxed`` (M,) rows of the actors with a box,
-    ``size_xyz`` (M, 3) its edge lengths and ``center_xyz`` (M, 3) its middle from the origin of
-    the actor, m, axes of the actor.
+    each; ``kinds`` (N,) and ``are_fixed`` (N,); ``appearance`` blank; ``boxed`` (M,) rows of the
+    actors with a box, ``box_names`` M blank ones, and ``center_xyz`` (M, 3) its middle from the
+    origin of the actor, m, axes of the actor; ``block`` (N + M, 13) with the edge lengths of the
+    boxes as in :attr:`Boxes.rows`, and poses to be filled in.
     """
 
     numbers: Rows
@@ -113,9 +115,11 @@ class ActorRows:
     displays: tuple[str, ...]
     kinds: Kinds
     are_fixed: Bools
+    appearance: Appearance
     boxed: Rows
-    size_xyz: Floats
+    box_names: tuple[str, ...]
     center_xyz: Floats
+    block: Floats
 
     def vehicles(self) -> list[int]:
         """Return the rows of the vehicles."""
@@ -306,7 +310,9 @@ class WorldActors:
         actors = [self._actors[number] for number in numbers.tolist()]
         ego = self.ego_of(numbers.tolist())
         boxes = np.array([actor.box for actor in actors], float).reshape(-1, 6)
-        boxed = np.flatnonzero(np.isfinite(boxes[:, 0]))
+        boxed, blank = np.flatnonzero(np.isfinite(boxes[:, 0])), ('',) * len(actors)
+        block = np.ones((len(actors) + len(boxed), 13))
+        block[len(actors):, 7:10] = 2.0 * boxes[boxed, :3]
         return ActorRows(
             numbers, np.array([actor.serial for actor in actors], np.int64),
             tuple(actor.name for actor in actors),
@@ -316,4 +322,4 @@ class WorldActors:
             np.array([KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT for actor in actors],
                      np.uint8),
             np.array([actor.is_fixed for actor in actors], bool),
-            boxed, 2.0 * boxes[boxed, :3], boxes[boxed, 3:])
+            Appearance(blank, blank), boxed, blank[:len(boxed)], boxes[boxed, 3:], block)

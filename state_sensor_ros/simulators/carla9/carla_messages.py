@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 from state_sensor_ros.simulators import MapLine
 from state_sensor_ros.simulators.carla9.actors import ActorRows
 from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
-from state_sensor_ros.simulators.frame_arrays import Floats, Rows
+from state_sensor_ros.simulators.frame_arrays import Rows
 
 # Numbers of an actor in a step.
-N_NUMBERS: Final = 15
+N_NUMBERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,10 @@ class StepActors(NamedTuple):
     """
     The actors of the steps that follow, until the next scene.
 
-    ``rows`` their properties; ``moving`` (M,) rows of those that move; ``still`` (N, 15) float64
-    the numbers of the others, columns as of :class:`WorldStep`; ``lights`` (K,) rows of traffic
-    lights.
+    ``rows`` their properties, in the order of the steps; ``lights`` (K,) rows of traffic lights.
     """
 
     rows: ActorRows
-    moving: Rows
-    still: Floats
     lights: Rows
 
 
@@ -100,8 +96,8 @@ class WorldStep(NamedTuple):
     One step; a tuple of bytes, since pickling a frame takes as long as reading its snapshot.
 
     ``game_time`` s since the episode began; ``number`` of the frame, below 2^32; ``is_first`` of
-    its episode; ``moving`` (M, 15) float32, as in the library: position m, velocity m/s, angular
-    velocity degrees/s, acceleration m/s2, roll pitch yaw degrees, CARLA's axes; ``lights`` (K,)
+    its episode; ``numbers`` (N, 16) float32 of the library: position m, roll pitch yaw degrees, 0,
+    velocity m/s, angular velocity degrees/s, acceleration m/s2, CARLA's axes; ``lights`` (K,)
     uint8, states; ``controls`` (N, 4) float64 as of ``to_inputs``, empty if they are not needed;
     ``lanes`` (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they
     are those of the step before.
@@ -110,7 +106,7 @@ class WorldStep(NamedTuple):
     game_time: float
     number: int
     is_first: bool
-    moving: bytes
+    numbers: bytes
     lights: bytes
     controls: bytes
     lanes: bytes | None

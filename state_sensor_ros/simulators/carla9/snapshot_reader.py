@@ -15,6 +15,7 @@ not move, are read once.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 import math
@@ -22,7 +23,6 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.simulators.carla9.actors import box_of, FIRST_PARKED, NO_BOX, WorldActors
 from state_sensor_ros.simulators.carla9.carla_messages import (
@@ -36,8 +36,8 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
 Snapshot: TypeAlias = Any
 World: TypeAlias = Any
 ClientActor: TypeAlias = Any
-# Columns of position and angles in the numbers of a step.
-_POSE = (0, 1, 2, 12, 13, 14)
+# Numbers of an actor that does not move, after its place.
+_AT_REST = (0.0,) * (N_NUMBERS - 6)
 _BLANK_LANE = 0, 0, 0, math.nan, 0.0
 # Parked vehicles of the level by the label of the server, with their tag.
 _PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'motorcycle'),
@@ -115,15 +115,16 @@ class WorldReader:
             location, rotation = transform.location, transform.rotation
             velocity, rate = state.get_velocity(), state.get_angular_velocity()
             acceleration = state.get_acceleration()
-            flat += (location.x, location.y, location.z, velocity.x, velocity.y, velocity.z,
-                     rate.x, rate.y, rate.z, acceleration.x, acceleration.y, acceleration.z,
-                     rotation.roll, rotation.pitch, rotation.yaw)
-        moving = np.array(flat, np.float32)
+            flat += (location.x, location.y, location.z, rotation.roll, rotation.pitch,
+                     rotation.yaw, 0.0, velocity.x, velocity.y, velocity.z, rate.x, rate.y,
+                     rate.z, acceleration.x, acceleration.y, acceleration.z)
+        # Half the time of numpy.
+        numbers = array('f', flat + self._still)
         stamp = snapshot.timestamp
         return self.scene, WorldStep(
-            stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, moving.tobytes(),
+            stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, numbers.tobytes(),
             bytes([int(light.get_state()) for light in self._lights]),
-            self._controls() if needed.inputs else b'', self._lanes(moving, needed))
+            self._controls() if needed.inputs else b'', self._lanes(numbers, needed))
 
     def _update(self, ids: tuple[int, ...], states: Sequence[Any]) -> None:
         """Add the actors that are new, and remove those that have gone."""
@@ -162,18 +163,15 @@ class WorldReader:
         """Put the actors of a frame in the order of their ids."""
         self._moving = [place for place, number in enumerate(ids) if number not in self._fixed
                         and self._table.get(number) is not None]
-        moving = np.array([ids[place] for place in self._moving], np.int64)
-        fixed = np.array(list(self._fixed), np.int64)
-        numbers = np.union1d(moving, fixed)
-        still = np.zeros((len(numbers), N_NUMBERS))
-        still[np.searchsorted(numbers, fixed)[:, None], _POSE] = np.array(
-            list(self._fixed.values()), float).reshape(-1, 6)
-        self._ego = self._table.ego_of(sorted(moving.tolist()))
-        lights = [row for row, number in enumerate(numbers.tolist())
+        self._moving.sort(key=ids.__getitem__)
+        moving, fixed = [ids[place] for place in self._moving], sorted(self._fixed)
+        self._still = [number for actor in fixed for number in (*self._fixed[actor], *_AT_REST)]
+        numbers = np.array(moving + fixed, np.int64)
+        self._ego = self._table.ego_of(moving)
+        lights = [row for row, number in enumerate(moving + fixed)
                   if (known := self._table.get(number)) is not None and known.is_light]
         self._lights = [self._actors[int(numbers[row])] for row in lights]
-        self.scene = StepActors(self._table.rows(numbers), np.searchsorted(numbers, moving), still,
-                           np.array(lights, np.int64))
+        self.scene = StepActors(self._table.rows(numbers), np.array(lights, np.int64))
         self._vehicles = self.scene.rows.vehicles()
         self._are_lanes_blank = False
 
@@ -201,22 +199,20 @@ class WorldReader:
                 controls[row, :3] = control.throttle, control.brake, control.steer
         return controls.tobytes()
 
-    def _lanes(self, moving: npt.NDArray[np.float32], needed: Needed) -> bytes | None:
+    def _lanes(self, numbers: array[float], needed: Needed) -> bytes | None:
         """Return the lanes of vehicles; blank ones of those that had one if not needed."""
         if not needed.lanes and self._are_lanes_blank:
             return None
         self._are_lanes_blank = not needed.lanes
-        scene, had_lane = self.scene, self._had_lane
-        numbers = scene.still.copy()
-        numbers[scene.moving] = moving.reshape(-1, N_NUMBERS)
-        serials = scene.rows.serials.tolist()
+        rows, had_lane = np.array(numbers).reshape(-1, N_NUMBERS), self._had_lane
+        serials = self.scene.rows.serials.tolist()
         found: list[tuple[int, int, int, int, float, float]] = []
         for row in self._vehicles:
             serial = serials[row]
             if not needed.lanes and serial in had_lane:
                 lane = _BLANK_LANE if had_lane[serial] else None
             else:
-                lane = self._lane(numbers[row].tolist())
+                lane = self._lane(rows[row].tolist())
                 had_lane[serial] = lane is not None
                 # Its numbers change: the next ones of the vehicles are blank, or computed again.
                 self._are_lanes_blank = False
@@ -239,7 +235,7 @@ class WorldReader:
         if waypoint is None:
             return None
         right = waypoint.transform.get_right_vector()
-        vx, vy, vz = numbers[3:6]
+        vx, vy, vz = numbers[7:10]
         return (waypoint.road_id, waypoint.section_id, waypoint.lane_id, waypoint.s,
                 vx * right.x + vy * right.y + vz * right.z)
 

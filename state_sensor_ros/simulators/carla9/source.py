@@ -47,6 +47,8 @@ _ASK_VERSION = b'\x94\x00\x01\xa7version\x90'
 _VERSION = re.compile(rb'\d+\.\d+\.\d+[-\w.]*')
 _ANSWER_S = 3.0
 _ANSWER_BYTES = 256
+# Steps after which it is looked up again what is used of them.
+_NEEDED_STEPS = 4
 # Exit code of a process that has restored the settings of the world.
 _RESTORED = 0
 
@@ -76,6 +78,7 @@ class Carla9Source(StepSource):
         self._found: StepSettings | None = None
         self._map: tuple[MapLine, ...] = ()
         self._frames: WorldFrames | None = None
+        self._n_steps = 0
 
     def _now_needed(self) -> Needed:
         needs = [decoder.needs for decoder in self._decoders] or [EVERYTHING]
@@ -168,8 +171,8 @@ class Carla9Source(StepSource):
         return self._address
 
     def _stepped(self, message: WorldStep) -> FrameLike | Packet:
-        needed = self._now_needed()
-        if needed != self._needed:
+        self._n_steps += 1
+        if not self._n_steps % _NEEDED_STEPS and (needed := self._now_needed()) != self._needed:
             self._needed = needed
             with suppress(TransportError):
                 self.send(needed)
