@@ -41,6 +41,8 @@ autodoc_mock_imports = list(generated.MISSING)
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'description'
 add_module_names = False
+# numpy's own definition fills half a page.
+autodoc_type_aliases = {'npt.ArrayLike': 'ArrayLike', 'ArrayLike': 'ArrayLike'}
 # Of annotations only the names of this package are pages here.
 nitpick_ignore_regex = [('py:.*', '.*')]
 

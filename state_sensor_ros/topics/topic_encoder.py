@@ -138,24 +138,28 @@ class TopicEncoder:
     """
     The messages of one topic, or of topics whose messages are alike.
 
-    ``topics`` topics that are not of single actors; ``kind`` and ``type_name`` of the topics of
-    single actors, :attr:`Topic.kind`, empty for none; ``is_of_every_frame`` whether there is also
-    a message for a frame whose clock did not advance; ``is_of_new_actors`` whether there are
-    messages only for frames whose actor list has changed; ``opens_with`` returns the part of a
-    frame with which the topics begin to exist, None if they exist from the start; ``uses_rows``
-    whether :attr:`FrameToSend.rows` or POSE are used, ``uses_lanes`` whether LANE_TABLES are;
-    ``uses_perception`` names of the parameters ``perception.*`` that are used; ``expires_ns``
-    stamp of the last frame for which the layout of :meth:`blocks` is valid.
-
-    Three methods that many topics do not need are None, which saves their calls in each frame:
-    ``key(now)`` returns what the layout depends on besides the actors, their poses and lanes: a
-    value that is compared with that of the frame before. ``numbers(now, numbers)`` adds the
-    numbers of the tables in ``now.blocks`` to STAMP, POSE, LANE_TABLES and the tables of other
-    topics. ``messages(now)`` returns the messages of a frame that have no layout that is kept.
+    ``key``, ``numbers`` and ``messages``, which many topics do not need, are methods or None, to
+    save their calls in each frame.
 
     :param settings: parameters at the start.
     :param definitions: definitions of the messages.
     :param report: called with a kind, for throttling, and a line about what went wrong.
+    :cvar topics: topics that do not belong to single actors.
+    :cvar kind: :attr:`Topic.kind` of the topics of single actors, empty for none.
+    :cvar type_name: type of the messages of single actors.
+    :cvar is_of_every_frame: whether a frame whose clock did not advance has messages, too.
+    :cvar is_of_new_actors: whether only frames whose actor list has changed have messages.
+    :cvar opens_with: returns the part of a frame with which the topics begin to exist; None if
+        they exist from the start.
+    :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used.
+    :cvar uses_lanes: whether LANE_TABLES are used.
+    :cvar uses_perception: names of the parameters ``perception.*`` that are used.
+    :cvar expires_ns: stamp of the last frame for which the layout of :meth:`blocks` is valid.
+    :cvar key: ``key(now)`` returns what the layout depends on besides the actors, their poses and
+        lanes; it is compared with that of the frame before.
+    :cvar numbers: ``numbers(now, numbers)`` adds the numbers of the tables in ``now.blocks`` to
+        STAMP, POSE, LANE_TABLES and the tables of other topics.
+    :cvar messages: ``messages(now)`` returns the messages of a frame that have no layout to keep.
     """
 
     topics: tuple[Topic, ...] = ()
