@@ -181,7 +181,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
     result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
                        alignment=args.align)
-    result['confidence'] = intervals_of(topic_results)
+    result['confidence'] = intervals_of(topic_results, args.definition)
     if old is not None:
         result[AGAINST] = differences(result, old)
     for found in topic_results:
@@ -337,7 +337,6 @@ def _nanoseconds(time_s: float) -> int:
 
 
 def _warn(stack: str, found: TopicResult) -> None:
-    from state_sensor_ros.evaluation.tracking_metrics import MAX_IDS
     where = f'warning: {stack}: {found.topic}'
     if found.n_without_transform:
         print_line(f'{where}: {counted(found.n_without_transform, "message")} without a '
@@ -348,9 +347,6 @@ def _warn(stack: str, found: TopicResult) -> None:
     if found.n_unusable:
         print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or not '
                    'rotations, dropped')
-    if found.tracking is not None and found.tracking.n_ids > MAX_IDS:
-        print_line(f'{where}: {found.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
-                   'HOTA, MOTA and IDF1 are not computed')
 
 
 def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -> None:

@@ -35,7 +35,8 @@ MAP_WEIGHT: Final = 5.0
 # Number of recalls from 0 to 1.
 N_RECALLS: Final = 101
 _MIN_RECALL, _MIN_PRECISION = 0.1, 0.1
-_I_FIRST = round(100 * _MIN_RECALL) + 1
+# Index in RECALLS of the first one that counts.
+I_FIRST: Final = round(100 * _MIN_RECALL) + 1
 RECALLS: Final[Floats] = np.linspace(0.0, 1.0, N_RECALLS, dtype=np.float64)
 _N_ERRORS = len(ERROR_NAMES)
 
@@ -51,7 +52,7 @@ class Curves:
     def average_precisions(self) -> Floats:
         """Average precision at each of MATCH_DISTANCES_M, (4,)."""
         # Each precision is scaled before the mean: none exceeds 1, so neither does a rounded sum.
-        scaled = np.maximum(self.precisions[:, _I_FIRST:] - _MIN_PRECISION, 0.0) \
+        scaled = np.maximum(self.precisions[:, I_FIRST:] - _MIN_PRECISION, 0.0) \
             / (1.0 - _MIN_PRECISION)
         means: Floats = scaled.mean(axis=1)
         return means
@@ -150,14 +151,27 @@ def _recall_errors(scores: Floats, errors: Floats, confidences: Floats) -> Float
     :param errors: (K, 5) float64, NaN if unknown.
     :param confidences: (101,) float64, at RECALLS.
     """
-    reached = confidences.nonzero()[0]
-    if not len(scores) or not len(reached) or reached[-1] < _I_FIRST:
+    if not len(scores):
         return np.ones(_N_ERRORS)
     known = np.isfinite(errors)
     counts = known.cumsum(axis=0)
     means = np.where(known, errors, 0.0).cumsum(axis=0) / np.maximum(counts, 1)
     means[:, ~known.any(axis=0)] = 1.0
-    wanted = confidences[_I_FIRST:reached[-1] + 1]
+    return recall_means(scores, means, confidences)
+
+
+def recall_means(scores: Floats, means: Floats, confidences: Floats) -> Floats:
+    """
+    Return (5,) means over recall, 1 if the least recall that counts is not reached.
+
+    :param scores: (K,) float64, confidences in falling order.
+    :param means: (K, 5) float64, means of the errors down to each confidence.
+    :param confidences: (101,) float64, at RECALLS.
+    """
+    reached = confidences.nonzero()[0]
+    if not len(reached) or reached[-1] < I_FIRST:
+        return np.ones(_N_ERRORS)
+    wanted = confidences[I_FIRST:reached[-1] + 1]
     return np.array([np.interp(wanted, scores[::-1], column[::-1]).mean() for column in means.T])
 
 

@@ -75,14 +75,20 @@ class EgoScores:
     ``absolute`` and ``relative`` (by length, such as '10m' and '1s') have the statistics of
     evo of ``translation`` (m) and ``rotation`` (rad); ``driving`` those of the size of the errors
     ``longitudinal``, ``lateral`` (m) and ``speed`` (m/s), and their ``bias``, the signed mean;
-    ``distances`` (T,) error of each position, m; ``scale`` of the alignment.
+    ``errors`` by the path of their statistics: row of the pose, (K,), and error, (K,), of those of
+    a driver with its sign; ``scale`` of the alignment.
     """
 
     absolute: dict[str, Statistics]
     relative: dict[str, dict[str, Statistics]]
     driving: dict[str, Statistics]
-    distances: Floats
+    errors: dict[str, tuple[Rows, Floats]]
     scale: float
+
+    @property
+    def distances(self) -> Floats:
+        """Error of each position, (T,), m."""
+        return self.errors['ate/translation'][1]
 
 
 def statistics(errors: Floats) -> Statistics:
@@ -114,16 +120,26 @@ def score_ego(stack: EgoPoses, truth: EgoPoses, alignment: str) -> EgoScores:
     offsets = poses[:, :3] - truth.poses[:, :3]
     distances: Floats = np.linalg.norm(offsets, axis=1)
     turns = _angles(quaternion_product(truth.poses[:, 3:] * CONJUGATE_XYZW, poses[:, 3:]))
+    rows = np.arange(len(poses))
+    errors: dict[str, tuple[Rows, Floats]] = {
+        'ate/translation': (rows, distances), 'ate/rotation': (rows, turns)}
     relative = {}
-    for marks, unit, lengths in (
+    for marks_of, unit, lengths in (
             (_distance_marks, 'm', DISTANCES_M), (_time_marks, 's', TIMES_S)):
         for length in lengths:
-            relative[f'{length:g}{unit}'] = _relative(poses, truth.poses, marks(truth, length))
+            marks = marks_of(truth, length)
+            found = _relative(poses, truth.poses, marks)
+            relative[f'{length:g}{unit}'] = {
+                name: statistics(values) for name, values in found.items()}
+            errors |= {f'rpe/{length:g}{unit}/{name}': (marks[1:], values)
+                       for name, values in found.items()}
     own_offsets = (offsets[:, None, :] @ global_from_unit(truth.poses[:, 3:]))[:, 0]
+    driving = {'longitudinal': own_offsets[:, 0], 'lateral': own_offsets[:, 1],
+               'speed': stack.speeds - truth.speeds}
+    errors |= {f'{name}_error': (rows, values) for name, values in driving.items()}
     return EgoScores(
         {'translation': statistics(distances), 'rotation': statistics(turns)}, relative,
-        {'longitudinal': _signed(own_offsets[:, 0]), 'lateral': _signed(own_offsets[:, 1]),
-         'speed': _signed(stack.speeds - truth.speeds)}, distances, scale)
+        {name: _signed(values) for name, values in driving.items()}, errors, scale)
 
 
 def _signed(errors: Floats) -> Statistics:
@@ -132,14 +148,14 @@ def _signed(errors: Floats) -> Statistics:
     return {**statistics(np.abs(errors)), 'bias': bias}
 
 
-def _relative(stack: Floats, truth: Floats, marks: Rows) -> dict[str, Statistics]:
-    """Return the statistics of the errors of the relative poses from each mark to the next."""
+def _relative(stack: Floats, truth: Floats, marks: Rows) -> dict[str, Floats]:
+    """Return the errors of the relative poses from each mark to the next: m and rad."""
     (stack_steps, stack_turns), (truth_steps, truth_turns) = (
         _steps(poses[marks]) for poses in (stack, truth))
     # The translation of the relative pose of both; a rotation does not change its length.
-    translation = np.linalg.norm(stack_steps - truth_steps, axis=1)
+    translation: Floats = np.linalg.norm(stack_steps - truth_steps, axis=1)
     rotation = _angles(quaternion_product(truth_turns * CONJUGATE_XYZW, stack_turns))
-    return {'translation': statistics(translation), 'rotation': statistics(rotation)}
+    return {'translation': translation, 'rotation': rotation}
 
 
 def _steps(poses: Floats) -> tuple[Floats, Floats]:

@@ -135,7 +135,7 @@ def _tracking(scores: TrackingScores) -> dict[str, Any]:
         'longest_gap_duration': clear.longest_gap_s}
     if scores.averages is not None:
         names = ('amota', 'amotp')
-        result |= dict(zip(names, mean_averages(scores.averages), strict=True))
+        result |= dict(zip(names, map(float, mean_averages(scores.averages)), strict=True))
         result['classes'] = {name: dict(zip(names, numbers, strict=True))
                              for name, numbers in scores.averages.items()}
     return result

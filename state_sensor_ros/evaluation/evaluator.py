@@ -31,6 +31,7 @@ from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
 from state_sensor_ros.evaluation.prediction_metrics import PathScorer
+from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.stack_messages import (
     decode_flat,
     DERIVED,
@@ -163,7 +164,9 @@ class Evaluator:
         result.classes = score_classes(result.record.classes)
         if tracks is not None and has_objects:
             load_trackeval()
-            result.tracking = score_tracks(tracks.finish(), with_averages=self._with_averages)
+            result.tracking = score_tracks(
+                tracks.finish(), time_blocks(result.record.stamps_ns),
+                with_averages=self._with_averages)
         if type_name == PREDICTED:
             result.prediction = paths.frame_sums()
         return result

@@ -28,7 +28,9 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
+from state_sensor_ros.evaluation.identity_metrics import identity_counts, IdentityCounts
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES
+from state_sensor_ros.evaluation.resampling import TimeBlocks
 from state_sensor_ros.evaluation.track_record import matched_pairs, TrackArrays, ZERO_SIMILARITY_M
 from state_sensor_ros.frame import Bools, Floats, Rows
 
@@ -37,7 +39,7 @@ _MOSTLY_TRACKED, _MOSTLY_LOST = 0.8, 0.2
 N_THRESHOLDS: Final = 40
 _MIN_RECALL = 0.1
 _WORST_MOTP_M = 2.0
-# The memory of IDF1 grows with the square of the number of ids: 5000 take 0.6 GB.
+# The matrices of trackeval grow with the square of the number of ids: 5000 take 0.6 GB.
 MAX_IDS: Final = 5000
 
 
@@ -131,33 +133,47 @@ def _durations(times_s: Floats, frames: Rows, numbers: Rows,
     return initialization_s, float(gaps.mean()) * period_s
 
 
-def average_scores(tracks: TrackArrays, class_number: int) -> tuple[float, float]:
+def threshold_counts(tracks: TrackArrays, class_number: int, blocks: TimeBlocks) -> Floats:
     """
-    Return AMOTA and AMOTP (m) of a class, NaN without ground truth.
+    Return the counts of a class at the thresholds of AMOTA.
 
     :param tracks: objects of all frames.
     :param class_number: index in EVALUATED_CLASSES.
+    :param blocks: blocks of these frames.
+    :returns: (B, 40, 4) float64, objects of the stack, matches, switches, and sum of distances, m;
+        0 for recalls that are not reached.
     """
-    are_truths = tracks.truth_classes == class_number
-    n_truths = int(are_truths.sum())
-    if not n_truths:
-        return math.nan, math.nan
-    are_stacks = tracks.stack_classes == class_number
+    counts = np.zeros((blocks.n_blocks, N_THRESHOLDS, 4))
+    are_truths, are_stacks = (classes == class_number for classes in (
+        tracks.truth_classes, tracks.stack_classes))
     are_pairs = are_truths[tracks.pair_truths] & are_stacks[tracks.pair_stacks]
     pair_scores = tracks.stack_scores[tracks.pair_stacks]
-    accuracies, precisions = np.zeros(N_THRESHOLDS), np.full(N_THRESHOLDS, _WORST_MOTP_M)
-    thresholds = _thresholds(tracks, matched_pairs(tracks, are_pairs), n_truths)
+    thresholds = _thresholds(tracks, matched_pairs(tracks, are_pairs), int(are_truths.sum()))
     for threshold in np.unique(thresholds[~np.isnan(thresholds)]).tolist():
         pairs = matched_pairs(tracks, are_pairs & (pair_scores >= threshold))
-        scores = clear_scores(tracks, pairs, are_truths, int(
-            (are_stacks & (tracks.stack_scores >= threshold)).sum()))
-        n_right = scores.n_matches - scores.n_switches
-        if n_right:
-            accuracies[thresholds == threshold] = max(
-                0.0, 1.0 - scores.n_false_positives / n_right)
-        if scores.n_matches:
-            precisions[thresholds == threshold] = scores.motp
-    return float(accuracies.mean()), float(precisions.mean())
+        frames = tracks.truth_frames[tracks.pair_truths[pairs]]
+        stack_frames = tracks.stack_frames[are_stacks & (tracks.stack_scores >= threshold)]
+        counts[:, thresholds == threshold] = np.column_stack((
+            blocks.sums_at(stack_frames, np.ones((len(stack_frames), 1))),
+            blocks.sums_at(frames, np.column_stack((
+                np.ones(len(pairs)), _are_switches(tracks, pairs), tracks.pair_distances[pairs])))
+        ))[:, None]
+    return counts
+
+
+def average_scores(counts: Floats) -> tuple[Floats, Floats]:
+    """
+    Return AMOTA and AMOTP (m).
+
+    :param counts: (..., 40, 4) float64, sums of :func:`threshold_counts`.
+    :returns: two arrays (...,).
+    """
+    n_stacks, n_matches, n_switches, distances = np.moveaxis(counts, -1, 0)
+    n_right = n_matches - n_switches
+    accuracies = np.where(n_right > 0.0, np.maximum(
+        0.0, 1.0 - (n_stacks - n_matches) / np.maximum(n_right, 1.0)), 0.0)
+    precisions = np.where(n_matches > 0.0, distances / np.maximum(n_matches, 1.0), _WORST_MOTP_M)
+    return accuracies.mean(axis=-1), precisions.mean(axis=-1)
 
 
 def frame_counts(tracks: TrackArrays, pairs: Rows) -> Floats:
@@ -205,20 +221,20 @@ class TrackingScores:
     """
     The scores of tracks.
 
-    ``hota`` (mean over its thresholds), ``mota``, ``idf1`` None without ground truth or above
-    MAX_IDS ids, of which there are ``n_ids``; ``clear`` the other CLEAR MOT metrics; ``averages``
-    AMOTA and AMOTP (m) of each class with ground truth, None if not requested; ``frame_counts``
-    (F, 5) as
-    :func:`frame_counts` returns them.
+    ``hota`` (mean over its thresholds), ``mota``, ``idf1`` None without ground truth; ``clear``
+    the other CLEAR MOT metrics; ``averages`` AMOTA and AMOTP (m) of each class with ground truth,
+    None if not requested; counts in B blocks of time: ``block_counts`` (B, 5) sums of
+    :func:`frame_counts`, ``threshold_counts`` of each class, ``identity_counts``.
     """
 
     hota: float | None
     mota: float | None
     idf1: float | None
-    n_ids: int
     clear: ClearScores
     averages: dict[str, tuple[float, float]] | None
-    frame_counts: Floats
+    block_counts: Floats
+    threshold_counts: dict[str, Floats]
+    identity_counts: IdentityCounts
 
 
 class _Similarities(Sequence[Floats]):
@@ -256,29 +272,35 @@ def load_trackeval() -> None:
         from trackeval import metrics  # noqa: F401
 
 
-def score_tracks(tracks: TrackArrays, *, with_averages: bool) -> TrackingScores:
+def score_tracks(tracks: TrackArrays, blocks: TimeBlocks, *,
+                 with_averages: bool) -> TrackingScores:
     """
     Score the tracks of a stack; :func:`load_trackeval` has been called.
 
     :param tracks: objects of all frames.
+    :param blocks: blocks of these frames, in which is counted.
     :param with_averages: whether AMOTA and AMOTP are computed.
     """
-    n_ids = tracks.n_truth_ids + tracks.n_stack_ids
     pairs = matched_pairs(tracks, np.ones(len(tracks.pair_truths), np.bool_))
-    counts = frame_counts(tracks, pairs)
     clear = clear_scores(tracks, pairs, np.ones(len(tracks.truth_ids), np.bool_),
                          len(tracks.stack_ids))
-    averages = None if not with_averages else {
-        EVALUATED_CLASSES[number]: average_scores(tracks, number)
+    at_thresholds = {} if not with_averages else {
+        EVALUATED_CLASSES[number]: threshold_counts(tracks, number, blocks)
         for number in np.unique(tracks.truth_classes).tolist()}
+    averages = {}
+    for name, counts in at_thresholds.items():
+        amota, amotp = average_scores(counts.sum(axis=0))
+        averages[name] = float(amota), float(amotp)
+    identity = identity_counts(tracks, blocks)
     hota = mota = idf1 = None
-    if tracks.n_truth_ids and n_ids <= MAX_IDS:
-        hota, mota, idf1 = _by_trackeval(tracks)
-    return TrackingScores(hota, mota, idf1, n_ids, clear, averages, counts)
+    if tracks.n_truth_ids:
+        hota, mota, idf1 = _by_trackeval(tracks, identity)
+    return TrackingScores(hota, mota, idf1, clear, averages if with_averages else None,
+                          blocks.sums(frame_counts(tracks, pairs)), at_thresholds, identity)
 
 
-def _by_trackeval(tracks: TrackArrays) -> tuple[float, float, float]:
-    """Return HOTA, MOTA and IDF1."""
+def _by_trackeval(tracks: TrackArrays, identity: IdentityCounts) -> tuple[float, float, float]:
+    """Return HOTA, MOTA and IDF1; above MAX_IDS ids HOTA and IDF1 of our own counts."""
     from trackeval.metrics import CLEAR, HOTA, Identity
     truth_ends, stack_ends = (np.searchsorted(frames, np.arange(len(tracks.times_s) + 1))
                               for frames in (tracks.truth_frames, tracks.stack_frames))
@@ -290,19 +312,22 @@ def _by_trackeval(tracks: TrackArrays) -> tuple[float, float, float]:
         'num_gt_ids': tracks.n_truth_ids, 'num_tracker_ids': tracks.n_stack_ids,
         'num_gt_dets': len(tracks.truth_ids), 'num_tracker_dets': len(tracks.stack_ids)}
     quiet = {'PRINT_CONFIG': False}
-    return (float(np.mean(HOTA().eval_sequence(data)['HOTA'])),
-            float(CLEAR(quiet).eval_sequence(data)['MOTA']),
+    mota = float(CLEAR(quiet).eval_sequence(data)['MOTA'])
+    if tracks.n_truth_ids + tracks.n_stack_ids > MAX_IDS:
+        once = np.ones((1, len(identity.n_objects)))
+        return float(identity.hota(once)[0]), mota, float(identity.idf1(once)[0])
+    return (float(np.mean(HOTA().eval_sequence(data)['HOTA'])), mota,
             float(Identity(quiet).eval_sequence(data)['IDF1']))
 
 
-def mean_averages(averages: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+def mean_averages(averages: Mapping[str, tuple[Any, Any]]) -> tuple[Any, Any]:
     """
     Return AMOTA and AMOTP (m), the means over classes without "unknown", NaN without any.
 
-    :param averages: AMOTA and AMOTP of each class.
+    :param averages: AMOTA and AMOTP of each class, numbers or arrays of equal shapes.
     """
     numbers = [both for name, both in averages.items() if name != CLASS_NAMES[UNKNOWN]]
     if not numbers:
         return math.nan, math.nan
-    amota, amotp = np.mean(numbers, axis=0).tolist()
+    amota, amotp = np.mean(numbers, axis=0)
     return amota, amotp

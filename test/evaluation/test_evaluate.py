@@ -40,6 +40,7 @@ from stack_bags import (
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import counted
+from state_sensor_ros.evaluation.evaluation_result import number_at
 
 KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego',
         'confidence'}
@@ -459,7 +460,7 @@ def test_equal_ids_in_a_message(tmp_path, evaluate, stack):
 
 
 def test_ids_without_end(tmp_path, capsys, drive, stack):
-    """Each object of each message has an id of its own: the memory of IDF1 would be 0.3 TB."""
+    """Each object of each message has an id of its own: trackeval would take 1 GB."""
     count = iter(range(10 ** 6))
 
     def new(message, log_ns):
@@ -476,9 +477,13 @@ def test_ids_without_end(tmp_path, capsys, drive, stack):
     assert main(['evaluate', str(drive), str(bag), '--json']) == 0
     captured = capsys.readouterr()
     tracking = json.loads(captured.out)['tracking']
-    assert [tracking[name] for name in ('hota', 'mota', 'idf1')] == [None] * 3
-    assert tracking['false_positives'] == N_CARS * 80 * 7
-    assert f'{N_CARS * 80 * 8 + N_CARS} ids of objects, more than 5000' in captured.err
+    n_truths = N_CARS * 80
+    assert tracking['false_positives'] == n_truths * 7
+    # Each car is found by another of eight objects in each frame.
+    assert tracking['mota'] == pytest.approx(1.0 - 7.0 - (n_truths - N_CARS) / n_truths)
+    assert tracking['idf1'] == pytest.approx(2.0 * N_CARS / (9.0 * n_truths))
+    assert tracking['hota'] == pytest.approx(math.sqrt(1.0 / 8.0 / 80.0))
+    assert captured.err == ''
 
 
 def test_no_objects_at_all(tmp_path, evaluate, stack):
@@ -825,6 +830,40 @@ def test_confidence_intervals(tmp_path, evaluate, stack):
     assert confidence['intervals']['detection/classes/car/precision'] == [1.0, 1.0]
     # The same in every run.
     assert evaluate(tmp_path / 'bag')['confidence'] == confidence
+
+
+def test_each_number_has_an_interval(tmp_path, evaluate, stack):
+    """Noise and confidences of their own for each object, of another size in each second."""
+    random = np.random.default_rng(1)
+
+    def noisy(message, log_ns):
+        spread = 0.2 + 0.2 * (log_ns // 1_000_000_000 % 3)
+        if not hasattr(message, 'objects'):
+            message.pose.pose.position.x += random.normal(0.0, spread)
+            return
+        del message.objects[:2 * (log_ns // 1_000_000_000 % 2)]
+        for each in message.objects:
+            position = each.kinematics.pose_with_covariance.pose.position
+            position.x += random.normal(0.0, spread)
+            position.y += random.normal(0.0, spread)
+            each.existence_probability = random.uniform(0.2, 1.0)
+    bag = changed(stack, tmp_path / 'bag', noisy, (TRACKING, EGO))
+    for definition in ('plain', 'nuscenes'):
+        result = evaluate(bag, '--definition', definition)
+        intervals = result['confidence']['intervals']
+        tracking = ['hota', 'mota', 'idf1', 'motp'] + [
+            'amota', 'amotp', 'classes/car/amota'] * (definition == 'nuscenes')
+        wide = ['detection/map', 'detection/nds', 'detection/mate', 'detection/classes/car/ate',
+                'detection/classes/car/nuscenes/ate', 'ego/ate_rmse', 'ego/rpe_rmse',
+                'ego/ate/translation/mean', 'ego/rpe/1s/translation/rmse',
+                'ego/longitudinal_error/bias', *(f'tracking/{name}' for name in tracking)]
+        for path in wide:
+            low, high = intervals[path]
+            assert low < number_at(result, path) < high < low + 0.7, path
+        for path, (low, high) in intervals.items():
+            assert low - 1e-9 <= number_at(result, path) <= high + 1e-9, path
+        # Two of them in 8 s are too few to resample.
+        assert 'ego/rpe/5s/translation/rmse' not in intervals
 
 
 def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):

@@ -21,6 +21,7 @@ from state_sensor_ros.evaluation.matching import (
     match,
     ObjectSet,
 )
+from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.track_record import TrackRecorder
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
@@ -56,7 +57,9 @@ def scored(truths, stacks):
         recorder.add(EvaluatedFrame(i * PERIOD_NS, stack, truth, match(stack, truth),
                                     np.full(3, np.nan)))
     load_trackeval()
-    return score_tracks(recorder.finish(), with_averages=True)
+    tracks = recorder.finish()
+    return score_tracks(tracks, time_blocks(np.arange(len(truths)) * PERIOD_NS),
+                        with_averages=True)
 
 
 @pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])
@@ -99,9 +102,18 @@ def test_scores_are_those_of_motmetrics(seed):
         stacks.append(stack)
     names = [name for name in NAMES if name not in ('tid', 'lgd')]
     summary = motmetrics.metrics.create().compute(accumulator, metrics=names)
-    clear = scored(truths, stacks).clear
-    assert {name: getattr(clear, NAMES[name]) for name in names} == pytest.approx(
+    scores = scored(truths, stacks)
+    assert {name: getattr(scores.clear, NAMES[name]) for name in names} == pytest.approx(
         {name: float(summary[name].iloc[0]) for name in names})
+    # Our own sums over blocks of time are those of trackeval, and of a longer recording.
+    counts = scores.identity_counts
+    blocks = np.ones((1, len(counts.n_objects)))
+    assert len(counts.n_objects) == 10
+    assert [counts.hota(blocks)[0], counts.idf1(blocks)[0]] == pytest.approx(
+        [scores.hota, scores.idf1], rel=1e-12)
+    twice = scored(truths * 2, stacks * 2)
+    assert [counts.hota(2.0 * blocks)[0], counts.idf1(2.0 * blocks)[0]] == pytest.approx(
+        [twice.hota, twice.idf1], rel=1e-12)
 
 
 def row(name, x, score=1.0):
