@@ -25,7 +25,6 @@ from statistics import median
 import time
 from typing import Any
 
-from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
@@ -44,7 +43,7 @@ from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.node_log import NodeLog
-from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.ros.topic_sink import await_delivery, message_class
 from state_sensor_ros.settings import Settings
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
@@ -206,7 +205,7 @@ class CommandStatus:
 
     def close(self) -> None:
         """Remove the topic once its subscribers have the last command, within _DELIVERY_S."""
-        self._publisher.wait_for_all_acked(Duration(seconds=_DELIVERY_S))
+        await_delivery([self._publisher], _DELIVERY_S)
         self._node.destroy_publisher(self._publisher)
 
 

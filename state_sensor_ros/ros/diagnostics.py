@@ -100,7 +100,7 @@ class StreamDiagnosis:
         # Copies: other threads change the counters, and the next interval begins with these.
         now = self._last = replace(reading, health=replace(reading.health),
                                    counters=replace(reading.counters))
-        level, message = self._judge(last, now)
+        level, message = self._level(last, now)
         return Status(level, message, self._values(last, now, latencies_ns))
 
     def missing(self, now: StreamReading) -> str:
@@ -121,7 +121,7 @@ class StreamDiagnosis:
         """Return why a live stream has ended, empty if it has not, and for a recording."""
         return health.loss if health.state == 'ended' else ''
 
-    def _judge(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
+    def _level(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
         health, counters = now.health, now.counters
         n_defects = counters.n_defects - last.counters.n_defects
         if n_defects:

@@ -253,6 +253,8 @@ class StateSensorNode(ManagedNode):
         """
         self._stop()
         self._tear_down()
+        if self.context.ok():
+            self._diagnostics.flush()
         return _SUCCESS
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -301,7 +303,9 @@ class StateSensorNode(ManagedNode):
         if commanding is not None:
             # First, while there is a connection: the ego brakes.
             commanding.close()
-        self._log_stream()
+        if self._stream is not None and self.context.ok():
+            # The numbers of the stream since the last status, which nothing else would show.
+            self._publish_diagnostics()
         stream, self._stream = self._stream, None
         if stream is not None:
             assert self._pipeline is not None

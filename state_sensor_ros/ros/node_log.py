@@ -21,9 +21,12 @@ from rclpy.node import Node
 
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.ros.diagnostics import Status
+from state_sensor_ros.ros.topic_sink import await_delivery
 
 # Shortest period of log lines of one kind.
 _PERIOD_S = 1.0
+# How long subscribers have for the last status, s.
+_DELIVERY_S = 0.2
 
 
 class NodeLog:
@@ -93,3 +96,7 @@ class DiagnosticsTopic:
             values=[KeyValue(key=key, value=value) for key, value in status.values])
             for name, status in statuses.items()]
         self._publisher.publish(array)
+
+    def flush(self) -> None:
+        """Wait until subscribers have the last message, which is lost with the node."""
+        await_delivery([self._publisher], _DELIVERY_S)

@@ -153,10 +153,10 @@ class TopicSink:
 
     def _await_readers(self) -> None:
         """Wait until subscribers have the last messages, which are lost with their publishers."""
-        end_s = time.monotonic() + _DELIVERY_S
-        for opened in self._fixed.values():
-            opened.publisher.wait_for_all_acked(
-                Duration(seconds=max(0.0, end_s - time.monotonic())))
+        with self._lock:
+            publishers = [*[opened.publisher for opened in self._open.values()],
+                          *self._to_destroy]
+        await_delivery(publishers, _DELIVERY_S)
 
     def subscriptions(self) -> Subscriptions:
         """Return which topics have subscribers, as of the last scan."""
@@ -204,6 +204,18 @@ class TopicSink:
             turn = self._n_actor_topics % _N_TURNS
         return _OpenTopic(topic, publisher, handle.publish_raw, handle.get_subscription_count,
                           turn)
+
+
+def await_delivery(publishers: Iterable[Publisher], seconds: float) -> None:
+    """
+    Wait until the subscribers of publishers have acknowledged the last messages.
+
+    :param publishers: publishers that exist.
+    :param seconds: longest wait for all of them, s.
+    """
+    end_s = time.monotonic() + seconds
+    for publisher in publishers:
+        publisher.wait_for_all_acked(Duration(seconds=max(0.0, end_s - time.monotonic())))
 
 
 def message_class(type_name: str) -> type:

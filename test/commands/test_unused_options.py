@@ -339,7 +339,8 @@ def test_option_of_a_format_has_an_effect(folder, written, option):
     ['-p', 'wheel_tf:=true', '-p', 'tf:=none'], ['--max-actor-topics', '5', '--no-odometry'],
     ['--debug-drawing', '--no-include-obb'], ['--no-include-obb', '--no-frame'],
     ['--pose-covariance-diagonal', *['1'] * 6, '--no-odometry'],
-    ['--twist-covariance-diagonal', *['1'] * 6, '--no-odometry']],
+    ['--twist-covariance-diagonal', *['1'] * 6, '--no-odometry'],
+    ['-p', 'perception.seed:=3', '--outputs', 'vision']],
     ids=lambda words: ' '.join(words[:2]))
 @pytest.mark.parametrize('command', [
     ['convert', str(SAMPLE), 'out'], ['convert', str(SAMPLE), 'out.db3'],

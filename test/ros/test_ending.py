@@ -20,7 +20,7 @@ import time
 from budgets import AWAIT_S, each_once, one_of, tries
 from process_state import cpu_s, handles, wait_until_asleep
 import pytest
-from rig import END_S, framed, NodeProcess, packet, ScriptedSimulator, state
+from rig import END_S, framed, NodeProcess, packet, ScriptedSimulator, state, statuses
 from slow_names import HOST, SlowNames
 from test_lifecycle import Managed, streaming  # noqa: F401
 
@@ -70,6 +70,30 @@ def test_ending_removes_the_markers(domain, listener, streaming, signum):  # noq
                 break
     listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
                    what='the array that empties displays')
+
+
+def test_ending_publishes_the_numbers_since_the_last_status(domain, listener, simulator):
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    numbers = count()
+
+    def send():
+        number = next(numbers)
+        simulator.send(framed(number, state('a', position=(10.0 * number, 0.0, 0.0))))
+        return number
+
+    with NodeProcess(domain, port=simulator.port) as node:
+        simulator.accept()
+        listener.until(lambda: (send(), listener.spin(0.05), frames)[-1])
+        n_before = len(diagnostics)
+        listener.until(lambda: len(diagnostics) > n_before)
+        # The next one is due in a second.
+        n_sent = [send() for _ in range(3)][-1] + 1
+        listener.until(lambda: frames[-1].sample_count == n_sent)
+        check_end(node, signal.SIGTERM)
+    listener.until(lambda: statuses(diagnostics)[-1].get('frames published') == str(n_sent),
+                   what='a last status')
+    assert statuses(diagnostics)[-1]['level'] < 2, statuses(diagnostics)[-1]
 
 
 @each_signal

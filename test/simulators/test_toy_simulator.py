@@ -13,6 +13,7 @@ import json
 import os
 from pathlib import Path
 import re
+import socket
 import subprocess
 import sys
 
@@ -108,6 +109,19 @@ def port(site):
 def test_toy_simulator_is_short():
     lines = (HERE / 'toy_simulator.py').read_text().splitlines()
     assert len([line for line in lines if not line.startswith('#')]) < MAX_LINES
+
+
+def test_toy_mock_server_reads_commands_that_are_cut(site):
+    """What ends in the middle of a command ended the server, and the ball with it."""
+    with toy_mock_server(site, '--speed', '0') as port, \
+            socket.create_connection(('127.0.0.1', port), timeout=AWAIT_S) as connection:
+        lines = connection.makefile('rb')
+        for part in (b'1.0', b'00000 0.000000\n1.000000 0.0', b'00000\n'):
+            connection.sendall(part)
+            # It reads once for each frame, so that the next part comes apart.
+            rows = [[*map(float, lines.readline().split())] for _ in range(4)]
+        (t0, x0, _), (t1, x1, _) = rows[-2:]
+        assert (x1 - x0) / (t1 - t0) == pytest.approx(2.0, rel=1e-3)
 
 
 def test_toy_recording_becomes_a_bag(site, recording, tmp_path):

@@ -484,7 +484,7 @@ def test_carla_dataset_is_inspected(capsys):
     assert 'replayable  does not apply' in output
 
 
-def test_carla_inspect_judges_replay_of_neither_bags_nor_frames_without_a_player(
+def test_carla_inspect_checks_replay_of_neither_bags_nor_frames_without_a_player(
         tmp_path, capsys):
     convert(SAMPLE, tmp_path / 'bag')
     folder = tmp_path / 'without_player'
