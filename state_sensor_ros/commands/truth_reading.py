@@ -46,13 +46,14 @@ from state_sensor_ros.evaluation.stack_messages import (
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.bags.bag_recording import STATE_FRAME
 from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import NAMES, Settings
-from state_sensor_ros.simulators.opening import format_of
+from state_sensor_ros.simulators.opening import format_of, open_any
 
 # Parameters by which the ground truth is made of frames.
 _OF_FRAMES = ('stamp_source', 'ego_tag', 'base_link_xyz', 'default_sizes')
@@ -113,10 +114,14 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
         seen.add(name)
         return (not actors or name in actors) and rule.passes(tags)
 
+    parameters = _of_simulator(args)
+    if parameters:
+        # Before the library refuses them: a command names the option.
+        with closing(open_any(args.truth, ReadOptions(
+                settings, args.truth_topic, args.max_bag_bytes))) as reader:
+            refuse_of_others(args, reader.simulator)
     with open_recording(args.truth, topic=args.truth_topic, obb_extents=settings.obb_extents,
-                        max_bag_bytes=args.max_bag_bytes,
-                        parameters=_of_simulator(args)) as recording:
-        refuse_of_others(args, recording.simulator)
+                        max_bag_bytes=args.max_bag_bytes, parameters=parameters) as recording:
         truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
         for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
             warnings.place = recording.place

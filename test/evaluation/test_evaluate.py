@@ -880,7 +880,7 @@ def test_parameters_of_the_truth(capsys, evaluate, drive, stack):
     for name, words in (
             ('perception.missing:=0.5', '-p perception.missing does not change the ground truth'),
             ('tf:=none', '-p tf does not change the ground truth'),
-            ('sumo.net:=a.net.xml', 'found a parameter for a recording of sumo')):
+            ('sumo.net:=a.net.xml', '-p sumo.net is for a recording of sumo')):
         assert main(['evaluate', str(drive), str(stack), '-p', name]) == 2
         assert words in capsys.readouterr().err
     assert main(['evaluate', str(drive), str(stack), str(stack), '-p', 'tf:=none']) == 2
