@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """The questions of doc/guide/tables.md, answered as the page does and by plain Python."""
 
-import collections
 import json
 import math
 import re
@@ -44,17 +43,6 @@ def answer(title, library, folder, monkeypatch):
 
 def frames_of(folder):
     return json.loads((folder / 'drive.json').read_text())
-
-
-def test_tables_guide_speeds_by_lane_in_polars(folder, monkeypatch):
-    speeds = answer('Speeds by lane', 'polars', folder, monkeypatch)['speeds']
-    expected = collections.defaultdict(set)
-    for frame in frames_of(folder):
-        for each in frame['frame']['vehicles']:
-            lane = each['control_state']
-            expected[lane['road_id'], lane['lane_id']].add(each['state']['name'])
-    assert {(row['road_id'], row['lane_id']): row['vehicles'] for row in speeds.to_dicts()} == {
-        lane: len(names) for lane, names in expected.items()}
 
 
 def test_tables_guide_nearest_neighbour_in_duckdb(folder, monkeypatch):
