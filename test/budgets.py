@@ -54,6 +54,12 @@ def one_of(values, *, n_always=1):
             for i, value in enumerate(values)]
 
 
+def first_of(cases, *, n_always=1):
+    """Return cases of several parameters, of which ``make test`` takes the first ``n_always``."""
+    return [pytest.param(*case, marks=() if i < n_always else pytest.mark.thorough)
+            for i, case in enumerate(cases)]
+
+
 def each_once(*parameters):
     """
     Return all combinations of the values of parameters.

@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 
-from budgets import each_once, spread
+from budgets import each_once, spread, tries
 from paths import CARLA
 from programs import run_cut_short
 import pytest
@@ -27,7 +27,7 @@ from scripted_simulator import frame, serving
 from state_sensor_ros.commands.command_line import main
 
 N_RECORDED = 60
-N_LIMITS = 6
+N_LIMITS = tries(4)
 KILLED = -signal.SIGKILL, -signal.SIGXFSZ
 
 
@@ -164,7 +164,7 @@ def limits(trial):
 def test_killed_at_every_call_leaves_the_old_or_the_new(trial, name):
     trial = trial(name)
     found = []
-    for at_call in spread(range(trial.n_calls + 1), 6):
+    for at_call in spread(range(trial.n_calls + 1), 5):
         trial.restore()
         ended = trial.run(at_call=at_call, number=signal.SIGKILL)
         found.append(trial.found())

@@ -21,7 +21,7 @@ import termios
 import threading
 import time
 
-from budgets import AWAIT_S, one_of, spread
+from budgets import AWAIT_S, each_once, one_of, spread
 from paths import CARLA, DATA, SAMPLE
 from process_state import wait_until_asleep
 from programs import ENVIRONMENT, run_cut_short
@@ -212,12 +212,12 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize(('module', 'number'), [
+@pytest.mark.parametrize(('command', 'at_import'), each_once(['simulate', 'convert'], [
     ('state_sensor_ros.commands.command_line', signal.SIGINT), ('argparse', signal.SIGTERM),
     ('state_sensor_ros.commands.interruption', signal.SIGINT),
-    ('state_sensor_ros.commands.{}', signal.SIGTERM), ('numpy', signal.SIGINT)])
-@pytest.mark.parametrize('command', ['simulate', 'convert'])
-def test_interrupted_by_a_signal_at_an_import_has_the_usual_exit_code(command, module, number):
+    ('state_sensor_ros.commands.{}', signal.SIGTERM), ('numpy', signal.SIGINT)]))
+def test_interrupted_by_a_signal_at_an_import_has_the_usual_exit_code(command, at_import):
+    module, number = at_import
     done = subprocess.run([sys.executable, '-c', LOADING, command, number.name,
                            module.format(command)], env=ENVIRONMENT, capture_output=True,
                           text=True, timeout=AWAIT_S, check=False)

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Tracks of scenes and their interruptions."""
 
+from budgets import one_of
 from drawn_scenes import Agent, frame, ride, scene_of
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def wandering(random, n_frames, speed):
     return 1000.0 + np.cumsum(step, axis=0), np.abs(pace)
 
 
-@pytest.mark.parametrize('speed', [0.5, 8.0, 40.0])
+@pytest.mark.parametrize('speed', one_of([8.0, 0.5, 40.0]))
 def test_tracks_stay_near_all_positions_and_speeds(speed):
     random = np.random.default_rng(int(speed))
     position, pace = wandering(random, 2000, speed)

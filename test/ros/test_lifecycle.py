@@ -143,8 +143,8 @@ def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
         elif moment != 'start':
             listener.matched('/diagnostics')
         else:
-            # The program first sets its handlers, all together; SIGINT Python handles before.
-            listener.until(lambda: handles(node.process.pid, signal.SIGTERM), what='a handler')
+            # The program first sets its handlers, that of SIGHUP last.
+            listener.until(lambda: handles(node.process.pid, signal.SIGHUP), what='a handler')
         code, seconds = node.end(signum)
         assert code == 0, node.log
         assert seconds < END_S

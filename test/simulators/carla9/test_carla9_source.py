@@ -342,7 +342,7 @@ def test_actors_come_and_go_and_episodes_change(tick):
 @pytest.mark.parametrize('tick', [True, False])
 def test_server_that_stalls_dies_and_returns(tick):
     """A server in a process of its own; what happens is said once, in one line each."""
-    words = ('simulate', '--source', 'carla9', '--vehicles', 3, '--rate', 100, '--port')
+    words = ('simulate', '--source', 'carla9', '--vehicles', 3, '--rate', 20, '--port')
     server = programs.start(*words, 0)
     servers = [server]
     try:
