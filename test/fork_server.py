@@ -23,6 +23,7 @@ of these start the program with :mod:`subprocess`.
 """
 
 import atexit
+from contextlib import suppress
 import ctypes
 import gc
 from importlib import import_module
@@ -153,16 +154,23 @@ def _load_node():
 
     import state_sensor_ros.ros.node
     import state_sensor_ros.ros.program
-    import state_sensor_ros.simulators.carla.simulator
-    import state_sensor_ros.simulators.monodrive.simulator
+    # The last ones where the messages that they need are installed.
+    for name in ('importlib.metadata', 'encodings.idna',
+                 *(f'state_sensor_ros.simulators.{each}.simulator' for each in (
+                     'monodrive', 'carla', 'carla9', 'osi', 'sumo')),
+                 'state_sensor_ros.simulators.monodrive.source',
+                 'state_sensor_ros.ros.simulation_services'):
+        with suppress(ModuleNotFoundError):
+            import_module(name)
     # Most tests wait for reports: each waits 0.1 s on average in place of 0.5.
     state_sensor_ros.ros.node._DIAGNOSTICS_PERIOD_S = REPORT_S
     for name in MESSAGES:
         for message in vars(import_module(name)).values():
             if isinstance(message, type):
                 check_for_type_support(message)
-    # What the first log line of a node does: it resolves the paths of all modules.
-    inspect.getmodule(_load_node)
+    # What the first log line of a node does: it resolves the paths of all modules. Not of a
+    # function, which names its module.
+    inspect.getmodule(inspect.currentframe())
 
 
 def _load_commands():
