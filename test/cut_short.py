@@ -25,8 +25,6 @@ import sys
 import tempfile
 import threading
 
-from budgets import AWAIT_S
-
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands.interruption import Interruption
 
@@ -36,7 +34,7 @@ CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), (
          ('state_sensor_ros.files.whole.part', '_renameat2'))
 
 
-def watch_decisions():
+def watch_decisions(await_s):
     """Return a function that sends a signal and waits until the program has decided about it."""
     decided, interruptions = threading.Event(), []
     begin, decide = Interruption.__init__, Interruption._decide
@@ -55,7 +53,7 @@ def watch_decisions():
         os.kill(os.getpid(), number)
         # A program at its end ignores it; one that commits the work decides after that.
         if callable(signal.getsignal(number)) and not interruptions[-1]._deciding.locked():
-            decided.wait(AWAIT_S)
+            decided.wait(await_s)
 
     return send
 
@@ -97,10 +95,10 @@ def watch_events(at_event, send, number):
     sys.setprofile(count)
 
 
-def run(memory, limit, is_killed, at_call, at_event, number):
+def run(await_s, memory, limit, is_killed, at_call, at_event, number):
     """Run the program; return its exit code."""
     # A run that does not end prints where it waits.
-    faulthandler.dump_traceback_later(AWAIT_S, exit=True)
+    faulthandler.dump_traceback_later(await_s, exit=True)
     if memory is not None:
         # A fork has the memory of its server from the beginning.
         mapped = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
@@ -113,7 +111,7 @@ def run(memory, limit, is_killed, at_call, at_event, number):
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     report = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    send = watch_decisions()
+    send = watch_decisions(await_s)
     watch_calls(report, at_call, send, number)
     if at_event is not None:
         watch_events(at_event, send, number)

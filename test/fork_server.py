@@ -148,20 +148,24 @@ def _set_subreaper(is_one):
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(is_one), 0, 0, 0)
 
 
+def _load(*names):
+    """Load modules, where the libraries that they need are installed."""
+    for name in names:
+        with suppress(ModuleNotFoundError):
+            import_module(name)
+
+
 def _load_node():
     """Load what the node does; nothing of it starts ROS."""
     from rclpy.type_support import check_for_type_support
 
     import state_sensor_ros.ros.node
     import state_sensor_ros.ros.program
-    # The last ones where the messages that they need are installed.
-    for name in ('importlib.metadata', 'encodings.idna',
-                 *(f'state_sensor_ros.simulators.{each}.simulator' for each in (
-                     'monodrive', 'carla', 'carla9', 'osi', 'sumo')),
-                 'state_sensor_ros.simulators.monodrive.source',
-                 'state_sensor_ros.ros.simulation_services'):
-        with suppress(ModuleNotFoundError):
-            import_module(name)
+    _load('importlib.metadata', 'encodings.idna', *(
+        f'state_sensor_ros.simulators.{each}.simulator' for each in (
+            'monodrive', 'carla', 'carla9', 'osi', 'sumo')),
+        'state_sensor_ros.simulators.monodrive.source',
+        'state_sensor_ros.ros.simulation_services')
     # Most tests wait for reports: each waits 0.1 s on average in place of 0.5.
     state_sensor_ros.ros.node._DIAGNOSTICS_PERIOD_S = REPORT_S
     for name in MESSAGES:
@@ -177,11 +181,16 @@ def _load_commands():
     """Load what the commands do, with what they load once: message definitions, fonts."""
     from state_sensor_ros.commands.command_line import COMMANDS, main
     for name in COMMANDS:
-        __import__(f'state_sensor_ros.commands.{name}')
+        import_module(f'state_sensor_ros.commands.{name}')
+    _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.source',
+          'state_sensor_ros.files.osi.osi_output', 'state_sensor_ros.commands.evaluate_many',
+          'state_sensor_ros.evaluation.evaluator')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for words in (('synth', path / 'a.json', '--frames', '2'),
                       ('convert', path / 'a.json', path / 'bag'),
+                      ('convert', path / 'a.json', path / 'b.json'),
+                      ('convert', path / 'a.json', path / 'bag.db3'),
                       ('render', path / 'bag', path / 'a.png'),
                       ('render', path / 'bag', path / 'a.html'),
                       ('convert', CARLA, path / 'carla'),
