@@ -23,7 +23,6 @@ of these start the program with :mod:`subprocess`.
 """
 
 import atexit
-from contextlib import suppress
 import ctypes
 import gc
 from importlib import import_module
@@ -151,8 +150,11 @@ def _set_subreaper(is_one):
 def _load(*names):
     """Load modules, where the libraries that they need are installed."""
     for name in names:
-        with suppress(ModuleNotFoundError):
+        try:
             import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name.startswith('state_sensor_ros'):
+                raise
 
 
 def _load_node():
