@@ -124,6 +124,22 @@ def test_toy_mock_server_reads_commands_that_are_cut(site):
         assert (x1 - x0) / (t1 - t0) == pytest.approx(2.0, rel=1e-3)
 
 
+def test_toy_library_that_a_parameter_needs_is_named(tmp_path):
+    text = (HERE / 'toy_simulator.py').read_text()
+    declared = "'Radius of the ball, m.', "
+    assert text.count(declared) == 1
+    site = installed_toy(tmp_path / 'site', content=text.replace(
+        declared, f"{declared}libraries={{'1.5': ('toy_client', 'json'), '': ('json',)}}, "))
+    for value, error in (
+            (1.5, ('source toy: found no module toy_client; expected the library toy_client: pip '
+                   'install toy_client')),
+            (2.0, 'connection refused')):
+        ended = state_sensor(site, 'record', 'out.json', '--source', 'toy', '--port', '1',
+                             '-p', f'toy.radius:={value}')
+        assert error in ended.stderr
+        assert (ended.returncode, ended.stdout) == (1, '')
+
+
 def test_toy_recording_becomes_a_bag(site, recording, tmp_path):
     bag = tmp_path / 'bag'
     ended = state_sensor(site, 'convert', recording, bag)
