@@ -49,7 +49,7 @@ from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
     MessageKind,
     parse_truth,
-    TimedTruth,
+    TimedGroundTruth,
 )
 from state_sensor_ros.simulators.osi.objects import AxleWheels, KnownObject, ObjectNames
 
@@ -103,7 +103,7 @@ class OsiFrames:
         # Names of the actors of the last message whose ids are not kept.
         self._without_id: frozenset[str] = frozenset()
 
-    def take_static(self, timed: TimedTruth) -> list[Fault]:
+    def take_static(self, timed: TimedGroundTruth) -> list[Fault]:
         """
         Take from a message what later ones need not repeat.
 
@@ -126,7 +126,7 @@ class OsiFrames:
                     self._stationary.add(known, still.id.value, (*_pose_of(still), *_AT_REST))
         return faults
 
-    def decoded(self, timed: TimedTruth, needs: Needs = EVERYTHING) -> Decoded:
+    def decoded(self, timed: TimedGroundTruth, needs: Needs = EVERYTHING) -> Decoded:
         """
         Make the frame of a message.
 

@@ -43,7 +43,7 @@ _KINDS = ' or '.join(kind.value for kind in MessageKind)
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTruth:
+class StoredGroundTruth:
     """
     One message.
 
@@ -60,14 +60,14 @@ class MessageFile(Protocol):
     """
     An open trace.
 
-    ``kind`` of its messages; ``total`` and ``unit`` of :attr:`StoredTruth.position`.
+    ``kind`` of its messages; ``total`` and ``unit`` of :attr:`StoredGroundTruth.position`.
     """
 
     kind: MessageKind
     total: int
     unit: str
 
-    def messages(self) -> Iterator[StoredTruth]:
+    def messages(self) -> Iterator[StoredGroundTruth]:
         """
         Yield all messages, from the first one on.
 
@@ -133,7 +133,7 @@ class PlainTrace:
             if not error.n_frames:
                 raise
 
-    def messages(self) -> Iterator[StoredTruth]:
+    def messages(self) -> Iterator[StoredGroundTruth]:
         """Yield all messages."""
         self._file.seek(0)
         offset = n_messages = 0
@@ -152,7 +152,7 @@ class PlainTrace:
                 raise self._cut(offset, n_messages, head, n_bytes)
             n_messages += 1
             offset = begin + n_bytes
-            yield StoredTruth(data, offset, (begin, n_bytes))
+            yield StoredGroundTruth(data, offset, (begin, n_bytes))
 
     def _cut(self, offset: int, n_messages: int, head: bytes, n_bytes: int) -> TruncatedError:
         where = f'{self._name}: message {n_messages + 1}'
@@ -222,11 +222,11 @@ class McapTrace:
                                         'one of them to be named by --topic')
         return channels[topic or next(iter(channels))]
 
-    def messages(self) -> Iterator[StoredTruth]:
+    def messages(self) -> Iterator[StoredGroundTruth]:
         """Yield all messages, in the order of their times."""
         try:
             for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
-                yield StoredTruth(data, i + 1)
+                yield StoredGroundTruth(data, i + 1)
         except OSError as error:
             raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
 

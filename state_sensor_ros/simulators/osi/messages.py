@@ -56,7 +56,7 @@ _KIND_IN_NAME = re.compile(r'_(gt|sv)_')
 
 
 @dataclass(frozen=True, slots=True)
-class TimedTruth:
+class TimedGroundTruth:
     """
     The ground truth of a message.
 
@@ -123,7 +123,7 @@ def _score(data: bytes, kind: MessageKind) -> int:
 
 
 def parse_truth(data: bytes, kind: MessageKind,
-                members: frozenset[str] = _USED) -> TimedTruth:
+                members: frozenset[str] = _USED) -> TimedGroundTruth:
     """
     Parse a message.
 
@@ -140,7 +140,7 @@ def parse_truth(data: bytes, kind: MessageKind,
     try:
         if kind is MessageKind.GROUND_TRUTH:
             truth = GroundTruth.FromString(checked_message(data, GroundTruth.DESCRIPTOR, members))
-            return TimedTruth(truth, _time_of(truth), _host_of(truth))
+            return TimedGroundTruth(truth, _time_of(truth), _host_of(truth))
         view = SensorView.FromString(
             checked_message(data, SensorView.DESCRIPTOR, _USED_OF_VIEW))
         member = SensorView.DESCRIPTOR.fields_by_name[_TRUTH_OF_VIEW].number
@@ -152,7 +152,7 @@ def parse_truth(data: bytes, kind: MessageKind,
         raise DecodeError('message', f'{len(data)} bytes that cannot be parsed',
                           f'an {kind.value}') from error
     time_s, host = _time_of(truth), _host_of(truth)
-    return TimedTruth(truth, _time_of(view) if math.isnan(time_s) else time_s,
+    return TimedGroundTruth(truth, _time_of(view) if math.isnan(time_s) else time_s,
                       _host_of(view) if host is None else host)
 
 

@@ -79,7 +79,7 @@ class ObjectTopicEncoder(TopicEncoder):
     """
     One array of objects for each frame.
 
-    ``is_true`` whether it has the truth, whatever ``perception.*`` are.
+    ``is_true`` whether it has the ground truth, whatever ``perception.*`` are.
     """
 
     is_true = False
