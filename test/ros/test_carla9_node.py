@@ -30,7 +30,7 @@ def server():
 
 
 def node_on(domain, server, **own):
-    return NodeProcess(domain, source='carla9', rate=0.0, **FAST, **{
+    return NodeProcess(domain, source='carla9', rate=0.0 if own.get('tick') else 1.0, **FAST, **{
         f'carla9.{name}': value for name, value in {'port': server.port, **own}.items()})
 
 

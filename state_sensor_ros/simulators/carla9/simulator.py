@@ -91,6 +91,7 @@ class Carla9Simulator(Simulator):
         own = settings.of(Carla9Parameters)
         if not own.tick:
             refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
+            refuse_unused(settings, '', ('rate',), 'without carla9.tick')
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make what stands for a decoder, and shows what is used of the frames."""

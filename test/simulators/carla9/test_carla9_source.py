@@ -33,7 +33,7 @@ from state_sensor_ros.emulator.carla9_server.emulated_world import EpisodeOption
 from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import EgoCommand, SourceState
+from state_sensor_ros.simulators import ConfigError, EgoCommand, SourceState
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
@@ -90,7 +90,15 @@ def settings_of(server, **parameters):
         'source': 'carla9', 'carla9.port': server.port, 'reconnect_min': 0.05,
         'reconnect_max': 0.2, **{f'carla9.{name}': value for name, value in parameters.items()
                                  if name != 'rate'},
-        'rate': parameters.get('rate', 0.0)})
+        'rate': parameters.get('rate', 0.0 if parameters.get('tick') else 1.0)})
+
+
+@pytest.mark.parametrize('parameters', [{'step': 0.1}, {'rate': 2.0}])
+def test_parameters_of_ticking_are_refused_for_a_guest(parameters):
+    with Rig() as server:
+        with pytest.raises(ConfigError, match=r'expected its default without carla9\.tick'):
+            settings_of(server, **parameters)
+        assert settings_of(server, tick=True, **parameters).source == 'carla9'
 
 
 @contextmanager
