@@ -37,6 +37,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
     LIVE_OPTIONS,
+    live_settings,
     LiveRecording,
     refuse_unused_live,
 )
@@ -112,7 +113,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         inspect_many(args, interruption)
         return
     args.file = args.file[0] if args.file else None
-    settings = settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS))
+    settings = live_settings(args, READING_PARAMETERS) if args.live \
+        else settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS))
     with _opened(args, settings, interruption) as recording:
         inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
                               is_part=not selection_of(args).has_all_frames)

@@ -200,7 +200,8 @@ class Obeying:
                 folder = Path(stack.enter_context(TemporaryDirectory()))
                 own['sumo.args'] = ['--additional-files', str(standing_people(folder, n_vehicles))]
         self.node = stack.enter_context(NodeProcess(
-            domain, source=kind, control_input='vehicle_control', **{**FAST, **own, **parameters}))
+            domain, source=kind,
+            **{'control_input': 'vehicle_control', **FAST, **own, **parameters}))
         self._kind = kind
 
     def begin_again(self, listener):

@@ -8,13 +8,14 @@
 # language governing permissions and limitations under the License.
 """A log that nobody reads holds up no command, no frame, no diagnostics and no end."""
 
+from contextlib import ExitStack
 import os
 import re
 import signal
 
 from blocked_output import blocked, FullPipe, StoppedTerminal
 from budgets import each_once, one_of
-from commands_rig import controls, driven, is_brake, pedals, Stack
+from commands_rig import controls, driven, is_brake, Obeying, pedals, Stack
 import pytest
 from rig import END_S, NodeProcess, statuses
 from stopwatch import Stopwatch
@@ -44,15 +45,17 @@ def test_log_that_is_not_read_holds_up_nothing(domain, listener, kind):
         output.read_until(b'[DEBUG]')
 
 
-@pytest.mark.parametrize(('kind', 'signum'), each_once(
-    (FullPipe, StoppedTerminal), (signal.SIGTERM, signal.SIGINT)))
-def test_node_with_a_log_that_is_not_read_brakes_and_ends(domain, listener, kind, signum):
-    with blocked(kind) as output, driven(domain, output=output.writer) as (peer, node):
+@pytest.mark.parametrize(('kind', 'signum', 'source'), each_once(
+    (FullPipe, StoppedTerminal), (signal.SIGTERM, signal.SIGINT), ('monodrive', 'carla9')))
+def test_node_with_a_log_that_is_not_read_brakes_and_ends(domain, listener, kind, signum, source):
+    with blocked(kind) as output, ExitStack() as contexts:
+        obeying = Obeying(source, domain, contexts, output=output.writer)
         stack = Stack(listener).matched()
-        stack.publish_until(DRIVE, lambda: controls(peer))
-        code, seconds = node.end(signum)
+        stack.publish_until(DRIVE, lambda: any(each.throttle for each in obeying.pedals))
+        code, seconds = obeying.node.end(signum)
         assert (code, seconds < END_S) == (0, True)
-        assert is_brake(controls(peer)[-1])
+        listener.until(lambda: (obeying.pedals[-1].throttle, obeying.pedals[-1].brake)
+                       == (0.0, 1.0), what='the last brake')
 
 
 def test_log_keeps_its_last_lines_and_its_colors(domain):

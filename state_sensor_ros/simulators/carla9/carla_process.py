@@ -274,13 +274,17 @@ class WorldClient:
 
         :param requests: requests of the driver.
         """
-        with suppress(EOFError, OSError):
+        try:
             while True:
                 if requests.poll(self._command_left_s()):
                     self._take(requests.recv())
                 else:
                     self._brake_late()
-        self.end()
+        except (EOFError, OSError):
+            pass
+        finally:
+            # Also after a defect, which must not leave the ego driving.
+            self.end()
 
     def _command_left_s(self) -> float | None:
         """Return the time for which the last command counts, s; None without an end."""
@@ -395,9 +399,11 @@ def main() -> None:
             client.work()
     except BrokenPipeError:
         pass
-    except (StateSensorError, RuntimeError) as error:
-        # RuntimeError is the only class of the library's errors.
-        found = error.found if isinstance(error, StateSensorError) else _line(error)
+    except Exception as error:  # noqa: BLE001
+        # RuntimeError is the only class of the library's errors; a defect restores the world, too.
+        found = error.found if isinstance(error, StateSensorError) \
+            else _line(error) if isinstance(error, RuntimeError) \
+            else f'internal error: {type(error).__name__}: {_line(error)}'
         with suppress(OSError):
             messages.send(ProcessEnd(found, is_unreachable=isinstance(error, UnreachableError)))
     client.end()

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """Live frames of CARLA 0.9 through CARLA's own client library, of the mock server."""
 
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 import itertools
 import os
@@ -35,6 +35,7 @@ from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, W
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import ConfigError, EgoCommand, SourceState
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
+from state_sensor_ros.simulators.carla9.source import Carla9Source
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
 pytestmark = pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed')
@@ -223,6 +224,41 @@ def test_settings_are_restored_whoever_is_killed(killed):
         else:
             await_true(lambda: not server.world.settings.is_synchronous)
             await_true(lambda: server.ego.pedals.brake == 1.0)
+
+
+@pytest.mark.parametrize(('where', 'words'), [
+    ('state_sensor_ros.simulators.carla9.snapshot_reader.WorldReader.step',
+     'internal error: ValueError: a defect'),
+    ('multiprocessing.connection.Connection.poll', 'its process ended with exit code 0')])
+def test_defect_of_the_process_restores_the_settings_and_brakes(
+        monkeypatch, tmp_path, where, words):
+    """In each of its threads; the driver does not restore them here."""
+    module, name, method = where.rsplit('.', 2)
+    defect = tmp_path / 'sitecustomize.py'
+    defect.write_text(
+        'import sys\nif "carla_process" in " ".join(sys.orig_argv):\n'
+        f'    from {module} import {name}\n'
+        f'    before, calls = {name}.{method}, []\n'
+        '    def broken(*args, **options):\n        calls.append(1)\n'
+        '        if len(calls) > 5:\n            raise ValueError("a defect")\n'
+        '        return before(*args, **options)\n'
+        f'    {name}.{method} = broken\n')
+    monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
+        (str(tmp_path), os.environ.get('PYTHONPATH', ''))))
+    monkeypatch.setattr(Carla9Source, '_restore', lambda self: None)
+    with Rig(rate=100.0) as server, opened(server, tick=True) as (source, packets, _):
+        commands = Carla9Simulator().open_commands(Settings(), source, print)
+
+        def drive():
+            for _ in itertools.islice(packets, 5000):
+                with suppress(sensor.TransportError):
+                    commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0,
+                                             steering_angle=0.0))
+
+        with pytest.raises(sensor.TransportError, match=words):
+            drive()
+        assert not server.world.settings.is_synchronous
+        assert server.ego.pedals.brake == 1.0
 
 
 @pytest.mark.parametrize('tick', [True, False])
