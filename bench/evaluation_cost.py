@@ -40,23 +40,32 @@ def cpu_s(*words, program=('state_sensor',)):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+# Library, a package that it needs, what it evaluates, topic of the stack.
+RIVALS = (('motmetrics', 'motmetrics', 'tracks', 'tracking'),
+          ('nuscenes-devkit', 'pyquaternion', 'detections', 'detection'))
+
+
 def rival_rows():
-    """Evaluate the tracks of 100 objects with the command and with motmetrics."""
-    if find_spec('motmetrics') is None:
-        print('evaluate beside motmetrics: skipped, motmetrics is not installed')
-        return []
+    """Evaluate the tracks and detections of 100 objects with the command and with others."""
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         recording, bag = Path(folder) / 'drive.json', Path(folder) / 'bag'
         cpu_s('synth', recording, '--vehicles', N_MANY, '--objects', 0, '--frames', N_MANY_FRAMES,
               '--rate', 10, '-q')
         cpu_s('convert', recording, bag, '--outputs', 'autoware', '--autoware-objects', 'tracking',
-              'ground_truth', '-p', 'perception.position_std:=0.3', '-q')
-        tracks = f'{PERCEPTION}/tracking/objects'
-        ours = cpu_s('evaluate', recording, bag, '-q', '--topic', tracks)
-        rival = cpu_s(bag, f'{PERCEPTION}/ground_truth/objects', tracks, program=(
-            sys.executable, str(Path(__file__).with_name('evaluation_rival.py'))))
-    return show([Row(f'evaluate {N_MANY_FRAMES} frames of tracks: motmetrics / ours, CPU', N_MANY,
-                     rival / ours, '>= 1')])
+              'detection', 'ground_truth', '-p', 'perception.position_std:=0.3', '-q')
+        for library, package, what, kind in RIVALS:
+            if find_spec(package) is None:
+                print(f'evaluate beside {library}: skipped, {library} is not installed')
+                continue
+            topic = f'{PERCEPTION}/{kind}/objects'
+            ours = cpu_s('evaluate', recording, bag, '-q', '--topic', topic)
+            rival = cpu_s(library.partition('-')[0], bag, f'{PERCEPTION}/ground_truth/objects',
+                          topic, program=(sys.executable, str(
+                              Path(__file__).with_name('evaluation_rival.py'))))
+            rows += show([Row(f'evaluate {N_MANY_FRAMES} frames of {what}: {library} / ours, CPU',
+                              N_MANY, rival / ours, '>= 1')])
+    return rows
 
 
 def evaluation_rows(rounds):

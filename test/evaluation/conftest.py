@@ -9,7 +9,10 @@
 """A drive with its outputs, and its evaluation."""
 
 import json
+import runpy
+from types import SimpleNamespace
 
+from paths import DATA
 import pytest
 from stack_bags import N_CARS, OUTPUTS
 
@@ -38,6 +41,15 @@ def stack(drive):
     bag = drive.with_name('stack')
     assert main(['convert', str(drive), str(bag), *OUTPUTS, '-q']) == 0
     return bag
+
+
+@pytest.fixture(scope='session')
+def nuscenes():
+    """Return the scenes of make_golden.py, and what nuscenes-devkit makes of them."""
+    # evo needs Python 3.11; nuscenes-devkit itself cannot be imported without make_golden.py.
+    for name in ('evo', 'motmetrics', 'pyquaternion'):
+        pytest.importorskip(name)
+    return SimpleNamespace(**runpy.run_path(str(DATA / 'evaluation' / 'make_golden.py')))
 
 
 @pytest.fixture

@@ -65,6 +65,18 @@ def test_scores_are_those_of_nuscenes_devkit(scene):
     assert detection_score(list(scores.values())) == pytest.approx(scene['nds'], abs=1e-12)
 
 
+@pytest.mark.parametrize('seed', range(3, 9))
+def test_scores_are_those_of_nuscenes_devkit_on_other_scenes(seed, nuscenes):
+    truths, detections = nuscenes.made_scene(seed)
+    scores = scored(zip(nuscenes.written(detections), nuscenes.written(truths), strict=True))
+    expected = nuscenes.expected(truths, detections)
+    for name, each in expected.items():
+        assert scores[name].average_precisions == pytest.approx(each['ap'], abs=1e-12)
+        assert scores[name].recall_errors == pytest.approx(each['recall_errors'], rel=1e-9)
+    assert detection_score(list(scores.values())) == pytest.approx(
+        nuscenes.detection_score(expected), abs=1e-12)
+
+
 def test_golden_scenes_are_not_trivial():
     """Precisions between 0 and 1 at each distance, and errors of each kind."""
     precisions = np.array([each['ap'] for scene in GOLDEN for each in scene['expected'].values()])

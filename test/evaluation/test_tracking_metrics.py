@@ -74,6 +74,17 @@ def test_scores_are_those_of_motmetrics_and_nuscenes(scene):
         np.mean(list(expected['averages'].values()), axis=0))
 
 
+@pytest.mark.parametrize('seed', range(3, 6))
+def test_averages_are_those_of_nuscenes_devkit(seed, nuscenes):
+    truths, stacks = nuscenes.made_tracks(seed)
+    expected = nuscenes.expected_tracking(truths, stacks)
+    scores = scored(truths, stacks)
+    assert scores.averages == {name: pytest.approx(both, rel=1e-12)
+                               for name, both in expected['averages'].items()}
+    assert (scores.clear.initialization_s, scores.clear.longest_gap_s) == pytest.approx(
+        (expected['tid'], expected['lgd']))
+
+
 def test_golden_scenes_have_every_error():
     assert all(any(scene['expected'][name] > 0.0 for scene in GOLDEN) for name in NAMES)
     assert 0.0 < GOLDEN[1]['expected']['averages']['car'][0] < 1.0
