@@ -187,7 +187,7 @@ class LiveSource(ABC):
             except StateSensorError as error:
                 self._failed(str(error), error, packet)
             except OSError as error:
-                failure = TransportError(self._address, reason_of(error), 'a running simulator')
+                failure = TransportError(self._address, reason_of(error))
                 self._failed(str(failure), failure, packet)
             finally:
                 self.disconnect()

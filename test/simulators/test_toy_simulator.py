@@ -133,7 +133,7 @@ def test_toy_library_that_a_parameter_needs_is_named(tmp_path):
     for value, error in (
             (1.5, ('source toy: found no module toy_client; expected the library toy_client: pip '
                    'install toy_client')),
-            (2.0, 'connection refused')):
+            (2.0, 'error: 127.0.0.1:1: connection refused\n')):
         ended = state_sensor(site, 'record', 'out.json', '--source', 'toy', '--port', '1',
                              '-p', f'toy.radius:={value}')
         assert error in ended.stderr
