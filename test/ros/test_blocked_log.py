@@ -23,10 +23,22 @@ from stopwatch import Stopwatch
 DRIVE = pedals(throttle=0.5)
 
 
+# A node that keeps less of a log that is not read than 256 KiB, so that it is full soon.
+PROGRAM = """
+import sys
+from state_sensor_ros.pipeline import process
+from state_sensor_ros.ros.program import main
+process._MAX_BYTES = 16 * 1024
+sys.exit(main())
+"""
+
+
 @pytest.mark.parametrize('kind', one_of([FullPipe, StoppedTerminal]))
-def test_log_that_is_not_read_holds_up_nothing(domain, listener, kind):
+def test_log_that_is_not_read_holds_up_nothing(domain, listener, tmp_path, kind):
+    (tmp_path / 'node.py').write_text(PROGRAM)
     with blocked(kind) as output, driven(
-            domain, output=output.writer, arguments=['--log-level', 'debug']) as (peer, node):
+            domain, program=str(tmp_path / 'node.py'), output=output.writer,
+            arguments=['--log-level', 'debug']) as (peer, node):
         stack = Stack(listener).matched()
         stack.publish_until(DRIVE, lambda: controls(peer))
         # Refused commands are logged; a stack that ends is, too: after the brake.
