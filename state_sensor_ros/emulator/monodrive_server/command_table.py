@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import json
 import math
 
-from state_sensor_ros.emulator.monodrive_server.emulated_frame import (
+from state_sensor_ros.emulator.monodrive_server.frame_source import (
     EmulatedFrame,
     has_ego,
     lower_tags,
     SensorFilter,
+    TimedFrame,
 )
-from state_sensor_ros.emulator.monodrive_server.frame_source import TimedFrame
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.emulator.monodrive_server.simulation_state import Ego, SimulationState
 from state_sensor_ros.emulator.traffic.motion import Pedals

@@ -21,9 +21,10 @@ from state_sensor_ros.emulator.monodrive_server.command_table import (
     parse_envelope,
     RejectedError,
 )
-from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    EmulatedFrame,
     frame_period_s,
+    FrameClock,
     FrameSource,
     TimedFrame,
     TrajectorySource,

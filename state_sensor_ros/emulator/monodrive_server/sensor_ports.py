@@ -14,8 +14,11 @@ from collections.abc import Iterable
 import socket
 import threading
 
-from state_sensor_ros.emulator.monodrive_server.emulated_frame import FrameClock, SensorFilter
-from state_sensor_ros.emulator.monodrive_server.frame_source import TimedFrame
+from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    FrameClock,
+    SensorFilter,
+    TimedFrame,
+)
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import send_parts, sensor_header
 from state_sensor_ros.emulator.threaded_server import (
     accept_connection,

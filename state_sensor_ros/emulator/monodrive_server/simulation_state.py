@@ -19,14 +19,12 @@ import threading
 
 import numpy as np
 
-from state_sensor_ros.emulator.monodrive_server.emulated_frame import (
-    EmulatedFrame,
-    FrameClock,
-    is_actor,
-)
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     DEFAULT_PERIOD_S,
+    EmulatedFrame,
+    FrameClock,
     FrameSource,
+    is_actor,
     TimedFrame,
     TrajectorySource,
 )

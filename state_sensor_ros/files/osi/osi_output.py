@@ -24,13 +24,14 @@ from typing import Any, BinaryIO, TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.formats import WriteOptions
-from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.files.osi.osi_objects import (
     DEFAULT_CLASSES,
+    GapFiller,
     objects_of,
     OSI_TYPES,
     OsiFrame,
     OsiNotes,
+    Resampler,
 )
 from state_sensor_ros.files.recording import (
     EXTENSION,

@@ -17,12 +17,12 @@ import sys
 
 import msgspec
 
-from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    EmulatedFrame,
     frames_of,
     FrameSource,
     parse_trajectory,
