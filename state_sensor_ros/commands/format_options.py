@@ -33,13 +33,13 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import (
+    DEFAULT_CLASSES,
     Format,
     FORMATS,
     ReadOptions,
     texts_of,
 )
 from state_sensor_ros.files.frame_selection import RecordingSelection
-from state_sensor_ros.files.osi.osi_objects import DEFAULT_CLASSES
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.storage.mcap_file import COMPRESSIONS
 from state_sensor_ros.parameters import MESSAGES, nearest, WRITING

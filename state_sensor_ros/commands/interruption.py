@@ -27,7 +27,6 @@ ENDING: a main thread that waits for it is woken by the signal that makes it rai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from enum import Enum
 import os
@@ -37,12 +36,15 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output, remove_folders
 from state_sensor_ros.pipeline.process import EndingSignals, StandardStreams
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 Result = TypeVar('Result')
@@ -305,6 +307,8 @@ def call_in_daemon(call: Callable[[], Result], name: str) -> Future[Result]:
     :param name: name of the thread.
     :returns: future with the result, or with any exception of the call.
     """
+    # Every command imports this module, and few make calls: the library loads logging.
+    from concurrent.futures import Future
     future: Future[Result] = Future()
 
     def run() -> None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
+from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
 from state_sensor_ros.parameters import MESSAGES
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.recording import FrameWriter, PayloadWriter, RecordingReader
 
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
+# Values of the option --default-class, for actors without a class tag.
+DEFAULT_CLASSES = (*(known.name for known in CLASSES[:UNKNOWN]), 'other')
 
 
 @dataclass(frozen=True, slots=True)

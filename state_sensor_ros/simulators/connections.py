@@ -9,8 +9,8 @@
 """Connections over TCP with a source of packets and requests, packets over UDP, and a relay."""
 
 from state_sensor_ros.connections.connection import Connection, DatagramPort, OnSilence, Wait
-from state_sensor_ros.connections.live_source import Framer, TcpSource
 from state_sensor_ros.connections.relay import Relay
+from state_sensor_ros.connections.tcp import Framer, TcpSource
 
 __all__ = [
     'Connection', 'DatagramPort', 'Framer', 'OnSilence', 'Relay', 'TcpSource', 'Wait',

@@ -24,7 +24,7 @@ from stopwatch import Stopwatch
 
 from state_sensor_ros.connections import connection
 from state_sensor_ros.connections.connection import look_up
-from state_sensor_ros.connections.live_source import TcpSource
+from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.source import CarlaSource

@@ -14,7 +14,7 @@ import threading
 
 from budgets import AWAIT_S
 
-from state_sensor_ros.connections.live_source import TcpSource
+from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)

@@ -78,8 +78,6 @@ _TEXTS = {
     'slow': ('steps of more than 0.1 s, where 10 Hz are recommended',
              '--resample interpolates')}
 _MAX_NAMED = 3
-# Values of the option --default-class, for actors without a class tag.
-DEFAULT_CLASSES = (*(known.name for known in CLASSES[:UNKNOWN]), 'other')
 # Columns of OsiFrame.values with angles.
 ANGLES = slice(6, 9)
 _MAX_GAP_NS = 1_000_000_000

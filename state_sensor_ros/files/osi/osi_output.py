@@ -23,9 +23,8 @@ import struct
 from typing import Any, BinaryIO, TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
-from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files.formats import DEFAULT_CLASSES, WriteOptions
 from state_sensor_ros.files.osi.osi_objects import (
-    DEFAULT_CLASSES,
     GapFiller,
     objects_of,
     OSI_TYPES,
