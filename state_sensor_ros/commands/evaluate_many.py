@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,10 +59,12 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     stacks = find_recordings(args.stack)
     truths = _truths_of(args, stacks)
+    earlier = _earlier_results(args, [stack.path for stack in stacks])
     with TemporaryDirectory(prefix='state_sensor_') as folder:
         jobs = [BatchJob('evaluate', {
             **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True,
             'jobs': None, 'dask': '', 'html': None, 'force': False, 'quiet': True,
+            'earlier': earlier.get(stack.path),
             **{name: _part(folder, name, i) for name in _TABLES if getattr(args, name)}},
             stack.path) for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
         records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
@@ -79,7 +83,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
             print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
         _print_rows(records)
-        _print_changes(args, records)
+        _print_changes(args, records, earlier)
     n_failed = sum(record['error'] is not None for record in records)
     if n_failed:
         if args.json or args.quiet:
@@ -128,15 +132,28 @@ def _print_rows(records: list[dict[str, Any]]) -> None:
         print_output(f'{one_line(record["file"]):{width}}{cells}{error}')
 
 
-def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]]) -> None:
+def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[str, Any]:
+    """Return the earlier result of each bag; one without fails when it is evaluated."""
+    if args.against is None:
+        return {}
+    from state_sensor_ros.evaluation.evaluation_result import read_results, result_of_bag
+    results, found = read_results(args.against), {}
+    for stack in stacks:
+        with suppress(TrajectoryFormatError):
+            found[stack] = result_of_bag(args.against, results, stack)
+    return found
+
+
+def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
+                   earlier: Mapping[str, Any]) -> None:
     """Print how many numbers of each bag got better and worse."""
     if args.against is None:
         return
-    from state_sensor_ros.evaluation.evaluation_result import AGAINST, changes, read_result
+    from state_sensor_ros.evaluation.evaluation_result import AGAINST, changes
     print_output(f'against {one_line(args.against)}:')
     for record in records:
         if AGAINST in record:
-            found = changes(record, read_result(args.against, record['file']))
+            found = changes(record, earlier[record['file']])
             n_better = sum(change.is_better for change in found)
             print_output(f'{one_line(record["file"])}: {counted(n_better, "number")} better, '
                          f'{len(found) - n_better} worse')

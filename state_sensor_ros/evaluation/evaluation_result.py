@@ -42,6 +42,7 @@ DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 AGAINST: Final = 'against'
 _NOT_COMPARED = (AGAINST, 'confidence')
 _MAX_BYTES = 1 << 26
+_EXPECTED = 'the output of evaluate --json'
 # The last key of numbers of which more, or less, is better.
 _MORE = frozenset((
     'map', 'nds', 'recall', 'precision', 'hota', 'mota', 'idf1', 'amota', 'mostly_tracked',
@@ -216,26 +217,35 @@ class Change:
         return abs(self.new - self.old) / max(abs(self.new), abs(self.old))
 
 
-def read_result(path: str, stack: str) -> dict[str, Any]:
+def read_results(path: str) -> list[dict[str, Any]]:
     """
-    Read the result of an earlier run.
+    Read the results of an earlier run.
 
     :param path: file with the output of ``evaluate --json``, for one bag or for several.
-    :param stack: path of the bag; of several results, the one of the same path is returned, else
-        the only one of the same name.
-    :raises TrajectoryFormatError: if it has no such result.
+    :raises TrajectoryFormatError: if it is not such a file.
     """
-    expected = 'the output of evaluate --json'
     try:
         with Path(path).open('rb') as file:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            raise TrajectoryFormatError(path, f'more than {_MAX_BYTES} bytes', expected)
-        results = _decoded(data)
+            raise TrajectoryFormatError(path, f'more than {_MAX_BYTES} bytes', _EXPECTED)
+        return _decoded(data)
     except OSError as error:
-        raise TrajectoryFormatError(path, one_line(str(error.strerror)), expected) from error
+        raise TrajectoryFormatError(path, one_line(str(error.strerror)), _EXPECTED) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise TrajectoryFormatError(path, 'no JSON object', expected) from error
+        raise TrajectoryFormatError(path, 'no JSON object', _EXPECTED) from error
+
+
+def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str) -> dict[str, Any]:
+    """
+    Return the result of a bag.
+
+    :param path: file with the results.
+    :param results: as :func:`read_results` returns them.
+    :param stack: path of the bag; of several results, the one of the same path is returned, else
+        the only one of the same name.
+    :raises TrajectoryFormatError: if there is no such result.
+    """
     if len(results) > 1:
         files = [Path(str(result.get('file', ''))) for result in results]
         chosen = [file == Path(stack) for file in files]
@@ -247,7 +257,7 @@ def read_result(path: str, stack: str) -> dict[str, Any]:
                 path, f'no result of {stack}' if not results else
                 f'no single result of a bag of the name {Path(stack).name}', 'one')
     if 'frames' not in results[0]:
-        raise TrajectoryFormatError(path, 'no frames', expected)
+        raise TrajectoryFormatError(path, 'no frames', _EXPECTED)
     return results[0]
 
 

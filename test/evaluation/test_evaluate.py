@@ -12,9 +12,11 @@ import copy
 from itertools import pairwise
 import json
 import math
+import os
 import re
 import subprocess
 import sys
+from threading import Thread
 
 from blocked_modules import environment_without
 from budgets import AWAIT_S, one_of
@@ -736,6 +738,14 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
     captured = capsys.readouterr().out
     assert 'against/detection/classes/car/ate: found 0.2; expected at most 0.1' in captured
     assert f'{bags[1]}: ' in captured.split('against ' + str(old))[1]
+    # A pipe has its content once.
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(old.read_bytes(),), daemon=True)
+    writer.start()
+    assert main([*words[:-1], str(pipe)]) == 0
+    writer.join(AWAIT_S)
+    assert f'{bags[1]}: ' in capsys.readouterr().out.split(f'against {pipe}')[1]
     other = changed(stack, tmp_path / 'three', off(0.0))
     assert main([*words[:-2], str(other), '--against', str(old)]) == 1
     assert f'found no result of {other}; expected one' in capsys.readouterr().out
