@@ -173,7 +173,7 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     failure = failures[0] if failures else ''
     if process.returncode < 0:
-        failure = f'{job.source}: found {_name_of(-process.returncode)}; expected an exit code'
+        failure = f'{job.source}: the process was ended by {_name_of(-process.returncode)}'
     elif process.returncode and not failure:
         failure = f'exit code {process.returncode}: {lines[-1] if lines else "no message"}'
     return BatchResult(process.returncode, text, one_line(failure), tuple(
@@ -181,10 +181,10 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
 
 
 def _name_of(number: int) -> str:
-    """Describe a process that a signal has ended."""
+    """Return the name of a signal."""
     with suppress(ValueError):
-        return f'a process ended by {signal.Signals(number).name}'
-    return f'a process ended by signal {number}'
+        return signal.Signals(number).name
+    return f'signal {number}'
 
 
 def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,

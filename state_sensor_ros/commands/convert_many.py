@@ -102,8 +102,8 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
         if failures:
             show_failures(failures)
     if failures:
-        raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings that '
-                                    'could not be converted', 'all of them')
+        raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings '
+                                    'could not be converted')
     facts = [f'{counted(len(waiting), "recording")} converted',
              f'{len(jobs) - len(waiting)} done before',
              *([f'{len(bags)} ignored'] if bags else [])]

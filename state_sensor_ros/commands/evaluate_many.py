@@ -90,8 +90,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
             for record in records:
                 if record['error'] is not None:
                     print_line(f'{record["file"]}: {record["error"]}')
-        raise TrajectoryFormatError('evaluate', f'{n_failed} of {len(records)} bags that failed',
-                                    'none')
+        raise TrajectoryFormatError('evaluate', f'{n_failed} of {len(records)} bags failed')
 
 
 def _part(folder: str, name: str, i: int) -> str:

@@ -87,8 +87,8 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
         _print_rows([_row(record) for record in records])
     n_failed = sum(record['error'] is not None for record in records)
     if n_failed:
-        raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings that are '
-                                    'damaged or cannot be replayed', 'none')
+        raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings are '
+                                    'damaged or cannot be replayed')
 
 
 def _row(record: dict[str, object]) -> dict[str, object]:
