@@ -83,11 +83,16 @@ class Stack:
 
     def publish_until(self, message, condition, seconds=AWAIT_S, what='the effect of a command'):
         """Publish a message at 50 Hz until ``condition()`` holds; return its value."""
-        deadline = time.monotonic() + seconds
+        now_s = next_s = time.monotonic()
+        deadline = now_s + seconds
         while not (found := condition()):
-            assert time.monotonic() < deadline, f'{what}: not within {seconds} s'
-            self.publisher.publish(message() if callable(message) else message)
-            self.listener.spin(PERIOD_S)
+            assert now_s < deadline, f'{what}: not within {seconds} s'
+            if now_s >= next_s:
+                self.publisher.publish(message() if callable(message) else message)
+                next_s = now_s + PERIOD_S
+            # It returns with each message, such as the status of each command.
+            self.listener.spin(next_s - now_s)
+            now_s = time.monotonic()
         return found
 
     def status(self):
