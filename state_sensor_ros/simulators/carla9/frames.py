@@ -203,6 +203,8 @@ class WorldFrames:
         self._lights = ShownLights(None, None)
         self._lanes: Lanes = NO_LANES
 
+    # A physics engine that fails sends NaN and infinite numbers: such a pose is not published.
+    @np.errstate(all='ignore')
     def frame(self, step: WorldStep, map_lines: tuple[MapLine, ...]) -> Frame:
         """
         Return the frame of a step.

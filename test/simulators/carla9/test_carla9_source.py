@@ -11,6 +11,7 @@
 from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 import itertools
+import math
 import os
 import signal
 import socket
@@ -34,6 +35,9 @@ from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import ConfigError, EgoCommand, SourceState
+from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
+from state_sensor_ros.simulators.carla9.carla_messages import StepActors, WorldStep
+from state_sensor_ros.simulators.carla9.frames import WorldFrames
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.carla9.source import Carla9Source
 from state_sensor_ros.simulators.simulator_list import checked_settings
@@ -196,6 +200,23 @@ def test_frames_have_the_numbers_of_the_server_and_its_settings_stay(tick):
         assert source.health.n_connects == 1
     assert said == []
     assert server.world.settings.as_array()[:3] == EpisodeOptions().as_array()[:3]
+
+
+@pytest.mark.filterwarnings('error')
+def test_numbers_that_are_not_finite_spoil_only_their_actor():
+    table = WorldActors('', with_level=False)
+    for number in (3, 4, 5):
+        table.add(number, 'vehicle.tesla.model3', {}, box_of((0.0, 0.0, 0.7), (2.0, 1.0, 0.7)))
+    frames = WorldFrames(StepActors(table.rows(np.array([3, 4, 5])), np.zeros(0, np.int64)))
+    numbers = np.zeros((3, 16), np.float32)
+    numbers[0, 0], numbers[1, 5], numbers[2, :3] = math.nan, math.inf, (1.0, 2.0, 3.0)
+    frame = frames.frame(WorldStep(1.0, 7, True, numbers.tobytes(), b'', b'', b''), ())
+    assert frame.has_pose().tolist() == [False, False, True]
+    assert frame.boxes.actor.tolist() == [2]
+    assert frame.boxes.rows[0] == pytest.approx([1, -2, 3.7, 0, 0, 0, 1, 4, 2, 1.4, 1, 1, 1])
+    # A world without actors.
+    frames = WorldFrames(StepActors(table.rows(np.zeros(0, np.int64)), np.zeros(0, np.int64)))
+    assert len(frames.frame(WorldStep(1.0, 8, False, b'', b'', b'', b''), ())) == 0
 
 
 @pytest.mark.parametrize('killed', ['driver', 'process', 'signal', 'both'])
