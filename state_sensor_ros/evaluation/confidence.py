@@ -159,7 +159,8 @@ def _detection_samples(classes: Sequence[ClassScores], blocks: TimeBlocks, weigh
         if scores.curves is not None:
             ranks = _ranked(scores, blocks)
             found = _average_precisions(ranks, weights, n_truths)
-            over_recall = _recall_errors(ranks, weights, n_truths)
+            if np.isfinite(ranks.confidences).all():
+                over_recall = _recall_errors(ranks, weights, n_truths)
             precisions[scores.name], recall_errors[scores.name] = found, over_recall
             for distance, column in zip(MATCH_DISTANCES_M, found.T, strict=True):
                 yield f'{path}/ap/{distance}', column
