@@ -17,7 +17,7 @@ directly in the package, but no simulator by name: ``simulator_list`` imports on
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
-from state_sensor_ros.emulator.traffic.motion import Bicycle, Pedals
+from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.errors import (
     bad_length,
     cannot_connect,

@@ -17,7 +17,7 @@ import pytest
 
 from state_sensor_ros.control.ego_commands import ControlParameters
 from state_sensor_ros.control.speed_controller import limited, pedals, Setpoint, SpeedController
-from state_sensor_ros.emulator.traffic.motion import Bicycle, DRAG, Pedals
+from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals
 from state_sensor_ros.errors import StateError
 
 OWN = ControlParameters()

@@ -14,8 +14,8 @@ import math
 import numpy as np
 import pytest
 
+from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, FULL_THROTTLE, Pedals
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.emulator.traffic.motion import Bicycle, DRAG, FULL_THROTTLE, Pedals
 
 RATE_HZ = 20.0
 

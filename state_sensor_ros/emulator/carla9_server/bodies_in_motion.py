@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.emulator.traffic.motion import Pedals
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.traffic.road import FloatArray
 
 # Columns of the numbers of an actor: position, pitch yaw roll, velocity and acceleration in the

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 import math
 
+from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG, Pedals
 from state_sensor_ros.emulator.carla9_server.blueprints import BLUEPRINTS, definitions
 from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     Body,
@@ -38,7 +39,6 @@ from state_sensor_ros.emulator.carla9_server.emulated_world import (
 )
 from state_sensor_ros.emulator.carla9_server.rpc_messages import CallError
 from state_sensor_ros.emulator.carla9_server.snapshot_bytes import token_bytes
-from state_sensor_ros.emulator.traffic.motion import FULL_LOCK_DEG, Pedals
 
 # The release whose client library accepts this server.
 VERSION = '0.9.16'

@@ -23,6 +23,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     ACCELERATION,
     axes_of_rotation,
@@ -45,7 +46,6 @@ from state_sensor_ros.emulator.carla9_server.snapshot_bytes import (
     snapshot_bytes,
     SnapshotTime,
 )
-from state_sensor_ros.emulator.traffic.motion import Bicycle, Pedals
 from state_sensor_ros.emulator.traffic.road import FloatArray, IntArray
 
 # Duration of the states of a traffic light until a client sets others, s.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     ACCELERATION,
     EnvironmentObject,
@@ -21,7 +22,6 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     Triple,
     VELOCITY,
 )
-from state_sensor_ros.emulator.traffic.motion import Pedals
 
 # Period of frames whose times do not define one, and longest time between two frames, s.
 _PERIOD_S, _MAX_GAP_S = 0.05, 10.0

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import FULL_BRAKE, FULL_LOCK_DEG, FULL_THROTTLE, Pedals
 from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     ACCELERATION,
     ANGULAR_VELOCITY,
@@ -34,12 +35,6 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
 )
 from state_sensor_ros.emulator.carla9_server.road_map import open_drive, Signal
 from state_sensor_ros.emulator.traffic.frame_generator import Traffic
-from state_sensor_ros.emulator.traffic.motion import (
-    FULL_BRAKE,
-    FULL_LOCK_DEG,
-    FULL_THROTTLE,
-    Pedals,
-)
 from state_sensor_ros.emulator.traffic.road import FloatArray, LANE_WIDTH_M
 
 WALKING_SPEED = 1.4

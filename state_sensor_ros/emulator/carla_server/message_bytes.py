@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
 from state_sensor_ros.emulator.carla_server.episode_settings import (
     CameraSettings,
@@ -35,7 +36,6 @@ from state_sensor_ros.emulator.carla_server.town import (
     Town,
 )
 from state_sensor_ros.emulator.threaded_server import receive
-from state_sensor_ros.emulator.traffic.motion import Pedals
 from state_sensor_ros.errors import counted, FramingError
 
 SKY, ROAD = 0, 7

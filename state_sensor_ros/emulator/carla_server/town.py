@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import math
 import random
 
-from state_sensor_ros.emulator.traffic.motion import Bicycle, FULL_LOCK_DEG, Pedals, WHEELBASE_M
+from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals, WHEELBASE_M
 
 RADIUS_M = 80.0
 LANE_WIDTH_M = 3.5

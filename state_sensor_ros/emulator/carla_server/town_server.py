@@ -32,6 +32,7 @@ import math
 import socket
 import time
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla_server.carla_schema import (
     Control,
     EpisodeReady,
@@ -61,7 +62,6 @@ from state_sensor_ros.emulator.threaded_server import (
     shut_down_connection,
     ThreadedServer,
 )
-from state_sensor_ros.emulator.traffic.motion import Pedals
 from state_sensor_ros.errors import FramingError, TransportError
 
 DEFAULT_EPISODE = EpisodeSettings()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import json
 import math
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     EmulatedFrame,
     has_ego,
@@ -28,7 +29,6 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
 )
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.emulator.monodrive_server.simulation_state import Ego, SimulationState
-from state_sensor_ros.emulator.traffic.motion import Pedals
 from state_sensor_ros.errors import TransportError
 
 COMPLETE = 'complete'

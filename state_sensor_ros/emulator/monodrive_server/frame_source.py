@@ -19,10 +19,10 @@ import time
 import msgspec
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
 from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficFrames, WARM_UP_S
 from state_sensor_ros.emulator.traffic.json_template import encode_json
-from state_sensor_ros.emulator.traffic.motion import Pedals
 
 # Period of frames whose clocks do not define one: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05

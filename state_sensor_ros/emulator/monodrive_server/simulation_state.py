@@ -19,6 +19,7 @@ import threading
 
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     DEFAULT_PERIOD_S,
     EmulatedFrame,
@@ -30,7 +31,6 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
 )
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
 from state_sensor_ros.emulator.traffic.json_template import quaternion_of_rotator
-from state_sensor_ros.emulator.traffic.motion import Pedals
 
 CLOSED_LOOP_MODES = (0, 3)
 

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.traffic.drivers import Drivers, make_fleet
 from state_sensor_ros.emulator.traffic.json_template import collect_numbers, GENERATIONS, TEMPLATES
-from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics, Pedals
+from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
 from state_sensor_ros.emulator.traffic.road import make_objects, Road
 from state_sensor_ros.errors import ConfigError
 

@@ -21,7 +21,7 @@ from ports import free_port
 import pytest
 from sumo_runs import await_true, Collector, GRID
 
-from state_sensor_ros.emulator.traffic.motion import DRAG, FULL_THROTTLE  # noqa: I100
+from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import EgoCommand, TransportError
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
