@@ -234,7 +234,7 @@ def test_carla_images_of_one_camera_that_differ_in_size_are_reported():
 
 
 @pytest.mark.parametrize(('color_type', 'channels', 'name'), [
-    (0, slice(1, 2), 'grey'), (2, slice(0, 3), 'colour')])
+    (0, slice(1, 2), 'gray'), (2, slice(0, 3), 'color')])
 def test_carla_depth_of_16_bits_is_an_error(color_type, channels, name):
     reports = []
     data = png_16_bits(VALUES[..., channels], color_type)
