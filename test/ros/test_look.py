@@ -13,6 +13,7 @@ import io
 import os
 import re
 import signal
+import time
 
 from budgets import AWAIT_S
 from programs import PIPES, SCRIPTS, start_node
@@ -69,13 +70,16 @@ def test_echo_of_a_name_that_no_topic_can_have_is_one_line(look, topic):
 def test_look_lists_what_the_node_publishes(look, bench):
     at = bench()
     at.connect()
-    code, output, errors = ended_while_sending(look('topics'), at)
-    assert (code, errors) == (0, '')
-    head, *lines = output.splitlines()
-    assert re.split(' {2,}', head) == ['topic', 'type', 'topics', 'rate of each',
-                                       'readers of each']
-    rows = {line.split()[0]: re.split(' {2,}', line.strip()) for line in lines}
-    _, type_name, n_topics, rate, n_readers = rows['/state_sensor/frame']
+    n_readers, deadline = '', time.monotonic() + AWAIT_S
+    # On a busy machine the command ends before it has discovered the reader.
+    while n_readers != '1' and time.monotonic() < deadline:
+        code, output, errors = ended_while_sending(look('topics'), at)
+        assert (code, errors) == (0, '')
+        head, *lines = output.splitlines()
+        assert re.split(' {2,}', head) == ['topic', 'type', 'topics', 'rate of each',
+                                           'readers of each']
+        rows = {line.split()[0]: re.split(' {2,}', line.strip()) for line in lines}
+        _, type_name, n_topics, rate, n_readers = rows['/state_sensor/frame']
     assert (type_name, n_topics, n_readers) == ('state_sensor_ros/msg/StateFrame', '1', '1')
     assert re.fullmatch(r'\d+\.\d Hz', rate)
     assert rows['/tf'][1] == 'tf2_msgs/msg/TFMessage'

@@ -47,7 +47,7 @@ def test_toy_takes_commands(domain, listener, tmp_path):
 
     with toy_mock_server(site) as port, NodeProcess(
             domain, source='toy', port=port, environment=environment(site), ego_tag='globe',
-            control_input='vehicle_control') as node:
+            control_input='vehicle_control', **{'toy.tag': 'globe'}) as node:
         stack = Stack(listener).matched()
         listener.until(lambda: len(odometry) > 2 and x(-1) > x(0))
         stack.publish_until(pedals(brake=1.0), lambda: x(-1) == x(-2))
