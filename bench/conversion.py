@@ -33,9 +33,9 @@ N_ACTORS, RATE_HZ = 50, 20.0
 DURATIONS_S = (60, 20)
 # Name of the output, options of the command, and the goals for both durations.
 FORMATS = (('mcap', 'bag', (), (60, 20)),
-         ('sqlite3', 'bag', ('--storage', 'sqlite3'), (20, 20)),
-         ('Parquet', 'table.parquet', (), (60, 20)),
-         ('CSV', 'table.csv', (), (20, 20)))
+           ('sqlite3', 'bag', ('--storage', 'sqlite3'), (20, 20)),
+           ('Parquet', 'table.parquet', (), (60, 20)),
+           ('CSV', 'table.csv', (), (20, 20)))
 N_RECORDINGS, N_PAIRS, SHARED = 8, 5, 0.6
 SIZES_MB = (10, 100, 1000)
 # A table is written in groups of rows: the smallest fills one of them.

@@ -163,11 +163,11 @@ def _load_node():
 
     import state_sensor_ros.ros.node
     import state_sensor_ros.ros.program
-    _load('importlib.metadata', 'encodings.idna', *(
-        f'state_sensor_ros.simulators.{each}.simulator' for each in (
-            'monodrive', 'carla', 'carla9', 'osi', 'sumo')),
-        'state_sensor_ros.simulators.monodrive.source',
-        'state_sensor_ros.ros.simulation_services')
+    simulators = [f'state_sensor_ros.simulators.{name}.simulator'
+                  for name in ('monodrive', 'carla', 'carla9', 'osi', 'sumo')]
+    _load('importlib.metadata', 'encodings.idna', *simulators,
+          'state_sensor_ros.simulators.monodrive.source',
+          'state_sensor_ros.ros.simulation_services')
     # Most tests wait for reports: each waits 0.1 s on average in place of 0.5.
     state_sensor_ros.ros.node._DIAGNOSTICS_PERIOD_S = REPORT_S
     for name in MESSAGES:

@@ -85,9 +85,10 @@ class Graph:
             return bool(found)
 
         if not self.spin(seconds, search):
+            what = f'no node {name}' if name else 'no node of this package'
             raise TransportError(
-                f'ROS domain {self.domain}', (f'no node {name}' if name else 'no node of this '
-                'package') + ' is running; start `state_sensor_node` with the same ROS_DOMAIN_ID')
+                f'ROS domain {self.domain}',
+                f'{what} is running; start `state_sensor_node` with the same ROS_DOMAIN_ID')
         # Other nodes, and the rest of their topics, are discovered at about the same time.
         self.spin(0.5)
         return self._nodes(name)

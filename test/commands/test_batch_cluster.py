@@ -133,7 +133,7 @@ def test_a_worker_without_the_files_of_the_client_writes_nothing(
     (tmp_path / 'out' / 'list').write_text('other\nmine\n')
     job = BatchJob('convert', {}, str(tmp_path / 'a.json'), str(tmp_path / 'out' / 'a.bag'))
     shared = batch._Shared(batch._digest(job.source),
-                                   str(tmp_path / 'out' / 'list'), 'mine')
+                           str(tmp_path / 'out' / 'list'), 'mine')
     change(tmp_path)
     result = batch._run_shared(job, shared)
     assert result.code == 1

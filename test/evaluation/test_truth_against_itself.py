@@ -118,7 +118,7 @@ def test_recordings_against_themselves(tmp_path, evaluate, file):
 
 
 @pytest.mark.parametrize('file_format', ['bag', 'sqlite3', 'table.parquet', 'trace.osi.mcap',
-                                  'trace.osi'])
+                                         'trace.osi'])
 def test_truth_of_any_form(tmp_path, evaluate, drive, stack, file_format):
     if 'osi' in file_format:
         pytest.importorskip('osi3')

@@ -38,8 +38,6 @@ ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
 # Magic numbers of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
 _SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
 GZIP_MAGIC = b'\x1f\x8b'
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _READ_BYTES = 64 * 1024
 _BLOCK_BYTES = 256 * 1024

@@ -167,7 +167,7 @@ class OsiFrames:
             return []
         self._missing_host = host
         return [Fault(DROPPED, DecodeError('host_vehicle_id', f'{host}, which no object has',
-                                            'the id of a moving object'))]
+                                           'the id of a moving object'))]
 
     def _add_stationary(self, actors: _Actors, faults: list[Fault]) -> None:
         still = self._stationary

@@ -153,7 +153,7 @@ def parse_truth(data: bytes, kind: MessageKind,
                           f'an {kind.value}') from error
     time_s, host = _time_of(truth), _host_of(truth)
     return TimedGroundTruth(truth, _time_of(view) if math.isnan(time_s) else time_s,
-                      _host_of(view) if host is None else host)
+                            _host_of(view) if host is None else host)
 
 
 def _time_of(message: GroundTruth | SensorView) -> float:

@@ -107,7 +107,7 @@ class _Step:
             row = [_number(attributes, key, default) for key, default in _ATTRIBUTES]
         except ValueError as error:
             self.faults.append(Fault(DROPPED, DecodeError(f'{tag} {name}', str(error),
-                                                           'numbers')))
+                                                          'numbers')))
             return
         self.ids[tag, name] = None
         self.n_decimals = max(self.n_decimals, len(attributes['x'].partition('.')[2]))

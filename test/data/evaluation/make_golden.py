@@ -35,7 +35,7 @@ REPLACED['sklearn'].metrics = REPLACED['sklearn.metrics']
 REPLACED['sklearn.metrics'].pairwise = SimpleNamespace(euclidean_distances=cdist)
 sys.modules |= REPLACED
 
-from nuscenes.eval.common.config import config_factory  # noqa: E402
+from nuscenes.eval.common.config import config_factory  # noqa: E402, I100
 from nuscenes.eval.common.data_classes import EvalBoxes  # noqa: E402
 from nuscenes.eval.common.utils import center_distance  # noqa: E402
 from nuscenes.eval.detection.algo import accumulate, calc_ap, calc_tp  # noqa: E402
