@@ -66,6 +66,17 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.is_starting = False
         self._refuse_wrong_transitions()
 
+    def destroy_node(self) -> None:
+        """
+        Destroy what belongs to the node.
+
+        rclpy leaves the state machine, which keeps the participant of the middleware: that was
+        then destroyed by the exit of the process, beside its own threads, which ended some
+        processes with SIGSEGV.
+        """
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
     def shut_down(self) -> None:
         """Go to the state finalized, from any state."""
         # rclpy raises it if the node is already finalized, such as by `ros2 lifecycle set`.

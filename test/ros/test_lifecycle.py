@@ -10,6 +10,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 from budgets import each_once, tries
@@ -164,3 +166,27 @@ def test_lifecycle_signals_end_it_in_every_state(domain, listener, signum, steps
         assert code == 0, node.log
         assert seconds < END_S
         assert 'Traceback' not in node.log
+
+
+THREADS_LEFT = """
+import os
+import rclpy
+from rclpy.node import Node
+from state_sensor_ros.ros.transitions import ManagedNode
+
+for kind in (Node, ManagedNode):
+    rclpy.init()
+    node = kind('a')
+    n_threads = len(os.listdir('/proc/self/task'))
+    node.destroy_node()
+    rclpy.try_shutdown()
+    print(n_threads - len(os.listdir('/proc/self/task')))
+"""
+
+
+def test_lifecycle_node_leaves_no_participant_when_it_is_destroyed(domain):
+    """The exit of the process would destroy it beside its own threads, which ended some nodes."""
+    ended = subprocess.run([sys.executable, '-c', THREADS_LEFT], capture_output=True, text=True,
+                           env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}, check=True)
+    n_plain, n_managed = map(int, ended.stdout.split())
+    assert n_managed == n_plain > 0
