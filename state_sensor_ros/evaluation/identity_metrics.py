@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.evaluation.resampling import TimeBlocks
-from state_sensor_ros.evaluation.track_record import TrackArrays, ZERO_SIMILARITY_M
+from state_sensor_ros.evaluation.track_record import least_pairs, TrackArrays, ZERO_SIMILARITY_M
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 # Thresholds of the similarity.
@@ -139,7 +139,6 @@ def _shares(tracks: TrackArrays, similarity: Floats) -> Floats:
 
 def _best(tracks: TrackArrays, frames: npt.NDArray[np.int32], scores: Floats) -> Bools:
     """Return which pairs match, by the greatest sum of scores in each frame."""
-    from scipy.optimize import linear_sum_assignment
     truths, stacks = tracks.pair_truths, tracks.pair_stacks
     are_chosen: Bools = np.zeros(len(truths), np.bool_)
     if not len(truths):
@@ -149,14 +148,8 @@ def _best(tracks: TrackArrays, frames: npt.NDArray[np.int32], scores: Floats) ->
     for rows in np.split(others, np.flatnonzero(np.diff(frames[others])) + 1):
         if not len(rows):
             continue
-        row_truths, row_numbers = np.unique(truths[rows], return_inverse=True)
-        column_stacks, column_numbers = np.unique(stacks[rows], return_inverse=True)
-        matrix = np.zeros((len(row_truths), len(column_stacks)))
-        places = np.full(matrix.shape, -1)
-        matrix[row_numbers, column_numbers] = scores[rows]
-        places[row_numbers, column_numbers] = rows
-        found = places[linear_sum_assignment(matrix, maximize=True)]
-        are_chosen[found[found >= 0]] = True
+        chosen = least_pairs(truths[rows], stacks[rows], -scores[rows], 0.0)
+        are_chosen[rows[chosen]] = True
     return are_chosen
 
 

@@ -174,21 +174,33 @@ def _assigned(truths: Numbers, stacks: Numbers, distances: Floats, are_kept: Boo
     :param distances: (K,) float64, m.
     :param are_kept: (K,) bool, whether the object was last matched with the same track.
     """
-    from scipy.optimize import linear_sum_assignment
     chosen: Bools = np.zeros(len(truths), np.bool_)
     kept = np.flatnonzero(are_kept)
     chosen[kept[np.unique(stacks[kept], return_index=True)[1]]] = True
     is_free = ~np.isin(truths, truths[chosen]) & ~np.isin(stacks, stacks[chosen])
     free = np.flatnonzero(is_free)
     if len(free):
-        row_truths, rows = np.unique(truths[free], return_inverse=True)
-        column_stacks, columns = np.unique(stacks[free], return_inverse=True)
-        n_pairs = min(len(row_truths), len(column_stacks))
         # So great that as many pairs as possible are matched.
-        costs = np.full((len(row_truths), len(column_stacks)), 2.0 * n_pairs * (LIMIT_M + 1.0))
-        costs[rows, columns] = distances[free]
-        places = np.full(costs.shape, -1)
-        places[rows, columns] = free
-        found = places[linear_sum_assignment(costs)]
-        chosen[found[found >= 0]] = True
+        no_pair = 2.0 * len(free) * (LIMIT_M + 1.0)
+        chosen[free[least_pairs(truths[free], stacks[free], distances[free], no_pair)]] = True
     return chosen
+
+
+def least_pairs(truths: Numbers, stacks: Numbers, costs: Floats, no_pair: float) -> Rows:
+    """
+    Return which pairs have the least total cost, with each object in one of them at most.
+
+    :param truths: (K,) ground-truth object of each pair.
+    :param stacks: (K,) object of the stack.
+    :param costs: (K,) float64.
+    :param no_pair: cost of two objects that are no pair.
+    """
+    from scipy.optimize import linear_sum_assignment
+    row_truths, rows = np.unique(truths, return_inverse=True)
+    column_stacks, columns = np.unique(stacks, return_inverse=True)
+    matrix = np.full((len(row_truths), len(column_stacks)), no_pair)
+    places = np.full(matrix.shape, -1)
+    matrix[rows, columns], places[rows, columns] = costs, np.arange(len(costs))
+    found = places[linear_sum_assignment(matrix)]
+    least: Rows = found[found >= 0]
+    return least
