@@ -262,6 +262,7 @@ class Listener:
         self.node = rclpy.create_node(name, context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
+        self._n_taken = 0
 
     def subscribe(self, topic, type_name, *, depth=1000, latched=False):
         """Subscribe; returns the list that messages are added to."""
@@ -270,12 +271,28 @@ class Listener:
         qos = QoSProfile(depth=depth)
         if latched:
             qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
+
+        def take(message):
+            received.append(message)
+            self._n_taken += 1
+
         self.node.create_subscription(getattr(import_module(f'{package}.msg'), name), topic,
-                                      received.append, qos)
+                                      take, qos)
         return received
 
     def spin(self, seconds=0.05):
+        """
+        Wait for a message, and take in one of each topic that has any.
+
+        When the time-out changes, rclpy forgets what else is ready, and begins with the first
+        topic again: those of a quick stream would keep the others from being taken.
+        """
         self._executor.spin_once(timeout_sec=seconds)
+        for _ in self.node.subscriptions:
+            n_before = self._n_taken
+            self._executor.spin_once(timeout_sec=0.0)
+            if self._n_taken == n_before:
+                break
 
     def spin_for(self, seconds):
         """Take in what comes within a time."""
