@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 import os
 import select
 import sys
+import threading
 
 from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import call_in_daemon, Interruption
@@ -116,19 +117,27 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         return reading(recording, 'read', is_quiet=args.quiet)
 
     replay = default_simulator().open_replay(args, read, _warn)
+    has_ended = threading.Event()
+
+    def play() -> None:
+        try:
+            replay.run()
+        finally:
+            has_ended.set()
 
     def stop() -> None:
         """End the replay after the answer to the current step, or after a second without it."""
         replay.stop()
-        wait([replaying], _LAST_ANSWER_S)
+        has_ended.wait(_LAST_ANSWER_S)
         replay.abort()
 
     def remains() -> str:
         return f'at frame {replay.index + 1} of {replay.n_frames}'
 
     try:
-        replaying = call_in_daemon(replay.run, 'replay')
+        # Before the first step: a signal after it waits for its answer.
         interruption.stopped_by(stop, remains)
+        replaying = call_in_daemon(play, 'replay')
         _watch(replaying, replay, is_quiet=args.quiet)
     finally:
         replay.abort()

@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """`state_sensor replay` with simulators that follow the protocol and others that do not."""
 
+from concurrent.futures import wait
 from contextlib import contextmanager
 import fcntl
 from itertools import count, pairwise
@@ -397,6 +398,20 @@ def test_replay_interrupted_before_its_end_prints_the_frame(peer, five, number, 
     assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
     peer.wait_for(lambda p: len(p.events) == 4)
     assert peer.n_outstanding == 0
+
+
+def test_replay_interrupted_while_the_main_thread_is_held_up(peer, five, capsys, monkeypatch):
+    begin = replay_command.call_in_daemon
+
+    def begin_slowly(call, name):
+        replaying = begin(call, name)
+        wait([replaying], AWAIT_S)
+        return replaying
+
+    monkeypatch.setattr(replay_command, 'call_in_daemon', begin_slowly)
+    with interrupting(signal.SIGINT, peer, lambda p: p.messages(STEP)):
+        assert replay(peer, five, '--rate', '0.01') == 128 + signal.SIGINT
+    assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
 
 
 @pytest.mark.parametrize('command', [TRAJECTORY, STEP])
