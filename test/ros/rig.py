@@ -282,13 +282,14 @@ class Listener:
 
     def spin(self, seconds=0.05):
         """
-        Wait for a message, and take in one of each topic that has any.
+        Wait for a message, and take in one of each topic, and the answers that are there.
 
         When the time-out changes, rclpy forgets what else is ready, and begins with the first
-        topic again: those of a quick stream would keep the others from being taken.
+        topic again: those of a quick stream would keep other topics and the answers of services,
+        which come after all topics, from being taken.
         """
         self._executor.spin_once(timeout_sec=seconds)
-        for _ in self.node.subscriptions:
+        for _ in (*self.node.subscriptions, *self.node.clients):
             n_before = self._n_taken
             self._executor.spin_once(timeout_sec=0.0)
             if self._n_taken == n_before:
