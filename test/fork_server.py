@@ -18,8 +18,8 @@ So the test awaits and measures the program as one that it has started itself::
 
 A fork has the arguments, environment, folder, standard streams and signals of a new process. It
 differs in its start: modules are loaded, and the environment has no influence on the interpreter
-and the dynamic linker; and a command, not a node, in its end: the modules are not destroyed. Tests
-of these start the program with :mod:`subprocess`.
+and the dynamic linker; and in its end: the modules are not destroyed. Tests of these start the
+program with :mod:`subprocess`.
 """
 
 import atexit
@@ -174,6 +174,9 @@ def _load_node():
         for message in vars(import_module(name)).values():
             if isinstance(message, type):
                 check_for_type_support(message)
+    # The search for added simulators reads the metadata of all installed distributions.
+    from state_sensor_ros.simulators.simulator_list import schema_of
+    schema_of(with_added=True)
     # What the first log line of a node does: it resolves the paths of all modules. Not of a
     # function, which names its module.
     inspect.getmodule(inspect.currentframe())
@@ -299,7 +302,9 @@ def _run(path):
         code = error.code or 0
     threading._shutdown()
     atexit._run_exitfuncs()
-    gc.collect()
+    if gc.get_freeze_count():
+        # A node that has ended its stream has unfrozen all: it would write to all of that.
+        gc.collect()
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -314,7 +319,4 @@ if __name__ == '__main__':
     LOADERS[loaded]()
     gc.collect()
     gc.freeze()
-    path = _serve(socket.socket(fileno=int(sys.argv[1])))[0]
-    if loaded != 'node':
-        _run(path)
-    runpy.run_path(path, run_name='__main__')
+    _run(_serve(socket.socket(fileno=int(sys.argv[1])))[0])
