@@ -10,6 +10,7 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from importlib.util import find_spec
 import re
 import sys
@@ -61,6 +62,7 @@ class _Imports:
         self._package = folder.parent
         self._own = {path.stem: path for path in folder.rglob('*.py')}
         self._absent = {}
+        self._files = {}
 
     def absent(self, path):
         """Return the first import of a file that is not installed, '' for none."""
@@ -73,15 +75,21 @@ class _Imports:
         return self._absent[path]
 
     def _absent_of(self, name, text):
-        place = self._package / name.replace('.', '/')
-        for path in (self._own.get(name), place.with_suffix('.py'), place / '__init__.py'):
-            if path is not None and path.is_file():
-                return self.absent(path)
+        if name not in self._files:
+            self._files[name] = self._file_of(name)
+        if self._files[name] is not None:
+            return self.absent(self._files[name])
         library = '.'.join(name.split('.')[:2]) if name.startswith('google.') \
             else name.partition('.')[0]
         is_here = library in sys.stdlib_module_names or _is_installed(library) \
             or not _is_imported(name, text)
         return '' if is_here else library
+
+    def _file_of(self, name):
+        """Return the file of a module of the tests or of the package, None for another."""
+        place = self._package / name.replace('.', '/')
+        paths = (self._own.get(name), place.with_suffix('.py'), place / '__init__.py')
+        return next((path for path in paths if path is not None and path.is_file()), None)
 
 
 def _imported(text):
@@ -104,6 +112,7 @@ def _is_imported(name, text):
         for node in ast.parse(text).body)
 
 
+@cache
 def _is_installed(module):
     try:
         return find_spec(module) is not None

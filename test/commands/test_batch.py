@@ -18,12 +18,10 @@ import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 from budgets import AWAIT_S
 from paths import CARLA, ROOT
 from ports import free_port
-from programs import start_script
 import pytest
 
 import state_sensor_ros as sensor
@@ -35,29 +33,6 @@ from state_sensor_ros.commands.command_line import main
 N_JOBS = 4
 ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))}
-
-
-WORKER = """
-import sys
-
-from state_sensor_ros.commands.batch import work
-
-sys.exit(work())
-"""
-
-
-@pytest.fixture
-def forked_jobs(monkeypatch, tmp_path):
-    """Run the process of each job as a fork."""
-    script = tmp_path / 'job.py'
-    script.write_text(WORKER)
-
-    def forked(words, **options):
-        assert words[1:] == ['-m', batch._MODULE]
-        return start_script([str(script)], **options)
-
-    monkeypatch.setattr(batch, 'subprocess', SimpleNamespace(
-        **{**vars(subprocess), 'Popen': forked}))
 
 
 @pytest.fixture
@@ -81,7 +56,7 @@ def tree(folder):
                   if path.is_file() and path.name != LIST)
 
 
-def test_many_recordings_keep_their_layout(drives, tmp_path, capsys):
+def test_many_recordings_keep_their_layout(forked_jobs, drives, tmp_path, capsys):
     pytest.importorskip('pyarrow')
     out = tmp_path / 'out'
     capsys.readouterr()
@@ -177,7 +152,7 @@ def jobs_of(process):
             for number in (task / 'children').read_text().split()]
 
 
-def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
+def test_many_recordings_are_interrupted_and_resumed(forked_jobs, drives, tmp_path, capsys):
     shutil.rmtree(drives / 'town')
     out = tmp_path / 'out'
     # Enough that the signal finds some to be done: each takes the start of a process.

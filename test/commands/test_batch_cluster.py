@@ -19,7 +19,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 from paths import ROOT
 from ports import free_port
 import pytest
@@ -152,7 +152,8 @@ def test_an_address_that_is_none_is_one_line(address, monkeypatch, tmp_path, cap
     assert line.endswith('; expected an address such as tcp://HOST:8786')
 
 
-@pytest.mark.parametrize('reply', [b'', b'HTTP/1.0 400 Bad Request\r\n\r\n', b'\xff' * 4096])
+@pytest.mark.parametrize('reply', one_of(
+    [b'HTTP/1.0 400 Bad Request\r\n\r\n', b'', b'\xff' * 4096]))
 def test_a_scheduler_that_is_silent_is_one_line(reply, tmp_path):
     """Also: the process ends."""
     synth(tmp_path / 'a.json')
@@ -189,13 +190,12 @@ def test_a_scheduler_without_workers_is_one_line(scheduler, short_waits, tmp_pat
     assert line == f'error: {scheduler.address}: no worker for 2 s'
 
 
-@pytest.mark.parametrize('number', [
-    signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize('number', one_of([signal.SIGSTOP, signal.SIGKILL]))
 def test_a_scheduler_that_is_lost_is_one_line(
         number, scheduler, short_waits, tmp_path, capsys, monkeypatch):
     drives, out = tmp_path / 'drives', tmp_path / 'out'
     synth(drives / '0.json')
-    for i in range(1, 150):
+    for i in range(1, 40):
         shutil.copy(drives / '0.json', drives / f'{i}.json')
     scheduler.add_worker(tmp_path)
 

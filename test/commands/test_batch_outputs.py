@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, is_large, one_of
 from paths import ROOT
 from programs import run_cut_short, start
 import pytest
@@ -24,6 +24,8 @@ from state_sensor_ros.commands import batch
 from state_sensor_ros.commands.batch import BatchJob, run_job
 from state_sensor_ros.commands.batch_outputs import BatchOutputs, NAME
 from state_sensor_ros.commands.command_line import main
+
+pytestmark = pytest.mark.usefixtures('forked_jobs')
 
 
 @pytest.fixture
@@ -112,7 +114,7 @@ def test_a_glob_writes_only_into_the_output(drives, tmp_path, capsys):
     assert written(tmp_path / 'deep') == ['out/a.json']
 
 
-@pytest.mark.parametrize('pattern', ['', '**', '**/*.json', '*'])
+@pytest.mark.parametrize('pattern', one_of(['', '**/*.json', '**', '*'], n_always=2))
 def test_links_in_circles_end(pattern, drives, tmp_path):
     (drives / 'day1').mkdir()
     shutil.copy(drives / 'a.json', drives / 'day1' / 'b.json')
@@ -235,7 +237,8 @@ def test_the_result_of_a_job_that_runs_again_is_that_of_before(drives, tmp_path)
 @pytest.mark.parametrize('file_format', ['json', pytest.param('mcap', marks=pytest.mark.thorough)])
 def test_two_batches_at_once_share_a_folder(file_format, drives, tmp_path):
     """Each output is whole; a batch names those that the other one was writing."""
-    for name in 'bcdef':
+    names = 'abcdef' if is_large() else 'abc'
+    for name in names[1:]:
         shutil.copy(drives / 'a.json', drives / f'{name}.json')
     words = ('convert', drives, tmp_path / 'out', '--to', file_format, '--jobs', '2')
     processes = [start(*words), start(*words)]
@@ -254,7 +257,7 @@ def test_two_batches_at_once_share_a_folder(file_format, drives, tmp_path):
     again = start(*words)
     with again:
         assert again.communicate(timeout=AWAIT_S)[0].endswith(
-            ': 0 recordings converted, 6 done before\n')
+            f': 0 recordings converted, {len(names)} done before\n')
 
 
 def test_a_batch_on_a_full_disk_leaves_no_output(drives, tmp_path):

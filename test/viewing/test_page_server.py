@@ -16,8 +16,6 @@ import threading
 from budgets import AWAIT_S
 import pytest
 
-from state_sensor_ros.viewing.viewer import PageServer
-
 
 class Page(BaseHTTPRequestHandler):
     """The page of a viewer, which has one file."""
@@ -41,6 +39,8 @@ def port(monkeypatch):
     monkeypatch.delenv('NO_PROXY', raising=False)
     with ThreadingHTTPServer(('127.0.0.1', 0), Page) as viewer:
         threading.Thread(target=viewer.serve_forever, daemon=True).start()
+        # Not at the top: it loads the library of the viewer, 1 s of each worker.
+        from state_sensor_ros.viewing.viewer import PageServer
         page = PageServer('127.0.0.1', viewer.server_port, 5)
         yield int(page.address.split(':')[2].partition('/')[0])
         page.close()
