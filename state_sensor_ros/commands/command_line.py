@@ -36,16 +36,16 @@ from state_sensor_ros.version import __version__
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
 COMMANDS = {
-    'simulate': 'serve a recording or synthetic traffic as the simulator would',
+    'simulate': 'act as a simulator: serve a recording or synthetic traffic',
     'inspect': 'list what a recording contains',
     'convert': 'convert between trajectories, bags, tables and ASAM OSI traces',
     'synth': 'generate synthetic traffic as a trajectory',
-    'record': 'record the live stream in any format',
-    'replay': "play a trajectory in a running simulator's Replay Mode",
+    'record': 'record a live stream to a file of any format',
+    'replay': "play a recording in a running simulator's Replay Mode",
     'repair': 'recover a truncated trajectory, bag or recorder log',
     'render': 'draw a recording as a picture or an animation',
-    'view': 'show a recording or the live stream in a 3D viewer',
-    'topics': 'list what the node publishes: name, type, rate, subscribers',
+    'view': 'show a recording or a live stream in a 3D viewer',
+    'topics': 'list the topics of the node: name, type, rate, subscribers',
     'echo': 'print the messages of a topic as text',
     'evaluate': 'evaluate an autonomy stack against ground truth',
 }
@@ -162,8 +162,10 @@ def _named(words: list[str]) -> list[str]:
 def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
-        prog='state_sensor', description='Ground truth from driving simulators: live, recorded, '
-        'drawn, evaluated. Only `topics` and `echo` need ROS.')
+        prog='state_sensor', description='Record, convert, draw and evaluate ground truth from driving '
+        'simulators. Only `topics` and `echo` need ROS.',
+        epilog='`state_sensor COMMAND --help` describes a command.')
+    parser._positionals.title = 'commands'
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []

@@ -74,12 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', nargs='+', help=FormatsHelp(
-        '%(read)s; - is a trajectory on standard input; with --to several, folders and globs '
-        'are possible'))
+        'recording of any format; - is a trajectory on standard input; with --to also several '
+        'recordings, folders or globs. Formats: %(read)s'))
     parser.add_argument('output', metavar='OUT', help=FormatsHelp(
-        'the suffix selects the format: %(written)s; - is a trajectory on standard output; a '
-        'name without suffix is the folder of a bag, or of a dataset if IN is a bag of its '
-        'simulator; with --to, the folder of all outputs'))
+        'file or folder to write; the suffix selects the format, and a name without a suffix '
+        'is the folder of a bag (of a dataset if IN is a bag of its simulator); - is a trajectory '
+        'on standard output; with --to, the folder of all outputs. Formats: %(written)s'))
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     add_to(parser, 'convert many recordings to this format')

@@ -79,23 +79,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('truth', metavar='TRUTH', help=FormatsHelp(
-        'recording with ground truth: %(read)s; or a bag of TrackedObjects'))
-    parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the stack's topics; "
-                        'several, folders and globs are possible')
+        'recording with ground truth, of any format; also a bag of TrackedObjects. Formats: '
+        '%(read)s'))
+    parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the topics of the "
+                        'stack; also several bags, folders of them or globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
                         help='topic to evaluate; repeatable (default: the first of tracking, '
                              'detection, predicted, derived, vision, ground_truth, and the '
                              'odometry of the ego)')
     parser.add_argument('--truth-topic', default='', metavar='NAME',
-                        help='topic with the ground truth, if its bag has several')
+                        help='topic with the ground truth if TRUTH is a bag with several')
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
-                        help="time of the ground truth: the message's stamp, or its receipt in "
-                        'the bag (default: stamp)')
+                        help='ground truth at the stamp of a message (default) or at its receipt')
     parser.add_argument('--definition', choices=('plain', 'nuscenes'), default='plain',
-                        help="errors of detections: plain means over the matches, or nuScenes' "
-                        'means over recall, with AMOTA and AMOTP (default: plain)')
+                        help='means over the matches (default), or over recall as in nuScenes; '
+                        'nuscenes adds AMOTA and AMOTP')
     parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
-                        help='alignment of the poses of the ego, as in evo (default: none)')
+                        help='how to align the poses of the ego, as in evo (default: none)')
     _add_selection(parser)
     _add_outputs(parser)
     add_quiet(parser)
@@ -106,37 +106,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('what is evaluated')
+    group = parser.add_argument_group('selection')
     group.add_argument('--range', type=above_zero, metavar='M', default=0.0,
-                       help="greatest distance of an object from the ego's origin, m")
+                       help="evaluate objects up to M meters from the ego's origin")
     group.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
-                       metavar='CLASS', help=f'only these of {", ".join(CLASS_NAMES)}')
+                       metavar='CLASS', help=f'evaluate these classes only: {", ".join(CLASS_NAMES)}')
     group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
-                       help='keep actors of these names')
+                       help='evaluate the actors with these names only')
     group.add_argument('--start', type=number, metavar='S',
-                       help='begin S seconds after the first frame of the ground truth')
+                       help='start S seconds after the first frame of the ground truth')
     group.add_argument('--end', type=number, metavar='S',
                        help='end S seconds after the first frame of the ground truth')
     group.add_argument('--rate', type=above_zero, metavar='HZ',
-                       help='at most HZ messages a second')
+                       help='evaluate at most HZ messages per second')
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group('results')
     group.add_argument('--json', action='store_true', help='print JSON')
     group.add_argument('--parquet', metavar='OUT', help='write a table with a row for each match')
-    group.add_argument('--html', metavar='OUT', help='write a page with curves and the worst ten '
+    group.add_argument('--html', metavar='OUT', help='write a page with curves and the ten worst '
                        'moments')
-    group.add_argument('--curves', metavar='OUT', help='write precision over recall of each class '
-                       'as a table (.parquet, .csv)')
-    group.add_argument('--against', metavar='OLD.json', help='compare with the output of --json '
-                       'of an earlier run, of one bag or several; differences are in against/')
+    group.add_argument('--curves', metavar='OUT', help='write a table of precision over recall for '
+                       'each class (.parquet, .csv)')
+    group.add_argument('--against', metavar='OLD.json', help='compare with the --json '
+                       'output of an earlier run; the differences are in against/')
     group.add_argument('--force', action='store_true', help='overwrite OUT')
     for name, what in (('below', 'less'), ('above', 'greater')):
         group.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
-                           metavar='PATH=VALUE', help=f'exit with 1 if a number of the result is '
-                           f'{what}, or undefined, such as detection/classes/car/ate=0.5; '
-                           'repeatable')
+                           metavar='PATH=VALUE', help=f'exit with 1 if a result is {what} or undefined: '
+                           'detection/classes/car/ate=0.5; repeatable')
 
 
 def _bound(text: str) -> str:

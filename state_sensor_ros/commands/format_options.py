@@ -83,18 +83,18 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
     """
     group = parser.add_argument_group('selection')
     group.add_argument('--desired-tags', nargs='+', action='extend', default=[], metavar='TAG',
-                       help='keep actors with one of these tags')
+                       help='keep the actors with at least one of these tags')
     group.add_argument('--undesired-tags', nargs='+', action='extend', default=[], metavar='TAG',
-                       help='drop actors with one of these tags')
+                       help='drop the actors with any of these tags')
     group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
-                       help='keep actors of these names')
+                       help='keep the actors with these names')
     if has_times:
         group.add_argument('--start', type=number, default=0.0, metavar='S',
-                           help='begin S seconds after the first frame')
+                           help='start S seconds after the first frame')
         group.add_argument('--end', type=number, default=math.inf, metavar='S',
                            help='end S seconds after the first frame')
     group.add_argument('--rate', type=seconds, metavar='HZ', help='keep at most HZ frames per '
-                       'second; none is interpolated (default: all)')
+                       'second, without interpolation (default: all)')
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
@@ -126,25 +126,25 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--generation', choices=sorted(trajectory_format().generations),
                         help='generation of the trajectory (default: that of each frame)')
     parser.add_argument('--columns', metavar='NAME,...', help='columns of a table (default: all)')
-    trace = parser.add_argument_group('trace of ASAM OSI to write')
+    trace = parser.add_argument_group('for writing ASAM OSI')
     trace.add_argument('--resample', type=_resampling_rate, metavar='HZ',
-                       help='interpolate frames at this rate (default: keep the frames)')
+                       help='interpolate the frames at this rate (default: keep the frames)')
     trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
-                       help='an object that returns after missing frames: `split` gives it a '
-                       'new id, `fill` interpolates it for up to 1 s (default: split)')
+                       help='how to treat an object that returns after a gap: `split` gives it '
+                       'a new id, `fill` interpolates gaps of up to 1 s (default: split)')
     trace.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
-                       metavar='CLASS', help='class of actors without a class tag: '
+                       metavar='CLASS', help='class of the actors that have no class tag: '
                        f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '
                        'objects)')
-    bag = parser.add_argument_group('bag to write')
+    bag = parser.add_argument_group('for writing a bag')
     bag.add_argument('--storage', choices=storages(),
-                     help='format of the files in a folder (default: mcap)')
+                     help='format of the files in the folder of a bag (default: mcap)')
     bag.add_argument('--compression', choices=COMPRESSIONS, metavar='NAME',
-                     help='compression of MCAP: zstd (default), lz4, none, or a preset of '
-                          'rosbag2: zstd_fast, zstd_small')
+                     help='compression of MCAP: zstd, lz4, none, zstd_fast or zstd_small '
+                          '(default: zstd)')
     bag.add_argument('--clock', action='store_true', help='also write /clock')
     bag.add_argument('--name', default='state_sensor', metavar='NODE',
-                     help='node name in the topics (default: state_sensor)')
+                     help='name of the node in the topics (default: state_sensor)')
     bag.add_argument('--namespace', default='/', help='namespace of that node (default: /)')
     add_parameters(parser, WRITING_PARAMETERS)
     if '-p' not in parser._option_string_actions:

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Help of a command: one line an option, everything, or all options of one subject.
+Help of a command: a line for each option, the complete texts, or the options of one subject.
 
 Options of groups with the title :data:`NODE` or :data:`LIVE` are not in the first of them. A
 subject is a group of options, or a subject of parameters, such as a simulator.
@@ -32,10 +32,11 @@ _HIDDEN = (NODE, LIVE)
 # Width of the option column, and of a page, also without a terminal.
 _OPTION_WIDTH, _LEAST_WIDTH, _MOST_WIDTH, _PIPED_WIDTH = 30, 60, 120, 100
 # Where a text may end early: after a clause.
-_CLAUSE = re.compile(r'[;,:.]? \(|[;:,.] | … ')
+_CLAUSE = re.compile(r'[;,:.]? \(|[;:,.] ')
+_SENTENCE = '. '
 _MANY = ('+', '*')
-# Lines about a positional argument.
-_N_LINES = 2
+# Lines about a positional argument, and room for the word that does not fit in the first of them.
+_N_LINES, _LAST_WORD = 2, 12
 
 
 class SubjectHelp(argparse.Action):
@@ -130,7 +131,7 @@ def subjects(parser: argparse.ArgumentParser, *,
         options = [action for action in group._group_actions if action.option_strings
                    and (group.title not in _HIDDEN or '.' not in action.dest)]
         if options:
-            subject = (group.title or '').removesuffix(' to write').split()[-1].lower()
+            subject = (group.title or '').split()[-1].lower()
             found.setdefault(subject, {}).update((action.dest, action) for action in options)
     if '-p' in parser._option_string_actions:
         # Imported here: this module is loaded by commands without parameters, too.
@@ -183,8 +184,8 @@ def _rows(parser: argparse.ArgumentParser, actions: Iterable[argparse.Action],
             yield f'  {name}'
             name = ''
         room = width - max(_OPTION_WIDTH, len(name) + 4)
-        if action.option_strings and is_brief:
-            text = brief(text, room)
+        if is_brief:
+            text = brief(text, room if action.option_strings else _N_LINES * room - _LAST_WORD)
         first, *more = textwrap.wrap(text, room, max_lines=_N_LINES if is_brief else None,
                                      placeholder=' …') or ['']
         yield f'  {name:<{_OPTION_WIDTH - 2}}{first}' if len(name) < _OPTION_WIDTH - 3 \
@@ -229,18 +230,21 @@ def _option(action: argparse.Action) -> str:
 
 def brief(text: str, width: int) -> str:
     """
-    Shorten a help text to one line, if possible at the end of a clause.
+    Shorten a help text, if possible at the end of a sentence or else of a clause.
 
     :param text: help text.
     :param width: greatest number of characters.
 
     >>> brief('address of the server; it must be a name', 30)
     'address of the server'
+    >>> brief('recording, of any format. Formats: a bag, a table', 30)
+    'recording, of any format'
     """
     if len(text) <= width:
         return text
     ends = [match for match in _CLAUSE.finditer(text) if match.start() <= width - 2
             and text.count('(', 0, match.start()) == text.count(')', 0, match.start())]
+    ends = [match for match in ends if match[0] == _SENTENCE] or ends
     if ends and ends[-1].start() > width // 4:
         return text[:ends[-1].start()] + (' …' if ends[-1][0] == ', ' else '')
     return text[:width - 1].rpartition(' ')[0] + ' …'

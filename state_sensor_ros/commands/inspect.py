@@ -79,17 +79,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='*', help=FormatsHelp(
-        '%(read)s; - is a trajectory on standard input; several, folders and globs are possible'))
-    parser.add_argument('--live', action='store_true', help='inspect a live stream in place of '
-        'FILE, until --frames, --seconds or Ctrl-C')
-    parser.add_argument('--json', action='store_true', help='print JSON; `replayable` is null '
-        'if the simulator has no Replay Mode')
-    parser.add_argument('--safety', action='store_true', help='add measures of safety of the '
-        'ego (gap, time to collision, …) and events such as near misses')
+        'recordings of any format, folders of them or globs; - is a trajectory on standard '
+        'input. Formats: %(read)s'))
+    parser.add_argument('--live', action='store_true', help='inspect a live stream instead of '
+        'FILE (until --frames, --seconds or Ctrl-C)')
+    parser.add_argument('--json', action='store_true', help='print JSON; `replayable` is null if '
+        'the simulator has no Replay Mode')
+    parser.add_argument('--safety', action='store_true', help='add safety measures and events of '
+        'the ego (gap, time to collision, near misses, …)')
     parser.add_argument('--parquet', metavar='OUT', help='write a table with a row for each '
                         'recording')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_quiet(parser, 'no progress, no line about OUT')
+    add_quiet(parser, 'print neither progress nor a line about OUT')
     add_batch_options(parser)
     add_bag_options(parser)
     add_parameters(parser, READING_PARAMETERS)

@@ -28,27 +28,27 @@ def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument('--host', help=f'host of the simulator (default: {DEFAULTS.host})')
     parser.add_argument('--port', type=port,
-                        help='port of its frames (default: that of the simulator, '
-                        f'{DEFAULTS.port} of {DEFAULTS.source})')
+                        help='port that sends the frames (default: depends on the simulator; '
+                        f'{DEFAULTS.port} for {DEFAULTS.source})')
 
 
 def add_bag_limit(parser: argparse.ArgumentParser) -> None:
     """Add the limit on the parts of a bag to ``parser``, for every reader of bags."""
     parser.add_argument('--max-bag-bytes', type=count, metavar='N',
-                        help='largest message or chunk of a bag, also decompressed (default: '
-                        '67108864); a file that is compressed as a whole may be 16 times as '
-                        'large')
+                        help='limit on each message or chunk of a bag, decompressed, in bytes '
+                        '(default: 67108864); a file that is compressed as a whole may be 16 '
+                        'times as large')
 
 
 def add_bag_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a bag of frames to ``parser``."""
     parser.add_argument('--topic', default='',
-                        help='the ~/frame topic to read, if a bag has several')
+                        help='the ~/frame topic to read if a bag has several')
     add_bag_limit(parser)
 
 
 def add_quiet(parser: argparse.ArgumentParser,
-              what: str = 'no progress, no line about the result') -> None:
+              what: str = 'print neither progress nor a line about the result') -> None:
     """Add the option for silence on success to ``parser``; ``what`` is its help."""
     parser.add_argument('-q', '--quiet', action='store_true', help=what)
 
@@ -57,10 +57,10 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of many recordings to ``parser``."""
     group = parser.add_argument_group('many recordings')
     group.add_argument('--jobs', type=count, metavar='N',
-                       help='number of processes (default: the cores)')
+                       help='number of processes (default: one for each core)')
     group.add_argument('--dask', default='', metavar='ADDRESS',
-                       help='scheduler of a Dask cluster, such as tcp://HOST:8786, whose '
-                       'workers see the same paths')
+                       help='scheduler of a Dask cluster: tcp://HOST:8786; its workers must '
+                       'see the same paths')
 
 
 def check_trajectory_name(path: str) -> None:

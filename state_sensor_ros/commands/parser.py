@@ -48,9 +48,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{**options, 'add_help': False} if is_command else options)
         if is_command:
             self.add_argument('-h', '--help', action=SubjectHelp,
-                              help='show this page, or all options of a subject, such as node')
+                              help='show this page, or the options of one group or simulator')
             self.add_argument('--help-all', action=CompleteHelp,
-                              help='show all options, with those of the node and the simulators')
+                              help='show all options, including those of the node and the simulators')
 
     def format_help(self) -> str:
         """Return the help of one page; of the program itself, its commands."""

@@ -56,10 +56,9 @@ from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator
 
-_EPILOG = """Recording ends with --frames, --seconds or Ctrl-C; when the simulator closes
-the connection or is restarted, the recorder reconnects (see --once). OUT
-is created at the end; until then, and after a crash, the frames received are
-beside it in .OUT.part.
+_EPILOG = """Recording ends with --frames, --seconds or Ctrl-C. If the simulator closes the
+connection or restarts, the recorder reconnects (see --once). OUT is created at
+the end; until then, and after a crash, the frames are in .OUT.part beside it.
 
 examples:
   state_sensor record drive.json.zst --seconds 60
@@ -77,15 +76,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('out', metavar='OUT', help='the suffix selects the format, as in '
-        '`convert`; '
-                        '- is a trajectory to standard output; a name without suffix is the '
-                        'folder of a bag, or of a dataset if the simulator has one')
+    parser.add_argument('out', metavar='OUT', help='file or folder to write; the suffix '
+                        'selects the format, and a name without a suffix is the folder of a bag '
+                        '(of a dataset if the simulator has one); - is a trajectory on standard '
+                        'output')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_to(parser, 'format of an OUT without suffix')
+    add_to(parser, 'format of OUT if it has no suffix')
     add_quiet(parser)
     add_selection(parser, has_times=False)
     add_writing_options(parser)

@@ -81,34 +81,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', help=FormatsHelp(
-        '%(read)s; - is a trajectory on standard input'))
+        'recording of any format; - is a trajectory on standard input. Formats: %(read)s'))
     parser.add_argument('output', metavar='OUT',
-                        help='NAME.png, .svg or .pdf for a picture, NAME.html for an animation in '
-                        'one file, NAME.gif or .mp4 for a film')
+                        help='NAME.png, .svg or .pdf for a picture, .html for an interactive '
+                        'animation, .gif or .mp4 for a video')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
-                        help=f'what colors represent (default: {BY_SPEED})')
+                        help=f'what the colors show (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
-                        help='time of the boxes, or start of the animation, s since the first '
-                        'frame (default: the end, or the start)')
+                        help='time of the boxes or start of the animation (s after the first '
+                        'frame; default: the end of a picture, the start of an animation)')
     parser.add_argument('--style', choices=_STYLES, default=_SCREEN,
-                        help=f'paper: a figure without header and statistics, {PAPER.width:g} '
-                        f'inches wide, 8 pt (default: {_SCREEN})')
+                        help=f'paper: {PAPER.width:g} inches wide, 8 pt, without header and '
+                        f'statistics (default: {_SCREEN})')
     parser.add_argument('--size', type=_page_size, metavar='W[xH]',
-                        help='width and height of a page, inches (default: 11 and the height '
-                        f'that the map needs; film {_FILM_SIZE}); two columns are 7.16 wide')
+                        help='width and height in inches (default: 11 and the height that the '
+                        f'map needs; video: {_FILM_SIZE}); two columns of a paper are 7.16 wide')
     parser.add_argument('--dpi', type=_resolution, metavar='N',
-                        help='pixels per inch (default: 150; film 100)')
+                        help='pixels per inch (default: 150; video: 100)')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
-                        help='show names of actors (default: yes)')
+                        help='show the names of the actors (default: yes)')
     parser.add_argument('--legend', action=argparse.BooleanOptionalAction, default=True,
                         help='show the legend (default: yes)')
     parser.add_argument('--map', default='', metavar='FILE',
-                        help='map whose lanes are drawn under the tracks (default: that of IN, if '
-                        f'it has one): {", ".join(sorted(map_suffixes()))}')
-    parser.add_argument('--title', help='title above the picture (default: the name of IN; none '
-                        "in style paper); '' for none")
+                        help=f'map with the lanes to draw: {", ".join(sorted(map_suffixes()))} '
+                        '(default: that of IN)')
+    parser.add_argument('--title', help="title of the picture; '' for none (default: the name of IN; "
+                        'none with --style paper)')
     add_bag_options(parser)
     add_selection(parser)
     add_parameters(parser, READING_PARAMETERS)

@@ -45,10 +45,10 @@ from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
 
-_EPILOG = """A program of this package that was killed leaves .OUT.part beside OUT: a trajectory
-without its end, or a folder with a bag. `ros2 bag record` leaves a bag without
+_EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a truncated
+trajectory, or a folder with a bag. `ros2 bag record` leaves a bag without
 metadata.yaml. All complete frames of a trajectory and all readable messages of a
-bag are copied unchanged; one line names what is lost.
+bag are copied unchanged; one line reports what is lost.
 
 examples:
   state_sensor repair .drive.json.part drive.json
@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('part', metavar='PART', help='trajectory, recorder log, or storage file '
-                        'or folder of a bag; recognized by its content')
+    parser.add_argument('part', metavar='PART', help='damaged trajectory, recorder log, bag '
+                        'folder or storage file of a bag; recognized by its content')
     parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
                         'trajectory, a folder for a bag, NAME.log for a recorder log')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')

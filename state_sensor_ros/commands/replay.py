@@ -50,11 +50,10 @@ else:
     _HAS_TERMINALS = True
 
 CONTROL_PORT = 8999
-_EPILOG = """On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C
-ends the replay: it waits for the outstanding reply and closes the connections to
-the sensor and to the control port. The simulator then stays at the frame shown,
-ready for another client, with the trajectory and the sensor of the replay: the
-protocol has no command to remove them.
+_EPILOG = """On a terminal, the space bar pauses and resumes, and b reverses the direction.
+Ctrl-C ends the replay after the outstanding reply and closes both connections.
+The simulator then stays at the current frame, ready for another client, and keeps
+the trajectory and the sensor: the protocol has no command to remove them.
 
 examples:
   state_sensor replay drive.json --rate 2
@@ -72,27 +71,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: parser of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input), bag or '
-                        'other recording, but not a table')
+    parser.add_argument('file', metavar='FILE', help='recording to play, but not a table; - is a '
+                        'trajectory on standard input')
     add_quiet(parser)
     add_stream_arguments(parser)
     parser.set_defaults(host=DEFAULTS.host, port=DEFAULTS.port)
-    parser.add_argument('--control-port', type=port, default=CONTROL_PORT,
-                        help=f'its control port (default: {CONTROL_PORT})')
+    parser.add_argument('--control-port', type=port, default=CONTROL_PORT, metavar='PORT',
+                        help=f'control port of the simulator (default: {CONTROL_PORT})')
     parser.add_argument('--rate', type=number, default=1.0, metavar='R',
-                        help='pace against game_time; 0 = as fast as possible (default: 1)')
+                        help='playback speed; 1 = real time, 0 = as fast as possible (default: 1)')
     parser.add_argument('--step', type=_step, default=1, metavar='N',
-                        help='frames per step, negative for backwards (default: 1)')
+                        help='frames per step; a negative number plays backwards (default: 1)')
     parser.add_argument('--start', type=index, metavar='N',
-                        help='first frame to play (default: the first, backwards the last)')
+                        help='first frame to play (default: the first; backwards, the last)')
     parser.add_argument('--loop', action='store_true',
                         help='repeat until Ctrl-C')
     parser.add_argument('--backwards', action='store_true', help='play backwards')
     parser.add_argument('--no-sensor', action='store_true',
-                        help='only step; other clients read the sensor')
+                        help='only send steps; other clients read the sensor')
     add_any_parameter(parser)
-    parser.add_argument('--simulator', metavar='CONFIG', help='simulator configuration to send '
-        'first, JSON with map and simulation_mode (default: none)')
+    parser.add_argument('--simulator', metavar='CONFIG', help='JSON file with map and '
+                        'simulation_mode to send first (default: none)')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

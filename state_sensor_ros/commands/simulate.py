@@ -50,19 +50,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='?',
-                        help='trajectory (- for standard input), bag or other recording, '
-                        'but not a table (default: synthetic traffic)')
+                        help='recording to serve, but not a table; - is a trajectory on standard '
+                        'input (default: synthetic traffic)')
     mock_servers = {name: simulator for name, simulator in simulators().items()
                     if simulator.has_mock_server}
     add_source_argument(parser, mock_servers)
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
-                        help='port of the frames; 0 picks a free one (default: that of the '
-                        'simulator)')
-    parser.add_argument('--bind', default='127.0.0.1',
+                        help='port to serve the frames on; 0 picks a free one (default: that of '
+                        'the simulator)')
+    parser.add_argument('--bind', default='127.0.0.1', metavar='ADDRESS',
                         help='address to listen on (default: 127.0.0.1)')
     parser.add_argument('--rate', type=_rate, default='real', metavar='real|max|HZ',
-                        help='pace: real time, as fast as the client reads, or frames per '
-                        'second (default: real)')
+                        help='real time (default), as fast as possible, or HZ frames per second')
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     add_quiet(parser, 'do not print the addresses')
     add_any_parameter(parser)

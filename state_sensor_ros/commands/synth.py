@@ -50,10 +50,10 @@ def add_traffic_arguments(add: Callable[..., object]) -> None:
     :param add: method ``add_argument`` of a group, or a function with the same parameters.
     """
     add('--vehicles', type=count, default=12, metavar='N',
-        help='vehicles, one of them the ego (default: 12)')
-    add('--objects', type=index, default=9, metavar='N', help='cones and signs (default: 9)')
+        help='number of vehicles, including the ego (default: 12)')
+    add('--objects', type=index, default=9, metavar='N', help='number of cones and signs (default: 9)')
     add('--seed', type=index, default=1, metavar='N',
-        help='seed; the same seed gives the same traffic (default: 1)')
+        help='random seed; the same seed gives the same traffic (default: 1)')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
     parser.add_argument('--frames', type=count, default=200, metavar='N',
-                        help='number of frames (default: 200)')
+                        help='number of frames to write (default: 200)')
     parser.add_argument('--rate', type=frame_rate, default=20.0, metavar='HZ',
                         help='frames per second (default: 20)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group('synthetic traffic')
     add_traffic_arguments(group.add_argument)
     group.add_argument('--generation', choices=GENERATIONS, default='v2',
-                       help='generation of the JSON (default: v2)')
+                       help='JSON generation to write (default: v2)')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

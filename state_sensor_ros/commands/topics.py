@@ -24,9 +24,8 @@ from state_sensor_ros.files.whole.output import print_output
 _FIND_S, _MEASURE_S = 5.0, 2.0
 # Topics of one actor, ~/actors/<actor>/…
 _OF_ACTOR = re.compile(r'^(.*?)/actors/[^/]+/')
-_EPILOG = """The rate is that of messages received within --seconds; topics without a subscriber
-are subscribed to meanwhile. This command needs rclpy: run `. scripts/env.sh`, or source
-a ROS 2.
+_EPILOG = """The rate counts the messages received within --seconds; topics without a subscriber
+get one meanwhile. This command needs rclpy: source ROS 2, or run `. scripts/env.sh`.
 
 examples:
   state_sensor topics
@@ -42,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('--node', default='', metavar='NAME',
-                        help='node, with its namespace (default: each node of this package)')
+                        help='name of the node, with its namespace (default: all nodes)')
     parser.add_argument('--all', action='store_true',
-                        help='list the topics of each actor separately')
+                        help='list the topics of every actor one by one')
     parser.add_argument('--seconds', type=seconds, default=_MEASURE_S, metavar='S',
-                        help=f'duration of the measurement (default: {_MEASURE_S:g})')
+                        help=f'measure the rates for S seconds (default: {_MEASURE_S:g})')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

@@ -57,8 +57,8 @@ from state_sensor_ros.simulators.map_files import map_suffixes
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
 
-_EPILOG = """Without IN, `view` shows a live stream until --frames, --seconds or Ctrl-C.
-The viewer sends no usage reports and listens on this machine only.
+_EPILOG = """Without IN, the viewer shows a live stream until --frames, --seconds or Ctrl-C.
+It sends no usage reports and listens on this machine only.
 
 examples:
   state_sensor view drive.json
@@ -76,9 +76,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', nargs='?', help=FormatsHelp(
-        '%(read)s; - is a trajectory on standard input (default: the live stream)'))
+        'recording of any format; - is a trajectory on standard input (default: a live '
+        'stream). Formats: %(read)s'))
     target = parser.add_mutually_exclusive_group()
-    target.add_argument('--web', action='store_true', help='serve the viewer to a browser of this '
+    target.add_argument('--web', action='store_true', help='serve the viewer to a browser on this '
                         'machine, and print the address')
     target.add_argument('--save', metavar='OUT', help='write NAME.rrd instead of opening a '
                         'viewer; `rerun NAME.rrd` opens it')
@@ -89,9 +90,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=False,
-                        help='show names of all actors (default: no, only under the pointer)')
-    parser.add_argument('--map', default='', metavar='FILE', help='map of the ground (default: '
-                        f'that of the frames, if any): {", ".join(sorted(map_suffixes()))}')
+                        help='show the names of all actors (default: only under the pointer)')
+    parser.add_argument('--map', default='', metavar='FILE', help='map to draw on the ground: '
+                        f'{", ".join(sorted(map_suffixes()))} (default: that of the frames)')
     add_bag_options(parser)
     add_parameters(parser, READING_PARAMETERS)
     add_live_arguments(parser)

@@ -168,11 +168,11 @@ class CarlaSimulator(Simulator):
         from state_sensor_ros.emulator.carla_server.episode_settings import MAP_NAME
         from state_sensor_ros.simulators.mock_server_options import whole_number
         options.add('--synchronous', action='store_true',
-                    help='wait for a command of the client after each frame')
+                    help='wait for a command from the client after each frame')
         options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
-                    help='a new episode every N frames')
+                    help='begin a new episode every N frames')
         options.add('--map', default=MAP_NAME, metavar='NAME',
-                    help='name of the map, for scripts of CARLA that need its image (default: '
+                    help='map name to report, for CARLA scripts that load its image (default: '
                     'Town01); the road is always a ring')
 
     def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:

@@ -117,7 +117,7 @@ class Carla9Simulator(Simulator):
         """Add the map of a recording."""
         from state_sensor_ros.simulators.mock_server_options import with_file
         options.add('--xodr', with_file, default='', metavar='MAP',
-                    help='OpenDRIVE map to serve with FILE (default: one without roads)')
+                    help='OpenDRIVE map to serve with FILE (default: a map without roads)')
 
     def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """
