@@ -147,8 +147,8 @@ class Settings:
     trajectory_file: str = parameter('', 'Recording to play, with source `file`.',
                                      used_by=RECORDED, subject='recordings')
     rate: float = parameter(
-        1.0, 'Pace against real time, of a recording or a paced simulator; 0 = as fast as '
-        'possible.',
+        1.0, 'Speed of a recording, or of a paced simulator, relative to real time; 0 = as fast '
+        'as possible.',
         low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
     loop: bool = parameter(False, 'Repeat the recording endlessly.',
                            used_by=RECORDED)
@@ -179,12 +179,12 @@ class Settings:
     labels: bool = _outgoing(True, 'Publish a text marker with the name of each actor.',
         dynamic=True,
         needs=('debug_drawing',))
-    tf: str = _outgoing('all', 'Actors with a transform on /tf.', choices=('all', 'ego', 'none'),
-                        dynamic=True)
+    tf: str = _outgoing('all', 'Which actors have a transform on /tf.',
+                        choices=('all', 'ego', 'none'), dynamic=True)
     wheel_tf: bool = _outgoing(False, 'Publish a TF frame for each wheel.', dynamic=True,
         needs=('tf all', 'tf ego'))
     joint_states: bool = _outgoing(False, 'Publish wheel angles as joint states.', dynamic=True)
-    odometry: bool = _outgoing(True, 'Publish the topics of single actors.', dynamic=True)
+    odometry: bool = _outgoing(True, 'Publish topics for each actor.', dynamic=True)
     frame: bool = _outgoing(True, 'Publish ~/frame, the whole frame as one message.', dynamic=True)
     map_file: str = _outgoing('', 'Map to publish on ~/map, NAME.xodr or NAME.net.xml; empty: '
         'that of the source.')
@@ -213,7 +213,7 @@ class Settings:
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
         length=6, low=0.0, needs=_OF_POSES)
     outputs: tuple[str, ...] = _outgoing(
-        (), 'Autonomy stacks whose topics are published.', choices=OUTPUTS,
+        (), 'Autonomy stacks to publish topics for.', choices=OUTPUTS,
         messages=_OUTPUT_MESSAGES, subject='stacks')
     autoware_objects: tuple[str, ...] = _outgoing(
         ('ground_truth', 'predicted'), 'Object topics of the output autoware.',
@@ -234,14 +234,14 @@ class Settings:
         'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, needs=_OF_OBJECTS,
         runs=_EVALUATED, writers=_WITH_SIZES, wrong=((1.0,) * 20,))
     control_input: str = parameter(
-        '', 'Command topic that drives the ego; empty: none. With autoware the ego stands '
-        'still until its gear is known; if the gear has no publisher 1 s after the first command, '
-        'it is drive.',
+        '', 'Command topic that drives the ego; empty: none. With autoware, the ego stands '
+        'still until its gear is known; if no node publishes a gear within 1 s of the first '
+        'command, the gear is drive.',
         choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, affects=NODE, subject='commands')
-    queue_size: int = parameter(8, 'Largest number of packets that wait to be published.',
+    queue_size: int = parameter(8, 'Largest number of packets waiting to be published.',
         low=1, high=10000,
                                 subject='stream')
-    overflow: str = parameter('drop_oldest', 'What a full queue does.',
+    overflow: str = parameter('drop_oldest', 'What happens when the queue is full.',
                               choices=('drop_oldest', 'block'), used_by=LIVE, affects=NODE)
     max_frame_bytes: int = parameter(67108864, 'Largest packet, bytes; a longer one is a '
         'protocol error.',

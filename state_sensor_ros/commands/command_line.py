@@ -162,8 +162,8 @@ def _named(words: list[str]) -> list[str]:
 def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
-        prog='state_sensor', description='Record, convert, draw and evaluate ground truth from driving '
-        'simulators. Only `topics` and `echo` need ROS.',
+        prog='state_sensor', description='Record, convert, draw and evaluate ground truth from '
+        'driving simulators. Only `topics` and `echo` need ROS.',
         epilog='`state_sensor COMMAND --help` describes a command.')
     parser._positionals.title = 'commands'
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')

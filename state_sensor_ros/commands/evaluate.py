@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('truth', metavar='TRUTH', help=FormatsHelp(
         'recording with ground truth, of any format; also a bag of TrackedObjects. Formats: '
         '%(read)s'))
-    parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the topics of the "
+    parser.add_argument('stack', metavar='STACK', nargs='+', help='bag with the topics of the '
                         'stack; also several bags, folders of them or globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
                         help='topic to evaluate; repeatable (default: the first of tracking, '
@@ -110,7 +110,8 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--range', type=above_zero, metavar='M', default=0.0,
                        help="evaluate objects up to M meters from the ego's origin")
     group.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
-                       metavar='CLASS', help=f'evaluate these classes only: {", ".join(CLASS_NAMES)}')
+                       metavar='CLASS', help='evaluate these classes only: '
+                       f'{", ".join(CLASS_NAMES)}')
     group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
                        help='evaluate the actors with these names only')
     group.add_argument('--start', type=number, metavar='S',
@@ -127,15 +128,15 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--parquet', metavar='OUT', help='write a table with a row for each match')
     group.add_argument('--html', metavar='OUT', help='write a page with curves and the ten worst '
                        'moments')
-    group.add_argument('--curves', metavar='OUT', help='write a table of precision over recall for '
-                       'each class (.parquet, .csv)')
+    group.add_argument('--curves', metavar='OUT', help='write a table of precision over recall '
+                       'for each class (.parquet, .csv)')
     group.add_argument('--against', metavar='OLD.json', help='compare with the --json '
                        'output of an earlier run; the differences are in against/')
     group.add_argument('--force', action='store_true', help='overwrite OUT')
     for name, what in (('below', 'less'), ('above', 'greater')):
         group.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
-                           metavar='PATH=VALUE', help=f'exit with 1 if a result is {what} or undefined: '
-                           'detection/classes/car/ate=0.5; repeatable')
+                           metavar='PATH=VALUE', help=f'exit with 1 if a result is {what} or '
+                           'undefined: detection/classes/car/ate=0.5; repeatable')
 
 
 def _bound(text: str) -> str:

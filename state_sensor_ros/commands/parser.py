@@ -50,7 +50,8 @@ class Parser(argparse.ArgumentParser):
             self.add_argument('-h', '--help', action=SubjectHelp,
                               help='show this page, or the options of one group or simulator')
             self.add_argument('--help-all', action=CompleteHelp,
-                              help='show all options, including those of the node and the simulators')
+                              help='show all options, including those of the node and the '
+                              'simulators')
 
     def format_help(self) -> str:
         """Return the help of one page; of the program itself, its commands."""

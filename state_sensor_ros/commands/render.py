@@ -107,8 +107,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--map', default='', metavar='FILE',
                         help=f'map with the lanes to draw: {", ".join(sorted(map_suffixes()))} '
                         '(default: that of IN)')
-    parser.add_argument('--title', help="title of the picture; '' for none (default: the name of IN; "
-                        'none with --style paper)')
+    parser.add_argument('--title', help="title of the picture; '' for none (default: the name of "
+                        'IN; none with --style paper)')
     add_bag_options(parser)
     add_selection(parser)
     add_parameters(parser, READING_PARAMETERS)

@@ -51,7 +51,8 @@ def add_traffic_arguments(add: Callable[..., object]) -> None:
     """
     add('--vehicles', type=count, default=12, metavar='N',
         help='number of vehicles, including the ego (default: 12)')
-    add('--objects', type=index, default=9, metavar='N', help='number of cones and signs (default: 9)')
+    add('--objects', type=index, default=9, metavar='N',
+        help='number of cones and signs (default: 9)')
     add('--seed', type=index, default=1, metavar='N',
         help='random seed; the same seed gives the same traffic (default: 1)')
 

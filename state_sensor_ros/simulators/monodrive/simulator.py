@@ -107,7 +107,8 @@ class MonodriveSimulator(Simulator):
             without_file,
         )
         options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
-                    metavar='PORT', help='control port (8999 on the real simulator); 0 = none (default: 0)')
+                    metavar='PORT',
+                    help='control port (8999 on the real simulator); 0 = none (default: 0)')
         options.add('--on-sample', _with_commands_alone, action='store_true',
                     help='send a frame only in reply to a sample or step command')
         options.add('--header', type=int, choices=(16, 12), default=16,
@@ -120,7 +121,8 @@ class MonodriveSimulator(Simulator):
         options.add('--generation', _without_trajectory, choices=GENERATIONS, default='v2',
                     help='JSON generation of synthetic frames and datasets (default: v2)')
         options.add('--cycle', without_file, type=lambda text: whole_number(text, 0), default=0,
-                    metavar='K', help='generate K frames and repeat them (saves CPU with many actors)')
+                    metavar='K',
+                    help='generate K frames and repeat them (saves CPU with many actors)')
 
     def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """Serve a trajectory or synthetic traffic as the simulator does."""
