@@ -9,6 +9,7 @@
 """Messages of ASAM OSI for tests, made with ASAM's own package."""
 
 from contextlib import contextmanager
+from functools import cache
 import math
 import socket
 import struct
@@ -134,9 +135,10 @@ def datagrams(data, part_bytes=8192):
             for i, part in enumerate(parts, 1)]
 
 
+@cache
 def large_drive():
     """Messages of three parts each."""
-    messages = [ground_truth(i / 20, objects=100) for i in range(400)]
+    messages = [ground_truth(i / 20, objects=100) for i in range(120)]
     add_lanes(messages[0])
     messages[0].host_vehicle_id.value = 1
     return [message.SerializeToString() for message in messages]
@@ -157,7 +159,7 @@ def esmini(port, messages, *, loses=lambda i, part: False):
                                 sender.sendto(datagram, ('127.0.0.1', port))
                             except ConnectionRefusedError:
                                 continue
-                    if ended.wait(0.005):
+                    if ended.wait(0.01):
                         return
 
     thread = threading.Thread(target=send)

@@ -471,13 +471,15 @@ def test_half_requests_share_their_memory():
         assert n_ended() < 12
 
 
-def test_one_long_request_is_answered_beside_an_incomplete_one():
+def test_one_long_request_is_answered_beside_an_incomplete_one(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.emulator.monodrive_server.packet_bytes.MAX_OTHER_BYTES',
+                        2 ** 20)
     with MonodriveServer(traffic(), WITH_CONTROL) as simulator, \
             socket.create_connection(('127.0.0.1', simulator.control_port), AWAIT_S) as half, \
             Controller(simulator.control_port) as control:
         half.sendall(struct.pack('>II', 0x6d6f6e6f, 100) + b'{')
         # A trajectory of an hour is longer still.
-        assert control.request('GetVersion', 'x' * 2 ** 26)['success']
+        assert control.request('GetVersion', 'x' * 2 ** 22)['success']
 
 
 def test_connections_are_limited_and_the_port_stays_open(monkeypatch):
@@ -589,15 +591,15 @@ def test_a_step_without_a_trajectory_is_refused():
     assert 'trajectory' in reply['message']
 
 
-def test_synthetic_traffic_steps_forward_only():
-    source = IteratorSource(generate(2, 0, 20.0, 1, 'v2'))
+def test_synthetic_traffic_steps_forward_only(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.emulator.monodrive_server.frame_source.MAX_SKIPPED', 50)
+    source = IteratorSource(generate(1, 0, 20.0, 1, 'v2'))
     with commanded(source, ON_SAMPLE) as (_, control, reader):
         times = []
         for amount in (1, 3, -5, 1, 10**30):
             assert control.request(STEP, {'amount': amount})['success']
             times.append(reader.frame()['game_time'])
-    assert times[:4] == pytest.approx([8.0, 8.15, 8.15, 8.2], abs=1e-5)
-    assert times[4] > 50.0
+    assert times == pytest.approx([8.0, 8.15, 8.15, 8.2, 10.7], abs=1e-5)
 
 
 # State steps
@@ -817,16 +819,16 @@ def test_number_of_frames_limits_samples_too():
 
 # Numbers that JSON does not have, and those that are too large
 
-@pytest.mark.parametrize('value', [float('nan'), float('inf')])
-@pytest.mark.parametrize('key', [
-    'forward_amount', 'right_amount', 'brake_amount', 'drive_mode'])
-def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on(key, value):
+def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on():
     source = IteratorSource(generate(3, 0, 20.0, 1, 'v2'))
     with commanded(source, WITH_CONTROL) as (_, control, reader):
         reader.frame()
-        reply = control.request('EgoControl_ID', {key: value})
-        assert not reply['success']
-        assert reply['message'] == f'{key}: found {value}; expected a number'
+        for key, value in itertools.product(
+                ('forward_amount', 'right_amount', 'brake_amount', 'drive_mode'),
+                (float('nan'), float('inf'))):
+            reply = control.request('EgoControl_ID', {key: value})
+            assert not reply['success']
+            assert reply['message'] == f'{key}: found {value}; expected a number'
         for _ in range(3):
             assert reader.frame()['frame']['vehicles'][0]['state']['odometry']
 

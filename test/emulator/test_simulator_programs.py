@@ -21,7 +21,7 @@ import subprocess
 import termios
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, first_of, one_of
 from paths import SAMPLE
 from ports import free_port
 from programs import start
@@ -83,7 +83,7 @@ def test_simulate_serves_synthetic_traffic_and_ends_after_its_frames():
     assert -60.0 < frames[0]['time'] - time.time() <= 0.0
 
 
-@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
+@pytest.mark.parametrize('generation', one_of(['v1', 'v0', 'v2']))
 def test_simulate_serves_what_synth_has_written(finish, tmp_path, generation):
     path = tmp_path / 'traffic.json'
     assert finish('synth', str(path), '--frames', '8', '--vehicles', '3', '--objects', '2',
@@ -131,9 +131,9 @@ def test_simulate_loops_and_executes_commands():
     assert first['frame'] == sample[-1]['frame']
 
 
-@pytest.mark.parametrize(('number', 'client'), [
+@pytest.mark.parametrize(('number', 'client'), first_of([
     (signal.SIGINT, 'half'), (signal.SIGTERM, 'sampling'), (signal.SIGHUP, 'unread'),
-    (signal.SIGINT, 'sampling')])
+    (signal.SIGINT, 'sampling')], n_always=3))
 def test_a_signal_ends_simulate_whatever_a_control_client_does(number, client):
     with simulating('--on-sample', '--vehicles', '50', '--cycle', '3', '--control-port',
                     str(free_port())) as (process, port, control):
@@ -157,11 +157,11 @@ def test_a_signal_ends_simulate_whatever_a_control_client_does(number, client):
 def flood(connection, command):
     """Send requests until no more are taken, or enough."""
     body = json.dumps({'type': command, 'reference': 1, 'message': {}}).encode()
-    request = struct.pack('!II', 0x6D6F6E6F, len(body) + 8) + body
+    requests = 1000 * (struct.pack('!II', 0x6D6F6E6F, len(body) + 8) + body)
     connection.settimeout(0.3)
     with contextlib.suppress(TimeoutError):
-        for _ in range(200_000):
-            connection.sendall(request)
+        for _ in range(200):
+            connection.sendall(requests)
 
 
 @pytest.mark.parametrize(('number', 'is_reading'), [
@@ -180,23 +180,23 @@ def test_a_signal_ends_simulate_within_two_seconds(number, is_reading):
 
 
 def test_simulate_keeps_its_rate_for_large_frames_at_little_cost():
-    with simulating('--rate', '60', '--vehicles', '1000', '--cycle', '4', '--frames', '61') as (
+    with simulating('--rate', '60', '--vehicles', '1000', '--cycle', '2', '--frames', '31') as (
             process, port, _):
         before = processor_s(process.pid)
         begin_s = time.monotonic()
         with Reader(port) as reader:
             reader.packet()
-            packets = [reader.packet() for _ in range(60)]
+            packets = [reader.packet() for _ in range(30)]
             elapsed_s = time.monotonic() - begin_s
             used_s = processor_s(process.pid) - before
-    assert [packet[3] for packet in packets] == list(range(2, 62))
+    assert [packet[3] for packet in packets] == list(range(2, 32))
     assert packets[-1][0] > 1_500_000
-    assert 0.95 < elapsed_s < AWAIT_S
+    assert 0.47 < elapsed_s < AWAIT_S
     frames = generate(1000, 9, 60.0, 1, 'v2')
     next(frames)
     begin_s = time.process_time()
     next(frames)
-    assert used_s < 0.1 * 60 * (time.process_time() - begin_s)
+    assert used_s < 0.1 * 30 * (time.process_time() - begin_s)
 
 
 def processor_s(pid):

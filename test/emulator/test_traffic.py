@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Synthetic traffic: all its quantities agree with each other."""
 
+from functools import cache
 from itertools import islice
 import json
 import time
@@ -23,7 +24,8 @@ from state_sensor_ros.errors import ConfigError
 RATE_HZ = 25.0
 
 
-def frames_of(n_frames, generation='v2', n_vehicles=30, n_objects=9, rate_hz=RATE_HZ, seed=3):
+@cache
+def frames_of(n_frames, generation='v2', n_vehicles=20, n_objects=9, rate_hz=RATE_HZ, seed=3):
     return list(islice(generate(n_vehicles, n_objects, rate_hz, seed, generation), n_frames))
 
 
@@ -78,7 +80,7 @@ class Table:
 
 @pytest.fixture(scope='module')
 def table():
-    return Table(frames_of(400, n_vehicles=20))
+    return Table(frames_of(200, seed=1))
 
 
 def test_velocity_is_the_derivative_of_position(table):
@@ -248,7 +250,7 @@ def test_every_number_is_a_float32(generation):
                 yield from numbers(member)
         elif isinstance(value, float):
             yield value
-    frame = frames_of(3, generation)[-1]
+    frame = frames_of(5, generation)[-1]
     values = np.array(list(numbers(frame)))
     assert len(values) > 300
     assert (values == values.astype(np.float32)).all()
@@ -261,7 +263,7 @@ def test_quaternions_are_units_with_positive_w(table):
 
 
 def test_clock_advances_evenly_and_counts_samples():
-    frames = frames_of(40, rate_hz=20.0)
+    frames = frames_of(40, rate_hz=20.0, n_vehicles=1)
     times = np.array([frame['game_time'] for frame in frames])
     assert np.allclose(np.diff(times), 0.05, atol=1e-5)
     assert [frame['sample_count'] for frame in frames] == list(range(1, 41))
@@ -280,7 +282,7 @@ def test_exactly_one_ego_and_unique_names():
 
 
 def test_cones_and_signs_stand_still_beside_the_road():
-    first, last = (frames_of(20)[i]['frame']['objects'] for i in (0, -1))
+    first, last = (frames_of(5)[i]['frame']['objects'] for i in (0, -1))
     assert first == last
     tags = [thing['tags'] for thing in first]
     assert tags.count(['cone']) == 6
@@ -297,9 +299,9 @@ def test_cones_and_signs_stand_still_beside_the_road():
 
 
 def test_generations_have_the_same_values():
-    v0, v1, v2 = (frames_of(25, generation)[-1] for generation in ('v0', 'v1', 'v2'))
+    v0, v1, v2 = (frames_of(5, generation)[-1] for generation in ('v0', 'v1', 'v2'))
     flat = {actor['name']: actor for actor in v1['frame']}
-    assert len(flat) == 39
+    assert len(flat) == 29
     for vehicle in v2['frame']['vehicles']:
         state = vehicle['state']
         old, new = v0[state['name']], flat[state['name']]
@@ -325,10 +327,10 @@ def test_generations_have_the_same_values():
 
 
 def test_pedals_and_steering_wheel_of_v1_follow_the_motion():
-    frames = frames_of(300, 'v1')
+    frames = frames_of(60, 'v1', seed=1)
 
     def column(key):
-        return np.array([[actor[key] for actor in frame['frame'][:30]] for frame in frames])
+        return np.array([[actor[key] for actor in frame['frame'][:10]] for frame in frames])
 
     throttle, brake, wheel = (column(key) for key in
                               ('throttle_input', 'brake_input', 'wheel_input'))
@@ -343,11 +345,11 @@ def test_pedals_and_steering_wheel_of_v1_follow_the_motion():
     turning = np.abs(yaw_rate) > 0.02
     assert (np.sign(wheel[turning]) == np.sign(yaw_rate[turning])).all()
     # Recordings have an integer for a released pedal.
-    assert any(type(actor['brake_input']) is int for actor in frames[0]['frame'][:30])
+    assert any(type(actor['brake_input']) is int for actor in frames[0]['frame'][:10])
 
 
 def test_steering_direction_of_v0_is_in_degrees_to_the_right():
-    for actor in list(frames_of(50, 'v0')[-1].values())[:30]:
+    for actor in list(frames_of(5, 'v0')[-1].values())[:10]:
         speed = np.linalg.norm(actor['velocity'])
         curvature = actor['angular_velocity'][2] / speed
         if abs(curvature) > 1e-5:
@@ -356,7 +358,8 @@ def test_steering_direction_of_v0_is_in_degrees_to_the_right():
 
 
 def test_same_seed_same_bytes():
-    one, same, other = (json.dumps(frames_of(5, seed=seed)) for seed in (7, 7, 8))
+    one, same, other = (json.dumps(list(islice(generate(3, 2, 20.0, seed, 'v2'), 3)))
+                        for seed in (7, 7, 8))
     assert one == same
     assert one != other
 
@@ -364,7 +367,7 @@ def test_same_seed_same_bytes():
 def test_thousand_vehicles_are_stepped_as_arrays():
     def seconds(n_vehicles):
         traffic, steps_s = Traffic(n_vehicles, 10, 60.0, 1), []
-        for _ in range(60):
+        for _ in range(20):
             begin_s = time.process_time()
             traffic.step()
             steps_s.append(time.process_time() - begin_s)
@@ -376,7 +379,7 @@ def test_thousand_vehicles_are_stepped_as_arrays():
 
 
 def test_long_frame_periods_are_divided_into_short_steps():
-    table = Table(frames_of(60, rate_hz=2.0))
+    table = Table(frames_of(30, rate_hz=2.0))
     speeds = np.linalg.norm(table.velocity, axis=-1)
     assert speeds.min() > 500.0
     assert speeds.max() < 3500.0

@@ -17,8 +17,8 @@ import socket
 import subprocess
 import sys
 
-from budgets import AWAIT_S
-from paths import ROOT, SAMPLE
+from budgets import AWAIT_S, one_of
+from paths import GOOD, ROOT
 from programs import ENVIRONMENT, PIPES, start_script
 import pytest
 from rosbags.rosbag2 import Reader
@@ -234,25 +234,32 @@ def test_help_names_the_added_simulator(site):
 IMPORT = 'from state_sensor_ros.simulators import Simulator\n'
 BROKEN = {
     'no-module': ('nowhere:ToySimulator', '', 'ModuleNotFoundError: '),
-    'no-class': ('toy_simulator:NoSuchClass', '', 'AttributeError: '),
-    'raises': ('toy_simulator:Toy', 'raise RuntimeError("no license")', 'Error: no license'),
     'exits': ('toy_simulator:Toy', 'import sys; sys.exit(3)', 'SystemExit: 3'),
     'syntax': ('toy_simulator:Toy', 'class', 'SyntaxError: '),
     'no-simulator': ('toy_simulator:Toy', 'class Toy: name = "toy"', 'is not a subclass of'),
-    'no-class-at-all': ('toy_simulator:Toy', 'Toy = 3', 'TypeError: '),
     'other-name': ('toy_simulator:Toy', f'{IMPORT}class Toy(Simulator): name = "other"',
                    'its name is other'),
+    'no-class': ('toy_simulator:NoSuchClass', '', 'AttributeError: '),
+    'raises': ('toy_simulator:Toy', 'raise RuntimeError("no license")', 'Error: no license'),
+    'no-class-at-all': ('toy_simulator:Toy', 'Toy = 3', 'TypeError: '),
     'wrong-parameters': (
         'toy_simulator:Toy', f'{IMPORT}class Toy(Simulator): name = "toy"; parameters = int',
         'TypeError'),
 }
 
 
-@pytest.mark.parametrize('name', BROKEN)
-def test_simulator_that_cannot_be_loaded_is_dropped(tmp_path, name):
+@pytest.fixture
+def one_frame(tmp_path):
+    path = tmp_path / 'one.json'
+    path.write_text(f"[{(GOOD / 'sample_v2.json').read_text()}]")
+    return path
+
+
+@pytest.mark.parametrize('name', one_of(BROKEN, n_always=5))
+def test_simulator_that_cannot_be_loaded_is_dropped(tmp_path, one_frame, name):
     value, content, why = BROKEN[name]
     site = installed_toy(tmp_path / 'site', value, f'print("noise")\n{content}\n')
-    ended = state_sensor(site, 'convert', SAMPLE, tmp_path / 'bag', '-p', 'tf:=ego')
+    ended = state_sensor(site, 'convert', one_frame, tmp_path / 'bag', '-p', 'tf:=ego')
     assert ended.returncode == 0
     assert 'noise' not in ended.stdout
     [line] = [line for line in ended.stderr.splitlines() if line != 'noise']
@@ -265,9 +272,9 @@ def test_simulator_that_cannot_be_loaded_is_dropped(tmp_path, name):
     assert not (tmp_path / 'x.json').exists()
 
 
-def test_simulator_that_cannot_be_loaded_is_loaded_where_it_may_serve_only(tmp_path):
+def test_simulator_that_cannot_be_loaded_is_loaded_where_it_may_serve_only(tmp_path, one_frame):
     site = installed_toy(tmp_path / 'site', 'toy_simulator:Toy', 'print("noise")\nclass')
-    ended = state_sensor(site, 'inspect', '--json', SAMPLE)
+    ended = state_sensor(site, 'inspect', '--json', one_frame)
     assert (ended.returncode, ended.stderr) == (0, '')
     json.loads(ended.stdout)
     ended = state_sensor(site, 'simulate', '--help')

@@ -63,10 +63,10 @@ def metres_of(counts):
     return (counts * 1000.0 / DEPTH_MAX).astype(np.float32)
 
 
-@pytest.fixture
-def dataset(tmp_path):
+@pytest.fixture(scope='module')
+def dataset(tmp_path_factory):
     """Two episodes with images and points of every second step, as random as they can be."""
-    rng, path = np.random.default_rng(7), tmp_path / 'set'
+    rng, path = np.random.default_rng(7), tmp_path_factory.mktemp('dataset') / 'set'
     for i_episode in range(2):
         episode = path / f'episode_{i_episode:05d}'
         episode.mkdir(parents=True)
@@ -89,6 +89,14 @@ def dataset(tmp_path):
                         + ''.join(f'{x} {y} {z}\n' for x, y, z in rows))
                 else:
                     Image.fromarray(pixels_of(name, rng)).save(file.with_suffix('.png'))
+    return path
+
+
+@pytest.fixture(scope='module')
+def bag(dataset, tmp_path_factory):
+    """The first episode as a bag."""
+    path = tmp_path_factory.mktemp('bag') / 'bag'
+    convert(dataset / 'episode_00000', path)
     return path
 
 
@@ -135,15 +143,14 @@ def test_carla_dataset_comes_back_from_a_bag_with_its_images(dataset, tmp_path, 
     assert sensor_messages_of(tmp_path / 'bag_2') == messages
 
 
-def test_carla_bag_without_poses_becomes_a_dataset_without_them(dataset, tmp_path):
-    convert(dataset / 'episode_00001', tmp_path / 'bag')
-    convert(tmp_path / 'bag', tmp_path / 'again')
+def test_carla_bag_without_poses_becomes_a_dataset_without_them(bag, tmp_path):
+    convert(bag, tmp_path / 'again')
     found = json.loads((tmp_path / 'again' / 'metadata.json').read_text())
     assert found['sensors']['RoofDepth'] == {
         'type': 'CAMERA', 'fov': 99.5, 'width': SIZE[1], 'height': SIZE[0]}
     assert 'RoofDepth' not in found
     # Given by parameters.
-    convert(tmp_path / 'bag', tmp_path / 'again', '--force',
+    convert(bag, tmp_path / 'again', '--force',
             '--camera-poses', 1, 2, 3, 0, 0, 0, *[0] * 12)
     found = json.loads((tmp_path / 'again' / 'metadata.json').read_text())
     assert found['sensors']['CentralRGB']['position'] == {'x': 1.0, 'y': -2.0, 'z': 3.0}
@@ -155,11 +162,10 @@ def test_carla_bag_without_poses_becomes_a_dataset_without_them(dataset, tmp_pat
     ('image', {'encoding': 'bgr8'}, '~/camera/roof/image: found bgr8, 64 x 6 pixels'),
     ('image', {'width': 63}, 'found rgb8, 63 x 6 pixels in 1152 bytes')],
     ids=['nan', 'negative', 'encoding', 'size'])
-def test_carla_image_that_has_no_file_leaves_the_others(dataset, tmp_path, capsys, topic, changes,
-                                                        found):
-    convert(dataset / 'episode_00000', tmp_path / 'bag')
+def test_carla_image_that_has_no_file_leaves_the_others(dataset, bag, tmp_path, capsys, topic,
+                                                        changes, found):
     changed = f'/state_sensor/camera/roof/{topic}'
-    with Reader(tmp_path / 'bag') as reader, Writer(
+    with Reader(bag) as reader, Writer(
             tmp_path / 'other', version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         topics = {each.id: writer.add_connection(each.topic, each.msgtype, typestore=typestore())
                   for each in reader.connections}

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-from budgets import AWAIT_S, tries
+from budgets import AWAIT_S, first_of, tries
 from carla_client import CarlaClient, frame_number
 from carla_late_server import LateServer
 from ports import free_port, free_ports
@@ -74,21 +74,20 @@ def test_relay_forwards_a_byte_at_once():
     with echo_server() as first, relayed(first) as (_, port), \
             socket.create_connection(('127.0.0.1', port), AWAIT_S) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        times = []
-        for _ in range(200):
-            watch = Stopwatch(process_of_relay())
+        times, process = [], process_of_relay()
+        for _ in range(50):
+            watch = Stopwatch(process)
             client.sendall(b'x')
             assert client.recv(1) == b'x'
             times.append(watch.seconds)
     # Nagle's algorithm with a delayed acknowledgement would take 40 ms.
-    assert sorted(times)[100] < 0.02
+    assert sorted(times)[25] < 0.02
 
 
-@pytest.mark.parametrize(('client_pause_s', 'node_pause_s'), [
-    (0.0, 0.0), (0.0, 0.05), (0.02, 0.0), (0.02, 0.05)],
-    ids=['both-fast', 'slow-node', 'slow-client', 'both-slow'])
+@pytest.mark.parametrize(('client_pause_s', 'node_pause_s'), first_of([
+    (0.0, 0.05), (0.02, 0.0), (0.0, 0.0), (0.02, 0.05)], n_always=2))
 def test_relay_under_load(client_pause_s, node_pause_s):
-    n_frames = 60 if client_pause_s else 200
+    n_frames = 40 if client_pause_s else 200
     with LateServer(free_ports(3), rate=RATE_HZ, image_bytes=IMAGE_BYTES, keeps_bytes=True) as \
             server, relayed(server.world_port, node_pause_s) as (node, port), \
             CarlaClient(port) as client:

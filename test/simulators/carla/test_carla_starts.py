@@ -10,6 +10,7 @@
 
 from contextlib import contextmanager
 
+from budgets import tries
 from carla_late_server import LateServer
 from ports import free_ports
 import pytest
@@ -20,7 +21,7 @@ from state_sensor_ros.simulators.carla.source import CarlaSource
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
 INI = '[CARLA/Server]\nSynchronousMode={}\nSendNonPlayerAgentsInfo=true\n'
-N_STARTS = 20
+N_STARTS = tries(6)
 
 
 @contextmanager

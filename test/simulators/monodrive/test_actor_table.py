@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """The actor table: a decoder with it returns the same frames as a new decoder."""
 
+from functools import cache
 import itertools
 import json
 import sys
@@ -105,14 +106,17 @@ def understood(decoder, payload):
             [str(fault.error) for fault in decoded.faults])
 
 
+@cache
+def traffic_text():
+    return json.dumps(list(itertools.islice(generate(4, 3, 20.0, 1, 'v2'), 6)))
+
+
 @given(needs=st.lists(st.sampled_from([Needs(), BOXES_ONLY]), min_size=6, max_size=6),
        changes=st.lists(st.lists(st.sampled_from(CHANGES), max_size=2, unique=True),
                         min_size=6, max_size=6))
 def test_a_used_decoder_returns_the_frames_of_a_new_one(needs, changes):
     decoder = Decoder()
-    frames = itertools.islice(generate(4, 3, 20.0, 1, 'v2'), 6)
-    for value, wanted, changed in zip(frames, needs, changes, strict=True):
-        value = json.loads(json.dumps(value))
+    for value, wanted, changed in zip(json.loads(traffic_text()), needs, changes, strict=True):
         for change in sorted(changed, key=CHANGES.index):
             # Only an existing box has a size to change.
             if change is unbox or states(value)[-1]['oriented_bounding_box']:

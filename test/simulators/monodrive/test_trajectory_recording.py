@@ -9,6 +9,7 @@
 """A trajectory decoded frame by frame: what is read ahead changes nothing."""
 
 from contextlib import closing
+from functools import cache
 import itertools
 import json
 import random
@@ -25,13 +26,18 @@ from state_sensor_ros.simulators.monodrive.recording import TrajectoryRecording
 POSES_ALONE = Needs(boxes=False, wheels=False, inputs=False, appearance=False, lanes=False)
 
 
+@cache
+def traffic_texts(generation):
+    return [json.dumps(frame) for frame in itertools.islice(
+        generate(2, 1, 20.0, 1, generation), 4)]
+
+
 def texts(seed):
     """Return frames of all generations, some of them unusual or no frames."""
     rng = random.Random(seed)
     frames = []
     for generation in rng.choices(('v2', 'v1', 'v0'), k=6):
-        some = [json.dumps(frame) for frame in itertools.islice(
-            generate(2, 1, 20.0, seed, generation), 4)]
+        some = traffic_texts(generation)
         frames += some
         frames += rng.choice(([], [some[0].replace('"tags": [', '"tags": [1, ')], ['{"frame": 3}'],
                               [some[1].replace('"game_time"', '"gone"')],

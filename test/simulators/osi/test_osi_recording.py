@@ -14,6 +14,7 @@ from contextlib import suppress
 import json
 import math
 
+from budgets import each_once
 import numpy as np
 import osi_traces
 import pytest
@@ -69,7 +70,10 @@ def test_osi_base_link_is_the_rear_axle(trace):
     assert offset.tolist() == pytest.approx([-1.4, 0.0, 0.4])
 
 
-def test_osi_table_has_the_accelerations_of_the_trace(trace):
+def test_osi_accelerations_of_the_trace_are_those_of_tables_and_objects(trace):
+    from state_sensor_ros.naming import Registry
+    from state_sensor_ros.objects.object_maker import ObjectMaker
+    from state_sensor_ros.settings import DEFAULTS
     pytest.importorskip('pyarrow')
     table = sensor.read_table(trace).to_pydict()
     # Differences would have none in the first and in the last frame.
@@ -77,8 +81,13 @@ def test_osi_table_has_the_accelerations_of_the_trace(trace):
     assert table['lane_id'] == [-1, -2, -3, None] * 12
     with sensor.open_recording(trace) as recording:
         assert recording.track('car_2').acceleration_xyz[:, 0].tolist() == [1.0] * 12
+        maker, registry = ObjectMaker(DEFAULTS), Registry(ego_tag='ego')
+        for frame in recording:
+            objects = maker.make(frame, registry.update(frame))
+            assert objects.accelerations[:2, 0].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize('trace', ['view.osi.mcap'], indirect=True)
 def test_osi_accelerations_of_the_trace_are_those_of_outputs(trace, tmp_path):
     from message_store import typestore
     from rosbags.rosbag2 import Reader
@@ -94,24 +103,14 @@ def test_osi_accelerations_of_the_trace_are_those_of_outputs(trace, tmp_path):
     assert found == pytest.approx([1.0] * 12)
 
 
-def test_osi_accelerations_of_objects_are_those_of_the_trace(trace):
-    from state_sensor_ros.naming import Registry
-    from state_sensor_ros.objects.object_maker import ObjectMaker
-    from state_sensor_ros.settings import DEFAULTS
-    maker, registry = ObjectMaker(DEFAULTS), Registry(ego_tag='ego')
-    with sensor.open_recording(trace) as recording:
-        for frame in recording:
-            objects = maker.make(frame, registry.update(frame))
-            assert objects.accelerations[:2, 0].tolist() == [1.0, 1.0]
-
-
-@pytest.mark.parametrize(('words', 'library'), [
+@pytest.mark.parametrize(('words_library', 'trace'), each_once([
     (['inspect', '{}'], ''), (['convert', '{}', 'bag'], ''), (['convert', '{}', 'o.mcap'], ''),
     (['convert', '{}', 'o.json'], ''), (['convert', '{}', 'o.parquet'], 'pyarrow'),
     (['convert', '{}', 'o.osi.mcap'], ''), (['convert', '{}', 'o.osi'], ''),
-    (['render', '{}', 'o.svg'], 'matplotlib'), (['render', '{}', 'o.html'], 'plotly')])
-@pytest.mark.parametrize('trace', ['drive_gt_.osi', 'view.osi.mcap'], indirect=True)
-def test_osi_trace_works_in_every_command(trace, words, library, monkeypatch, tmp_path, capsys):
+    (['render', '{}', 'o.svg'], 'matplotlib'), (['render', '{}', 'o.html'], 'plotly')],
+    ['drive_gt_.osi', 'view.osi.mcap']), indirect=['trace'])
+def test_osi_trace_works_in_every_command(trace, words_library, monkeypatch, tmp_path, capsys):
+    words, library = words_library
     if library:
         pytest.importorskip(library)
     monkeypatch.chdir(tmp_path)
@@ -158,11 +157,12 @@ def test_osi_actors_that_come_and_go(tmp_path, capsys):
 def test_osi_many_at_once(tmp_path):
     folder = tmp_path / 'in'
     folder.mkdir()
-    for name, write in osi_traces.WRITERS.items():
-        write(folder / name)
+    names = ('plain.osi', 'drive_sv_.osi', 'view.osi.mcap')
+    for name in names:
+        osi_traces.WRITERS[name](folder / name)
     assert main(['convert', str(folder), str(tmp_path / 'out'), '--to', 'mcap',
                  '--jobs', '1']) == 0
-    assert len(list((tmp_path / 'out').glob('[a-z]*'))) == len(osi_traces.WRITERS)
+    assert len(list((tmp_path / 'out').glob('[a-z]*'))) == len(names)
 
 
 def test_osi_ego_of_a_trace_without_a_host(tmp_path):
@@ -173,20 +173,19 @@ def test_osi_ego_of_a_trace_without_a_host(tmp_path):
             assert [frame.ego for frame in recording] == [row] * 3
 
 
-@pytest.mark.parametrize('words', [
-    ('-p', 'osi.ego:=car_2'), ('--osi.ego', 'car_2'), ('--osi.ego=car_2',)], ids=' '.join)
-def test_osi_ego_has_one_spelling_in_each_command(words, tmp_path, capsys):
+def test_osi_ego_has_one_spelling_in_each_command(tmp_path, capsys):
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [
         osi_traces.ground_truth(i / 10) for i in range(5)])
     pytest.importorskip('matplotlib')
-    for command, out in (('convert', 'a.json'), ('render', 'a.png')):
+    for command, out, words in (('convert', 'a.json', ('-p', 'osi.ego:=car_2')),
+                                ('render', 'a.png', ('--osi.ego', 'car_2'))):
         assert main([command, *words, str(path), str(tmp_path / out)]) == 0
     with sensor.open_recording(tmp_path / 'a.json') as recording:
         frames = list(recording)
     assert [frame.names[frame.ego_row] for frame in frames] == ['car_2'] * 5
     # Its wheels have no ids: those of a trajectory are the places.
     assert frames[0].wheels.source_id.tolist() == frames[0].wheels.wheel.tolist() == [2, 3] * 3
-    assert main(['inspect', str(path), *words]) == 0
+    assert main(['inspect', str(path), '--osi.ego=car_2']) == 0
     assert 'without an ego' not in capsys.readouterr().out
     for wrong, text in ((['--osi.egoo', 'a'], 'did you mean --osi.ego?'),
                         (['--sumo.ego', 'a'], '-p sumo.ego is for a recording of sumo'),

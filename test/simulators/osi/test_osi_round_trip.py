@@ -10,6 +10,7 @@
 
 from importlib.util import find_spec
 
+from budgets import one_of
 import numpy as np
 import osi_traces
 import pytest
@@ -107,7 +108,7 @@ def test_ids_of_a_trace_are_kept_through_each_format(tmp_path, capsys):
             'moving object has')
 
 
-@pytest.mark.parametrize('file_format', ['bag', 'o.mcap', 'o.db3'])
+@pytest.mark.parametrize('file_format', one_of(['bag', 'o.db3', 'o.mcap']))
 def test_trace_of_another_program_through_a_bag_is_equal(tmp_path, file_format):
     messages = osi_traces.drive(20)
     for i, message in enumerate(messages):

@@ -124,14 +124,10 @@ def test_joined_sumo_takes_commands_beside_its_other_client(joined):
     assert 'ego' in joined.client.vehicle.getIDList()
 
 
-def test_joined_sumo_keeps_the_pace_of_its_other_client_when_a_parameter_changes(joined):
+def test_joined_sumo_keeps_the_pace_of_its_other_client_and_does_not_block_its_callers(joined):
     joined.take(3)
     joined.source.reconfigure(SLOW)
     assert len(joined.take(10)) >= 9
-
-
-def test_joined_sumo_that_waits_does_not_block_its_callers(joined):
-    joined.take(3)
     commands = SumoCommands(joined.source)
 
     def fill_the_pipe():
