@@ -25,7 +25,7 @@ each_kind = pytest.mark.parametrize('kind', [FullPipe, StoppedTerminal], ids=['p
 @pytest.fixture
 def port():
     """Provide the port of a mock simulator."""
-    with start('simulate', '--port', '0', '--rate', '100') as server:
+    with start('simulate', '--port', '0', '--rate', '100', '--vehicles', '1') as server:
         yield server.stdout.readline().strip().rpartition(':')[2]
         server.terminate()
 

@@ -30,7 +30,8 @@ FAILING = {
     'render': ['nothing.json', 'out.png'], 'evaluate': ['nothing.json', 'nothing'],
     'view': ['nothing.json'], 'topics': ['--node', '/nowhere'], 'echo': ['/nowhere']}
 # Words of work that ends by itself and writes OUT.
-WORKING = {'convert': [str(SAMPLE), 'out.json'], 'synth': ['out.json', '--frames', '300'],
+WORKING = {'convert': [str(SAMPLE), 'out.json'],
+           'synth': ['out.json', '--frames', '300', '--vehicles', '1'],
            'render': [str(SAMPLE), 'out.html'], 'repair': ['{cut}', 'out.json'],
            'convert to a table': [str(SAMPLE), 'out.csv']}
 # Words of work that only a signal ends, and the exit codes for SIGINT and SIGTERM.
@@ -159,7 +160,8 @@ def stack_bag(tmp_path_factory):
 # `replay`, `simulate` and `evaluate` have no --start, or that of something else.
 @pytest.mark.parametrize(('name', 'is_part'), [
     *((name, False) for name in READING),
-    *((name, True) for name in READING if name not in ('replay', 'simulate', 'evaluate'))])
+    *((name, True) for name in READING if name not in ('replay', 'simulate', 'evaluate', 'view')),
+    pytest.param('view', True, marks=pytest.mark.thorough)])
 def test_command_names_a_recording_without_frames(run, name, is_part, tmp_path, stack_bag):
     for word, library in (('view', 'rerun'), ('table', 'pyarrow')):
         if word in name:

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """`state_sensor inspect`: figures known beforehand, anomalies, and what Replay Mode refuses."""
 
+from functools import cache
 import itertools
 import json
 from pathlib import Path
@@ -44,11 +45,14 @@ def inspect(tmp_path, capsys):
     return run
 
 
-def traffic(n_frames=40, **options):
-    """Make synthetic v2 traffic."""
-    options = {'generation': 'v2', 'rate_hz': 20.0, **options}
-    return json.loads(json.dumps(list(itertools.islice(
-        generate(4, 2, options['rate_hz'], 3, options['generation']), n_frames))))
+@cache
+def traffic_text(n_frames, generation, rate_hz):
+    return json.dumps(list(itertools.islice(generate(4, 2, rate_hz, 3, generation), n_frames)))
+
+
+def traffic(n_frames=40, *, generation='v2', rate_hz=20.0):
+    """Make synthetic traffic."""
+    return json.loads(traffic_text(n_frames, generation, rate_hz))
 
 
 def vehicle(frame, i):
@@ -64,7 +68,8 @@ def anomalies(found):
 @pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
 def test_inspect_finds_nothing_wrong_in_synthetic_traffic(inspect, tmp_path, generation):
     path = tmp_path / 'drive.json'
-    assert main(['synth', str(path), '-q', '--vehicles', '30', '--generation', generation]) == 0
+    assert main(['synth', str(path), '-q', '--vehicles', '12', '--frames', '60', '--generation',
+                 generation]) == 0
     code, found, _ = inspect(path)
     assert (code, found['anomalies']) == (0, [])
 
@@ -165,7 +170,7 @@ def test_inspect_prints_inconsistent_units(inspect, factor):
 
 @pytest.mark.parametrize('step', [1.0, 10.0])
 def test_inspect_compares_frames_at_any_step(inspect, step):
-    frames = traffic(801)[::int(20 * step)]
+    frames = traffic(401, rate_hz=10.0)[::int(10 * step)]
     _, found, _ = inspect(frames)
     truth = found['truth']
     assert truth['pairs'] == len(frames) - 1
@@ -222,7 +227,8 @@ def test_inspect_compares_all_frames(inspect):
     assert found['truth']['complaints'] == []
 
 
-def without_ego(frames, begin):
+def without_ego(begin):
+    frames = traffic(3)
     for frame in frames[begin:]:
         for each in frame['frame']['vehicles']:
             each['state']['tags'] = [tag for tag in each['state']['tags'] if tag != 'ego']
@@ -230,18 +236,19 @@ def without_ego(frames, begin):
 
 
 @pytest.mark.parametrize(('text', 'where', 'expected'), [
-    (without_ego(traffic(3), 0), 'line 2 column 2: frame 0', 'found no actor tagged ego'),
-    (without_ego(traffic(3), 2), ': frame 2', 'found no actor tagged ego'),
+    (lambda: without_ego(0), 'line 2 column 2: frame 0', 'found no actor tagged ego'),
+    (lambda: without_ego(2), ': frame 2', 'found no actor tagged ego'),
     (b'', 'in.json', 'found an empty file'),
     (b'[]', '', 'found no frames; expected at least one frame'),
     (b'[\n{"frame": [],\n  "time": }]', 'line 3 column 11', "found '}'; expected JSON"),
     (b'{"vehicles": [], "tagged_actors": []}', 'line 1 column 1', 'a closed-loop scenario'),
     (b'[{"nothing": 1}]', 'line 1 column 2: frame 0', 'expected a frame'),
-    (json.dumps(traffic(3)).encode().replace(b'0.0', b'NaN', 1), 'frame 0',
+    (lambda: json.dumps(traffic(3)).encode().replace(b'0.0', b'NaN', 1), 'frame 0',
      'expected strict JSON'),
-    (json.dumps(traffic(1)).encode()[:-20], 'line 1 column', 'found the end of the file')])
+    (lambda: json.dumps(traffic(1)).encode()[:-20], 'line 1 column',
+     'found the end of the file')])
 def test_inspect_refuses_what_replay_mode_would(inspect, tmp_path, text, where, expected):
-    code, found, error = inspect(text)
+    code, found, error = inspect(text() if callable(text) else text)
     assert code == 1
     [line] = error.splitlines()
     assert line.startswith(f'error: {tmp_path / "in.json"}')

@@ -11,7 +11,7 @@
 from contextlib import closing, suppress
 import csv
 import gzip
-from itertools import count
+from itertools import count, islice
 import json
 import shutil
 import signal
@@ -20,7 +20,7 @@ import struct
 import threading
 import zlib
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, each_once
 from programs import run_cut_short, start
 import pytest
 from scripted_simulator import frame, InBackground, ScriptedSimulator
@@ -31,11 +31,12 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 TOPIC = '/state_sensor/frame'
 OUTS = ('out.parquet', 'out.csv', 'out.csv.gz', 'out.osi', 'out.osi.mcap', 'out.mcap', 'out.db3',
         'bag')
-FRAMES = [json.loads(frame(i / 10)) for i in range(3000)]
+FRAMES = [json.loads(frame(i / 10)) for i in range(400)]
 
 
 @pytest.fixture(autouse=True, params=OUTS)
@@ -107,8 +108,8 @@ def test_recorded_format_is_whole_at_the_end_of_the_stream(out, capsys):
     assert names(out.parent) == [out.name]
 
 
-@pytest.mark.parametrize('words', [(), ('--frames', '1000000')], ids=['endless', 'with an end'])
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(('words', 'number'), each_once(
+    [(), ('--frames', '1000000')], [signal.SIGINT, signal.SIGTERM]))
 def test_recorded_format_keeps_what_has_come_when_interrupted(peer, out, capsys, monkeypatch,
                                                               number, words):
     taken = threading.Semaphore(0)
@@ -166,7 +167,7 @@ def test_recorded_format_has_no_name_when_killed(peer, out):
 def test_recorded_format_on_a_full_disk_is_one_line(out):
     """What can be read without its end is kept and named; what was there stays."""
     # SQLite writes when 2 MB have come.
-    frames = FRAMES if out.suffix == '.db3' else FRAMES[:1000]
+    frames = list(islice(generate(40, 0, 10.0, 1, 'v2'), 150)) if out.suffix == '.db3' else FRAMES
     with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
         assert record(simulator.port, out, '--once', '-q') == 0
     has_old = out.suffix in ('', '.csv', '.db3')

@@ -18,14 +18,15 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.files.storage.input_file import open_positioned
 
-N_CHILDREN, N_FRAMES = 3, 60
+N_CHILDREN, N_FRAMES = 2, 60
 
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp('recordings')
     source = str(folder / 'a.json')
-    assert main(['synth', source, '--frames', str(N_FRAMES), '-q']) == 0
+    assert main(['synth', source, '--frames', str(N_FRAMES), '--vehicles', '3',
+                 '--objects', '0', '-q']) == 0
     for words in (['a.json.gz'], ['a.json.zst'], ['mcap'], ['sqlite3', '--storage', 'sqlite3']):
         assert main(['convert', source, str(folder / words[0]), *words[1:], '-q']) == 0
     if find_spec('pyarrow'):

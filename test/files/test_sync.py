@@ -12,6 +12,7 @@ import json
 import os
 from pathlib import Path
 
+from budgets import each_once
 from paths import CARLA, SAMPLE
 import pytest
 from scripted_simulator import frame, serving
@@ -66,16 +67,15 @@ WORDS = {
     'trajectory': ('convert', 'in.json', 'OUT.json'), 'mcap': ('convert', 'in.json', 'OUT'),
     'sqlite': ('convert', 'in.json', 'OUT', '--storage', 'sqlite3'),
     'dataset': ('convert', 'carla', 'OUT'), 'synthetic': ('synth', 'OUT.json', '--frames', '2'),
-    'picture': ('render', 'in.json', 'OUT.png'), 'animation': ('render', 'in.json', 'OUT.html')}
+    'picture': ('render', 'in.json', 'OUT.svg'), 'animation': ('render', 'in.json', 'OUT.html')}
 
 
-@pytest.mark.parametrize('is_forced', [False, True], ids=['fresh', 'forced'])
-@pytest.mark.parametrize('name', WORDS)
+@pytest.mark.parametrize(('name', 'is_forced'), each_once(list(WORDS), [False, True]))
 def test_output_is_synced_before_and_after_it_gets_its_name(
         name, is_forced, sources, tmp_path, port, monkeypatch):
     words = [str(sources / word) if (sources / word).exists() else word.replace(
         'OUT', str(tmp_path / 'out')).replace('PORT', str(port)) for word in WORDS[name]]
-    if is_forced and name == 'record':
+    if is_forced and name in ('record', 'synthetic'):
         (tmp_path / 'out.json').write_text('old')
     elif is_forced:
         assert main(words) == 0

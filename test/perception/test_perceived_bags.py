@@ -97,13 +97,10 @@ def items_of(message):
     return message.detections if hasattr(message, 'detections') else message.objects
 
 
-def test_truth_stays_byte_by_byte(true, seen, convert):
-    late = convert(delay=0.25, **ALL)
-    assert set(true) > PERCEIVED
-    for found in (seen, late):
-        assert set(found) == set(true)
-        for topic in set(true) - PERCEIVED:
-            assert found[topic] == true[topic], topic
+def test_truth_stays_byte_by_byte(true, seen):
+    assert set(seen) == set(true) > PERCEIVED
+    for topic in set(true) - PERCEIVED:
+        assert seen[topic] == true[topic], topic
     assert {GROUND_TRUTH, EGO, '/tf', '/state_sensor/frame'} <= set(true) - PERCEIVED
     for topic in PERCEIVED:
         assert [each[1] for each in seen[topic]] != [each[1] for each in true[topic]]
@@ -121,9 +118,7 @@ def test_same_seed_gives_the_same_file(tmp_path, drive):
     assert files[0] == files[1]
 
 
-def test_same_seed_gives_the_same_bytes(seen, convert):
-    again = convert(**ALL)
-    assert all(again[topic] == seen[topic] for topic in PERCEIVED)
+def test_another_seed_gives_other_bytes(seen, convert):
     other = convert(**{**ALL, 'seed': 8})
     assert all(other[topic] != seen[topic] for topic in PERCEIVED)
 
@@ -244,12 +239,13 @@ def test_velocity_is_off_in_global_axes_and_given_in_those_of_the_box(true, seen
     assert errors.std(axis=0) == pytest.approx(0.5, rel=4 * (2 * len(errors)) ** -0.5)
 
 
-def test_delay_moves_the_time_of_receipt_and_no_byte(true, convert):
-    late = convert(delay=0.25)
+def test_delay_moves_the_time_of_receipt_and_no_byte(true, seen, convert):
+    late = convert(delay=0.25, **ALL)
+    assert set(late) == set(true)
     for topic in PERCEIVED:
-        assert [each[1:] for each in late[topic]] == [each[1:] for each in true[topic]]
+        assert [each[1:] for each in late[topic]] == [each[1:] for each in seen[topic]]
         assert [log_ns for log_ns, *_ in late[topic]] == [
-            log_ns + 250_000_000 for log_ns, *_ in true[topic]]
+            log_ns + 250_000_000 for log_ns, *_ in seen[topic]]
     for topic in set(true) - PERCEIVED:
         assert late[topic] == true[topic]
 
