@@ -13,7 +13,6 @@ from state_sensor_ros.files.recording import LANES, parts_of, PERIOD_S, STANDARD
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
     compression_of,
-    decompress,
     decompressed,
     DecompressedFile,
     open_positioned,
@@ -31,7 +30,7 @@ from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_D
 __all__ = [
     'DEFAULT_LIMITS', 'LANES', 'MAX_GAP_S', 'PERIOD_S', 'PROFILE', 'READ_DEFAULTS',
     'STANDARD_INPUT', 'BagError', 'BagLimits', 'DecompressedFile', 'FrameSelector', 'McapReader',
-    'Own', 'TagRule', 'WholeFile', 'WholeFolder', 'check_regular', 'compression_of', 'decompress',
+    'Own', 'TagRule', 'WholeFile', 'WholeFolder', 'check_regular', 'compression_of',
     'decompressed', 'format_of_name', 'open_any', 'open_positioned', 'parts_of', 'profile_of',
     'share_file', 'sink_error',
 ]

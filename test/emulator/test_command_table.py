@@ -28,8 +28,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     CycleSource,
+    EmulatedFrame,
     IteratorSource,
-    parse_trajectory,
     TrajectorySource,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
@@ -317,9 +317,9 @@ def test_actors_of_v1_without_boxes_have_no_key_for_them():
 
 
 def test_a_filter_keeps_unknown_parts_of_a_frame():
-    text = (b'[{"frame": 5}, {"frame": {"vehicles": [1, {"state": 2}, null], "other": 3}}, 7,'
-            b'{"frame": [{"state": {"tags": ["vehicle"]}}, 8]}]')
-    source = TrajectorySource(parse_trajectory(text))
+    source = TrajectorySource([EmulatedFrame(text) for text in (
+        b'{"frame": 5}', b'{"frame": {"vehicles": [1, {"state": 2}, null], "other": 3}}', b'7',
+        b'{"frame": [{"state": {"tags": ["vehicle"]}}, 8]}')])
     with commanded(source, ON_SAMPLE) as (simulator, control, reader):
         control.request(SENSORS, state_sensor(simulator.port, include_obb=False))
         frames = []
@@ -344,8 +344,7 @@ def test_a_new_filter_applies_to_a_frame_already_sent(served):
 
 
 def test_filters_apply_to_a_free_running_trajectory():
-    text = json.dumps(traffic(6)).encode()
-    source = TrajectorySource(parse_trajectory(text))
+    source = TrajectorySource([EmulatedFrame(json.dumps(frame).encode()) for frame in traffic(6)])
     with connected(source, MonodriveOptions(control_port=0, rate='max')) as (simulator, control):
         control.request(SENSORS, state_sensor(simulator.port, desired_tags=['ego']))
         with Reader(simulator.port) as reader:

@@ -29,8 +29,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     CycleSource,
+    EmulatedFrame,
     IteratorSource,
-    parse_trajectory,
     TrajectorySource,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
@@ -85,12 +85,10 @@ def test_clock_of_an_actor_is_in_the_header():
 
 
 def test_a_trajectory_is_sent_with_the_text_of_its_file():
-    text = b'[ {"frame": [],\n "game_time":1.0 , "odd": 1e0},\n{"frame":[]}, 5, "\\u00e9" ]'
-    source = TrajectorySource(parse_trajectory(text))
-    with played(source, FAST) as (_, reader):
+    texts = [b'{"frame": [],\n "game_time":1.0 , "odd": 1e0}', b'{"frame":[]}', b'5', b'"\\u00e9"']
+    with played(TrajectorySource([EmulatedFrame(text) for text in texts]), FAST) as (_, reader):
         packets = [reader.packet() for _ in range(4)]
-    assert [packet[4] for packet in packets] == [
-        b'{"frame": [],\n "game_time":1.0 , "odd": 1e0}', b'{"frame":[]}', b'5', b'"\\u00e9"']
+    assert [packet[4] for packet in packets] == texts
     assert [packet[2] for packet in packets] == [1.0, 0.0, 0.0, 0.0]
     assert [packet[3] for packet in packets] == [1, 2, 3, 4]
 
@@ -128,7 +126,7 @@ def test_number_of_frames_is_limited():
 
 def test_loop_begins_the_file_again_with_the_same_bytes():
     frames = traffic(3)
-    source = TrajectorySource(parse_trajectory(json.dumps(frames).encode()), loop=True)
+    source = TrajectorySource([EmulatedFrame(frame) for frame in frames], loop=True)
     with played(source, MonodriveOptions(rate='max', n_frames=8)) as (_, reader):
         received = reader.frames_until_end()
     assert received == (frames * 3)[:8]

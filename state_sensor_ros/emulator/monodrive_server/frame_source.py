@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 import time
@@ -233,28 +233,6 @@ def frame_period_s(before: FrameClock, after: FrameClock) -> float:
     return period_s if 0.0 < period_s <= MAX_GAP_S else DEFAULT_PERIOD_S
 
 
-def parse_trajectory(text: bytes) -> list[EmulatedFrame]:
-    """
-    Split the text of a trajectory into frames without decoding them.
-
-    :param text: JSON text: an array of frames, or a single frame.
-    :returns: the frames with their text of the file.
-    :raises msgspec.DecodeError: when the text is neither.
-    """
-    if text.lstrip()[:1] == b'{':
-        return [EmulatedFrame(msgspec.json.decode(text, type=msgspec.Raw))]
-    return [EmulatedFrame(raw) for raw in msgspec.json.decode(text, type=list[msgspec.Raw])]
-
-
-def frames_of(elements: Iterable[object]) -> list[EmulatedFrame]:
-    """
-    Return the elements of a trajectory as frames.
-
-    :param elements: plain JSON data.
-    """
-    return [EmulatedFrame(encode_json(element)) for element in elements]
-
-
 @dataclass(frozen=True, slots=True)
 class SensorFilter:
     """
@@ -412,7 +390,7 @@ class EmulatedFrame:
 
     __slots__ = ('_bodies', '_clock', '_source')
 
-    def __init__(self, source: bytes | msgspec.Raw | dict[str, object]) -> None:
+    def __init__(self, source: bytes | dict[str, object]) -> None:
         self._source = source
         self._clock: FrameClock | None = None
         self._bodies: dict[SensorFilter | None, bytes] = {}
@@ -459,7 +437,7 @@ class EmulatedFrame:
             return encode_json(filtered(members, sensor_filter))
         if isinstance(self._source, dict):
             return encode_json(self._source)
-        return bytes(self._source)
+        return self._source
 
     def text_at(self, clock: FrameClock, sensor_filter: SensorFilter | None) -> tuple[bytes, ...]:
         """
