@@ -17,6 +17,4 @@ from state_sensor_ros.files.bags.bag_recording import (
 )
 from state_sensor_ros.files.bags.bag_topics import typestore
 
-__all__ = [
-    'NOT_SUCH', 'Bag', 'BagRecording', 'StateFrameDecoder', 'stamp_s', 'typestore',
-]
+__all__ = ['NOT_SUCH', 'Bag', 'BagRecording', 'StateFrameDecoder', 'stamp_s', 'typestore']

@@ -12,6 +12,4 @@ from state_sensor_ros.connections.connection import Connection, DatagramPort, On
 from state_sensor_ros.connections.relay import Relay
 from state_sensor_ros.connections.tcp import Framer, TcpSource
 
-__all__ = [
-    'Connection', 'DatagramPort', 'Framer', 'OnSilence', 'Relay', 'TcpSource', 'Wait',
-]
+__all__ = ['Connection', 'DatagramPort', 'Framer', 'OnSilence', 'Relay', 'TcpSource', 'Wait']

@@ -13,9 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-__all__ = [
-    'MockServerOptions', 'whole_number', 'with_file', 'without_file',
-]
+__all__ = ['MockServerOptions', 'whole_number', 'with_file', 'without_file']
 
 # Returns what speaks against an option beside the others, empty where nothing does.
 Objection = Callable[[argparse.Namespace], str]
