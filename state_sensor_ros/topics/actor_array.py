@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MessageInstance, Template
 from state_sensor_ros.naming import Actor
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import header, STAMP, stamp_numbers
@@ -33,11 +31,10 @@ class ActorArrayEncoder(TopicEncoder):
     topics = (Topic('~/actors', 'state_sensor_ros/msg/ActorArray', LATCHED),)
     is_of_new_actors = True
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
-        self._head_template = Template(definitions, self.topics[0].type_name,
+    def _set_up(self, settings: Settings) -> None:
+        self._head_template = Template(self._definitions, self.topics[0].type_name,
                                        {'header': header(settings.global_frame)}, is_message=True)
-        self._element_template = Template(definitions, 'state_sensor_ros/msg/Actor', {
+        self._element_template = Template(self._definitions, 'state_sensor_ros/msg/Actor', {
             name: Given(name)
             for name in ('name', 'topic_name', 'frame_id', 'id', 'kind', 'tags')})
         self._head = MessageInstance(self._head_template, {})

@@ -10,10 +10,8 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.tables import STAMP
 from state_sensor_ros.topics.topic import Topic
@@ -25,8 +23,7 @@ class ClockEncoder(TopicEncoder):
 
     topics = (Topic('/clock', 'rosgraph_msgs/msg/Clock'),)
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         self._template = self.message(ClockEncoder.topics[0].type_name, {
             'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}})
         self._buffer = PatchBuffer()

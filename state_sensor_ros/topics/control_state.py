@@ -14,11 +14,9 @@ from itertools import compress
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Template
 from state_sensor_ros.frame import Bools, Needs
 from state_sensor_ros.naming import Actor
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import PerActor, PerActorTopic
 from state_sensor_ros.topics.tables import Fields, header, lane, LANE_TABLES
@@ -43,8 +41,7 @@ class ControlStateEncoder(TopicEncoder):
     type_name = CONTROL_STATE
     uses_lanes = True
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         self._template = self.message(CONTROL_STATE, STAMPED_LANE)
         self._actor_topic = PerActorTopic(self, lambda actor, *_: MessageInstance(
             self._template, names_in_lane(actor)))
@@ -86,9 +83,8 @@ class ControlStatesEncoder(TopicEncoder):
     topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
     uses_lanes = True
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
-        self._element = Template(definitions, CONTROL_STATE, STAMPED_LANE)
+    def _set_up(self, settings: Settings) -> None:
+        self._element = Template(self._definitions, CONTROL_STATE, STAMPED_LANE)
         self._array = self.array({'header': header(settings.global_frame)},
                                  self._element, self._element)
         self._elements = PerActor(lambda actor, *_: MessageInstance(

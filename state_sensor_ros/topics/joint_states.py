@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, wheel_frame
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActorTopic
 from state_sensor_ros.topics.tables import header
@@ -34,8 +32,7 @@ class JointStateEncoder(TopicEncoder):
     kind = 'joint_states'
     type_name = 'sensor_msgs/msg/JointState'
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         self._prefix = settings.frame_prefix
         self._template = self.message(self.type_name, {
             'header': header(''), 'name': Given('names'),

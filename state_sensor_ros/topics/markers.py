@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import (
     Given,
     MESSAGE_PHASE,
@@ -28,7 +27,6 @@ from state_sensor_ros.cdr.templates import (
 from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Needs, NS_PER_S, Rows
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
@@ -233,25 +231,24 @@ class MarkerEncoder(TopicEncoder):
     topics = (MARKERS_TOPIC,)
     uses_rows = True
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
-        self._report = report
+    def _set_up(self, settings: Settings) -> None:
         frame_id = settings.global_frame
-        self._cubes = [Template(definitions, MARKER, {
+        self._cubes = [Template(self._definitions, MARKER, {
             'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
             'action': ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
             'color': _color(namespace)}) for namespace in _NAMESPACES]
-        self._label = Template(definitions, MARKER, {
+        self._label = Template(self._definitions, MARKER, {
             'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': TEXT,
             'action': ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': LABEL_HEIGHT}, 'color': _color(_LABELS), 'text': Given('text')})
-        deletion = Template(definitions, MARKER, {
+        deletion = Template(self._definitions, MARKER, {
             'header': header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
             'action': _DELETE, 'pose': _NO_POSE})
         deletes_all: Fields = {'action': _DELETE_ALL, 'pose': _NO_POSE}
-        delete_all = Template(definitions, MARKER, {'header': header(frame_id), **deletes_all})
+        delete_all = Template(self._definitions, MARKER,
+                              {'header': header(frame_id), **deletes_all})
         self._first = MessageInstance(delete_all, {})
-        self._lights = LightMarkers(settings, definitions, MARKER)
+        self._lights = LightMarkers(settings, self._definitions, MARKER)
         self._array = self.array({}, delete_all, *self._cubes, self._label, self._lights.template,
                                  deletion)
         self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {

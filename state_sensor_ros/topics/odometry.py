@@ -17,7 +17,6 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
 from state_sensor_ros.frame import Floats, Needs
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import body_from_unit, global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
@@ -48,12 +47,11 @@ class OdometryEncoder(TopicEncoder):
     type_name = ODOMETRY
     uses_rows = True
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         # Index 1 if only the forward speed is measured.
         self._templates = [
-            _template(settings, definitions, settings.twist_covariance_diagonal),
-            _template(settings, definitions,
+            _template(settings, self._definitions, settings.twist_covariance_diagonal),
+            _template(settings, self._definitions,
                       (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))]
         self._actor_topics = [self._topic(template) for template in self._templates]
 

@@ -179,7 +179,12 @@ class TopicEncoder:
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         self.topics = self.topics_of(settings)
         self._definitions = definitions
+        self._report = report
         self._samples: list[Sequence[Template]] = []
+        self._set_up(settings)
+
+    def _set_up(self, settings: Settings) -> None:
+        """Make the templates and what else depends on the parameters at the start."""
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:

@@ -17,7 +17,6 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, GivenRows, MessageInstance, Slot, Table, Template
 from state_sensor_ros.frame import TrafficLights
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.tables import header, pose
 from state_sensor_ros.topics.topic import Topic
@@ -76,9 +75,8 @@ class LightsEncoder(TopicEncoder):
     topics = (Topic('~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'),)
     opens_with = attrgetter('traffic_lights')
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
-        self._element = Template(definitions, 'state_sensor_ros/msg/TrafficLightState', {
+    def _set_up(self, settings: Settings) -> None:
+        self._element = Template(self._definitions, 'state_sensor_ros/msg/TrafficLightState', {
             'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
             'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
         self._array = self.array({'header': header(settings.global_frame)},

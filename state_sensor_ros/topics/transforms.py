@@ -21,7 +21,6 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Needs, Wheels
 from state_sensor_ros.naming import ActorList, wheel_frame
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import normalised, quaternion_from_rpy
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
@@ -47,14 +46,13 @@ class TransformEncoder(TopicEncoder):
     topics = (Topic('/tf', 'tf2_msgs/msg/TFMessage', Qos(depth=100)),)
     uses_rows = True
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         self._prefix = settings.frame_prefix
         stamped = 'geometry_msgs/msg/TransformStamped'
-        self._actor = Template(definitions, stamped, {
+        self._actor = Template(self._definitions, stamped, {
             'header': header(settings.global_frame), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(POSE, 0), 'rotation': xyzw(POSE, 3)}})
-        self._wheel = Template(definitions, stamped, {
+        self._wheel = Template(self._definitions, stamped, {
             'header': header(Given('parent')), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(WHEEL_POSE, 0), 'rotation': xyzw(WHEEL_POSE, 3)}})
         self._array = self.array({}, self._actor, self._wheel, self._actor)

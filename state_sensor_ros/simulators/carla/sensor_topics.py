@@ -86,7 +86,7 @@ class ImageEncoder(TopicEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report,
                  sensors: Sequence[Sensor] | None = None) -> None:
         super().__init__(settings, definitions, report)
-        self._report, self._has_all_topics = report, sensors is None
+        self._has_all_topics = sensors is None
         # Of all cameras, degrees; 0 leaves that of each image.
         self._fov_deg = settings.of(CarlaParameters).camera_fov
         self.topics = sensor_topics(
@@ -266,7 +266,7 @@ class PointEncoder(TopicEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report,
                  sensors: Sequence[Sensor] | None = None) -> None:
         super().__init__(settings, definitions, report)
-        self._report, self._has_all_topics = report, sensors is None
+        self._has_all_topics = sensors is None
         self.topics = sensor_topics(
             [sensor for sensor in sensors or () if sensor.kind == POINTS])
         last = tuple(field.name for field in definitions[POINT_CLOUD][-2:])

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from state_sensor_ros.simulators import Boxes, Report, Settings
+from state_sensor_ros.simulators import Boxes, Settings
 from state_sensor_ros.simulators.carla.carla_data import (
     CarlaData,
     CLASS_SPEED_LIMIT_SIGN,
@@ -46,7 +46,6 @@ from state_sensor_ros.simulators.frame_arrays import normalised, Rows
 from state_sensor_ros.simulators.own_topics import (
     Actor,
     Column,
-    Definitions,
     Fields,
     FrameToSend,
     Given,
@@ -114,8 +113,7 @@ class ControlEncoder(TopicEncoder):
 
     origin: ClassVar[int]
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         self._template = self.message(CONTROL, control_fields(self.origin))
 
     def key(self, now: FrameToSend) -> object:
@@ -183,8 +181,7 @@ class PlayerStatusEncoder(TopicEncoder):
 
     topics = (STATUS_TOPIC,)
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         self._template = self.message(STATUS, {
             'header': header(settings.global_frame), 'frame_number': Slot(FRAME_NUMBER, 0),
             'game_timestamp': Slot(STATUS_COUNTS, 0), 'platform_timestamp': Slot(STATUS_COUNTS, 1),
@@ -285,9 +282,8 @@ class SignArrayEncoder(TopicEncoder):
     element_type: ClassVar[str]
     fields: ClassVar[Fields]
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
-        self._element = Template(definitions, self.element_type, {
+    def _set_up(self, settings: Settings) -> None:
+        self._element = Template(self._definitions, self.element_type, {
             **{name: Given(name) for name in ('name', 'frame_id', 'id')},
             'pose': pose(SIGN_POSES), **self.fields})
         self._array = self.array({'header': header(settings.global_frame)},
@@ -358,18 +354,18 @@ SIGNS_NS, NUMBERS_NS = 'speed_limits', 'speed_limit_numbers'
 class CarlaMarkerEncoder(MarkerEncoder):
     """The markers of all actors in one array: a display that is slow takes all or none of them."""
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
+        super()._set_up(settings)
         common: Fields = {'header': header(settings.global_frame), 'id': Given('id'),
                           'action': _ADD}
         sphere: Fields = {**common, 'type': _SPHERE, 'pose': pose(SIGN_POSES),
                           'scale': dict.fromkeys('xyz', _DIAMETER)}
-        self._light = Template(definitions, _MARKER, {
+        self._light = Template(self._definitions, _MARKER, {
             **sphere, 'ns': LIGHTS_NS,
             'color': {name: Slot(LIGHT_COLORS, i) for i, name in enumerate('rgba')}})
-        self._sign = Template(definitions, _MARKER, {
+        self._sign = Template(self._definitions, _MARKER, {
             **sphere, 'ns': SIGNS_NS, 'color': _SIGN_COLOR})
-        self._number = Template(definitions, _MARKER, {
+        self._number = Template(self._definitions, _MARKER, {
             **common, 'ns': NUMBERS_NS, 'type': _TEXT,
             'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})

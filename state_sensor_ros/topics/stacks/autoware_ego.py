@@ -20,7 +20,6 @@ from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
 from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT, Needs
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
@@ -74,11 +73,10 @@ class AutowareEgoEncoder(TopicEncoder):
 
     topics = (KINEMATIC_STATE_TOPIC, ACCELERATION_TOPIC, VELOCITY_TOPIC, STEERING_TOPIC)
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
-        self._base_link = BaseLink(settings, report)
+    def _set_up(self, settings: Settings) -> None:
+        self._base_link = BaseLink(settings, self._report)
         # By whether only the speed forward is measured.
-        self._templates = [_templates(settings, definitions, is_forward_only)
+        self._templates = [_templates(settings, self._definitions, is_forward_only)
                            for is_forward_only in (False, True)]
         self._last: tuple[float, Floats] | None = None
 

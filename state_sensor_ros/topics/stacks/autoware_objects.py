@@ -17,7 +17,6 @@ from uuid import UUID
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, Prototype, Slot, Table, Values
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.frame import NS_PER_S, Rows
@@ -30,7 +29,6 @@ from state_sensor_ros.objects.predicted_paths import (
     TruePaths,
     whole_lengths,
 )
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.perceiver import perceived_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
@@ -222,8 +220,8 @@ class PredictionEncoder(AutowareObjectEncoder):
     topics = object_topic('objects', 'autoware_perception_msgs/msg/PredictedObjects')
     member = 'predicted'
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
+        super()._set_up(settings)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
         # Computed once for a frame; see _predicted.
         self._last: tuple[FrameToSend, Paths, Rows] | None = None

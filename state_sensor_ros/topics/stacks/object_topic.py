@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import ArrayCut, PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template, Values
 from state_sensor_ros.classes import CAR
@@ -26,7 +25,6 @@ from state_sensor_ros.frame import Needs, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import TIMES_S
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.perceiver import Perceived
 from state_sensor_ros.settings import PERCEPTION, Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
@@ -85,13 +83,12 @@ class ObjectTopicEncoder(TopicEncoder):
     is_true = False
     uses_perception = frozenset(PERCEPTION)
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         # Class attribute: the topic may not exist with these settings.
         type_name = type(self).topics[0].type_name
-        self._head_template = Template(definitions, type_name,
+        self._head_template = Template(self._definitions, type_name,
                                        {'header': header(settings.global_frame)}, is_message=True)
-        self._element_type = definitions[type_name][-1].type_name
+        self._element_type = self._definitions[type_name][-1].type_name
         self._head = MessageInstance(self._head_template, {})
         self._buffer = PatchBuffer(is_array=True)
         self._make_templates(settings)

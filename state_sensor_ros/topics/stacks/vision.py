@@ -14,12 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, SlotText, Table, Values
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.perceiver import FALSE_NAME_LENGTH
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
@@ -81,8 +79,7 @@ class LabelInfoEncoder(TopicEncoder):
     topics = (Topic('~/label_info', 'vision_msgs/msg/LabelInfo', LATCHED),)
     is_of_new_actors = True
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
-        super().__init__(settings, definitions, report)
+    def _set_up(self, settings: Settings) -> None:
         self._template = self.message(self.topics[0].type_name, {
             'header': given_header(settings.global_frame),
             'class_map': [{'class_id': each.autoware, 'class_name': each.name}
