@@ -13,11 +13,12 @@ import json
 import math
 import warnings
 
+from budgets import tries
 from carla_example import EXAMPLE
 import carla_wire as wire
 from essentials import ESSENTIALS
 from google.protobuf import json_format
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -352,6 +353,7 @@ def test_carla_message_of_random_bytes_raises_nothing_else(data):
             decode(data)
 
 
+@settings(max_examples=tries(15))
 @given(st.data())
 def test_carla_dataset_with_anything_anywhere_raises_nothing_else(data):
     document = json.loads(json.dumps(EXAMPLE))

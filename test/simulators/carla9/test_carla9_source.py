@@ -22,7 +22,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 import carla9_logs as logs
 import numpy as np
 import programs
@@ -219,7 +219,7 @@ def test_numbers_that_are_not_finite_spoil_only_their_actor():
     assert len(frames.frame(WorldStep(1.0, 8, False, b'', b'', b'', b''), ())) == 0
 
 
-@pytest.mark.parametrize('killed', ['driver', 'process', 'signal', 'both'])
+@pytest.mark.parametrize('killed', one_of(['driver', 'both', 'process', 'signal'], n_always=2))
 def test_settings_are_restored_whoever_is_killed(killed):
     with Rig() as server:
         driver = subprocess.Popen([sys.executable, '-c', DRIVER, str(server.port), 'tick'],
@@ -282,7 +282,7 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
         assert server.ego.pedals.brake == 1.0
 
 
-@pytest.mark.parametrize('tick', [True, False])
+@pytest.mark.parametrize('tick', one_of([True, False]))
 def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
     with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, packets, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
@@ -359,7 +359,7 @@ def test_server_of_another_kind_is_named(answer):
             next(iter(stream))
 
 
-@pytest.mark.parametrize('tick', [True, False])
+@pytest.mark.parametrize('tick', one_of([True, False]))
 def test_actors_come_and_go_and_episodes_change(tick):
     """Between two steps; ids of CARLA are used again, names are not."""
     with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, packets, said):
@@ -404,7 +404,7 @@ def test_actors_come_and_go_and_episodes_change(tick):
     assert said == []
 
 
-@pytest.mark.parametrize('tick', [True, False])
+@pytest.mark.parametrize('tick', one_of([True, False]))
 def test_server_that_stalls_dies_and_returns(tick):
     """A server in a process of its own; what happens is said once, in one line each."""
     words = ('simulate', '--source', 'carla9', '--vehicles', 3, '--rate', 20, '--port')

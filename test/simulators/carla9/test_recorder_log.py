@@ -15,6 +15,7 @@ from pathlib import Path
 import random
 import struct
 
+from budgets import is_large, tries
 import carla9_logs as logs
 import numpy as np
 import pytest
@@ -166,8 +167,8 @@ def test_recorder_log_is_a_recording_of_every_command(capsys):
         found = json.loads(capsys.readouterr().out)
         assert 'carla9' in str(found)
         assert found['frames'] == 12
-    for out in ('bag', 'bag.mcap', 'table.parquet', 'trace.json', 'trace.osi', 'pic.png',
-                'scene.rrd'):
+    for out in ('bag', 'trace.json', 'trace.osi', *(
+            ('bag.mcap', 'table.parquet', 'pic.png', 'scene.rrd') if is_large() else ())):
         command = {'pic.png': ['render', 'plain', out],
                    'scene.rrd': ['view', 'plain', '--save', out]}.get(
                        out, ['convert', 'drive.log', out])
@@ -198,7 +199,7 @@ def test_recorder_log_is_a_recording_of_every_command(capsys):
 def test_recorder_log_cut_at_any_place_gives_its_whole_frames(capsys):
     data = logs.drive(3)
     ends = [len(data) - len(logs.drive(3)) + len(logs.drive(i)) for i in range(4)]
-    for end in range(2 + len(logs.text('C')), len(data), 7):
+    for end in range(2 + len(logs.text('C')), len(data), 7 if is_large() else 31):
         n_whole = sum(end >= each for each in ends[1:])
         write(data[:end])
         if n_whole:
@@ -263,8 +264,9 @@ def test_recorder_log_refuses_a_packet_that_is_too_large():
         list(recording)
 
 
-def test_recorder_log_of_too_many_actors_leaves_the_rest_out():
-    size = 60_000
+def test_recorder_log_of_too_many_actors_leaves_the_rest_out(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.simulators.carla9.decoder.MAX_ACTORS', 1000)
+    size = 600
     with open('drive.log', 'wb') as file:
         file.write(logs.header())
         for i in range(3):
@@ -275,13 +277,13 @@ def test_recorder_log_of_too_many_actors_leaves_the_rest_out():
     with sensor.open_recording('drive.log') as recording:
         frames = [len(frame) for frame in recording]
         faults = recording.faults
-    assert frames == [size, 40_000, 0]
-    assert any('more than 100000 actors' in str(fault.error) for fault in faults)
+    assert frames == [size, 400, 0]
+    assert any('more than 1000 actors' in str(fault.error) for fault in faults)
 
 
 def test_recorder_log_with_random_damage_is_an_error_or_a_recording():
     chance, data, n_read = random.Random(3), logs.drive(4), 0
-    for _ in range(120):
+    for _ in range(tries(40)):
         damaged = bytearray(data)
         for _ in range(chance.randint(1, 8)):
             at = chance.randrange(18, len(damaged))
@@ -289,4 +291,4 @@ def test_recorder_log_with_random_damage_is_an_error_or_a_recording():
         # Any other error is a defect.
         with suppress(sensor.StateSensorError):
             n_read += len(frames_of(write(bytes(damaged))))
-    assert n_read > 120
+    assert n_read > tries(40)
