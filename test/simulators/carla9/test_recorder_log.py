@@ -265,7 +265,8 @@ def test_recorder_log_refuses_a_packet_that_is_too_large():
 
 
 def test_recorder_log_of_too_many_actors_leaves_the_rest_out(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.simulators.carla9.decoder.MAX_ACTORS', 1000)
+    for module in ('actors', 'decoder'):
+        monkeypatch.setattr(f'state_sensor_ros.simulators.carla9.{module}.MAX_ACTORS', 1000)
     size = 600
     with open('drive.log', 'wb') as file:
         file.write(logs.header())

@@ -98,10 +98,10 @@ def test_sumo_roads_and_map_come_back_from_a_bag(recorded, tmp_path):
         lines_at = defaultdict(set)
         for number, line in enumerate(frame.map_lines):
             for point in line.points_xyz:
-                lines_at[line.kind, *point].add(number)
+                lines_at[(line.kind, *point)].add(number)
         for line in expected.lines:
             # Lanes that end where the next one in the file begins are one line.
-            assert set.intersection(*(lines_at[line.kind, *point] for point in line.points_xyz))
+            assert set.intersection(*(lines_at[(line.kind, *point)] for point in line.points_xyz))
     assert main(['render', str(first), str(tmp_path / 'a.svg'), '-q']) == 0
     # Bands, not lines: the widths of the lanes are in the bag.
     text = (tmp_path / 'a.svg').read_text()
