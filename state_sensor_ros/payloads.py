@@ -69,6 +69,10 @@ class Decoded:
     faults: tuple[Fault, ...]
 
 
+# Makes a frame of what a source has received, with the parts that are used.
+LateFrame: TypeAlias = Callable[[Needs], Decoded]
+
+
 @dataclass(frozen=True, slots=True)
 class Packet:
     """
@@ -78,7 +82,8 @@ class Packet:
     ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True if a
     seek or a restart of the played recording precedes it; ``upcoming`` the poses of its frame if
     the recording is read ahead, else None. ``decoded`` the frame of a source of frames, whose
-    ``payload`` is empty, or the error in its place; None for a payload.
+    ``payload`` is empty, what makes it when it is used, or the error in its place; None for a
+    payload.
     """
 
     payload: bytes | bytearray
@@ -88,7 +93,7 @@ class Packet:
     is_alone: bool = True
     is_behind_gap: bool = False
     upcoming: FutureFrame | None = None
-    decoded: Decoded | DecodeError | None = None
+    decoded: Decoded | LateFrame | DecodeError | None = None
 
 
 class PayloadDecoder(Protocol):
@@ -251,6 +256,8 @@ def decode_packet(decoder: PayloadDecoder, packet: Packet, *,
     if isinstance(decoded, DecodeError):
         # A new error: the traceback of a raised one keeps the frame in memory.
         raise DecodeError(decoded.where, decoded.found, decoded.expected)
+    if not isinstance(decoded, Decoded):
+        decoded = decoded(decoder.needs)
     if is_timed and math.isnan(decoded.frame.game_time):
         decoded = replace(decoded, frame=replace(decoded.frame, game_time=packet.game_time))
     return decoder.selected((decoded,)) if isinstance(decoder, SelectingDecoder) else (decoded,)

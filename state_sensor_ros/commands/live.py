@@ -35,7 +35,7 @@ from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.parameters import NODE, RECEIVING
-from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder
+from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator_list import (
@@ -176,8 +176,8 @@ class LiveStream:
         """
         begin_s = math.nan
         for packet in self.source.packets():
-            if isinstance(packet.decoded, Decoded):
-                time_s = packet.decoded.frame.game_time
+            if packet.decoded is not None:
+                time_s = packet.game_time
                 begin_s = time_s if math.isnan(begin_s) else begin_s
                 # Tolerance of half a nanosecond: multiples of a step are rounded.
                 if time_s >= begin_s + self._simulated_s - 5e-10:

@@ -29,8 +29,14 @@ from contextlib import suppress
 import math
 import threading
 
-from state_sensor_ros.errors import FramingError, reason_of, StateSensorError, TransportError
-from state_sensor_ros.payloads import Decoded, FrameLike, Packet, packet_of
+from state_sensor_ros.errors import (
+    DecodeError,
+    FramingError,
+    reason_of,
+    StateSensorError,
+    TransportError,
+)
+from state_sensor_ros.payloads import FrameLike, Packet, packet_of
 from state_sensor_ros.pipeline.source import Health, MAX_GAP_S, Schedule, SourceState
 from state_sensor_ros.settings import DEFAULTS, Settings
 
@@ -183,9 +189,9 @@ class LiveSource(ABC):
         if self.is_closing:
             return
         # A simulator that fails again at the same time of its run has made no progress.
-        decoded = last and last.decoded
-        self.health.failures.add(error, decoded.frame.game_time if isinstance(decoded, Decoded)
-                                 else self.health.n_packets)
+        is_frame = last is not None and not isinstance(last.decoded, DecodeError | None)
+        self.health.failures.add(
+            error, last.game_time if last and is_frame else self.health.n_packets)
         self.health.fail(why)
         if error is not None and (self.health.failures.are_final or not self._reconnect):
             raise error

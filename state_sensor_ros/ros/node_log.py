@@ -11,14 +11,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+import struct
 import time
 import traceback
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 
+from state_sensor_ros.cdr.cdr_writer import CdrWriter, COUNT, ENCAPSULATION
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.ros.diagnostics import Status
 from state_sensor_ros.ros.topic_sink import await_delivery
@@ -87,15 +89,22 @@ class DiagnosticsTopic:
         :param hardware_id: address of the simulator, or path of the recording.
         :param statuses: statuses by the last part of their names.
         """
-        array = DiagnosticArray()
-        array.header.stamp = self._node.get_clock().now().to_msg()
+        stamp = self._node.get_clock().now().to_msg()
         node_name = self._node.get_fully_qualified_name().lstrip('/')
-        array.status = [DiagnosticStatus(
-            level=bytes([status.level]), name=f'{node_name}: {name}', message=status.message,
-            hardware_id=hardware_id,
-            values=[KeyValue(key=key, value=value) for key, value in status.values])
-            for name, status in statuses.items()]
-        self._publisher.publish(array)
+        # Messages of rclpy take a tenth of the CPU of a node without subscribers.
+        writer = CdrWriter(0)
+        writer.pack(4, struct.pack('<iI', stamp.sec, stamp.nanosec))
+        writer.pack_text('')
+        writer.pack(4, COUNT.pack(len(statuses)))
+        for name, status in statuses.items():
+            writer.pack(1, bytes([status.level]))
+            for text in (f'{node_name}: {name}', status.message, hardware_id):
+                writer.pack_text(text)
+            writer.pack(4, COUNT.pack(len(status.values)))
+            for pair in status.values:
+                for text in pair:
+                    writer.pack_text(text)
+        self._publisher.publish(ENCAPSULATION + bytes(writer.data))
 
     def flush(self) -> None:
         """Wait until subscribers have the last message, which is lost with the node."""

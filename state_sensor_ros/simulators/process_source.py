@@ -32,8 +32,7 @@ from typing import ClassVar, IO
 
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import Decoded, FrameLike, Packet
+from state_sensor_ros.payloads import Decoded, FrameLike, LateFrame, Packet
 from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.settings import Settings
 
@@ -330,21 +329,22 @@ class StepSource(ProcessSource):
         """Whether the process has sent a step of this run."""
         return not math.isnan(self._begin_s)
 
-    def stepped(self, frame: Frame, sample_count: int, *, is_first: bool) -> FrameLike | Packet:
+    def stepped(self, decoded: Decoded | LateFrame, game_time: float, sample_count: int, *,
+                is_first: bool) -> Packet:
         """
         Note a step, and return what is yielded for it.
 
-        :param frame: its actors.
+        :param decoded: its frame, or what makes it when it is used.
+        :param game_time: time of the frame, s.
         :param sample_count: its number, 0 if it has none.
         :param is_first: whether it is the first one after the run was begun again.
         """
         if not self.is_paused:
             self.health.silence = ''
         if math.isnan(self._begin_s):
-            self._begin_s = frame.game_time
-        self.position = frame.game_time - self._begin_s
-        return Packet(b'', frame.game_time, 0, sample_count, is_behind_gap=True,
-                      decoded=Decoded(frame, ())) if is_first else frame
+            self._begin_s = game_time
+        self.position = game_time - self._begin_s
+        return Packet(b'', game_time, 0, sample_count, is_behind_gap=is_first, decoded=decoded)
 
     def step_rate(self, settings: Settings) -> float:
         """

@@ -19,7 +19,7 @@ from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
 from state_sensor_ros.simulators.frame_arrays import Rows
 
 # Numbers of an actor in a step.
-N_NUMBERS: Final = 16
+N_NUMBERS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class WorldStep(NamedTuple):
     One step; a tuple of bytes, since pickling a frame takes as long as reading its snapshot.
 
     ``game_time`` s since the episode began; ``number`` of the frame, below 2^32; ``is_first`` of
-    its episode; ``numbers`` (N, 16) float32 of the library: position m, roll pitch yaw degrees, 0,
+    its episode; ``numbers`` (N, 15) float32 of the library: position m, roll pitch yaw degrees,
     velocity m/s, angular velocity degrees/s, acceleration m/s2, CARLA's axes; ``lights`` (K,)
     uint8, states; ``controls`` (N, 4) float64 as of ``to_inputs``, empty if they are not needed;
     ``lanes`` (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they

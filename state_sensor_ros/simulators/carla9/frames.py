@@ -16,6 +16,7 @@ axial vector of these axes (doc/protocol/carla9.md#units-and-axes).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,13 +24,16 @@ import numpy.typing as npt
 
 from state_sensor_ros.simulators import (
     Boxes,
+    Decoded,
     Frame,
     lane_states,
     Lanes,
+    LateFrame,
     LIGHT_GREEN,
     LIGHT_RED,
     LIGHT_YELLOW,
     MapLine,
+    Needs,
     TrafficLights,
 )
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
@@ -53,7 +57,7 @@ _RATE: Floats = np.radians((-1.0, 1.0, -1.0))
 _N_INPUTS = 4
 # Of the columns of a step.
 _TO_REP103: Floats = np.concatenate((
-    (1.0, -1.0, 1.0), np.radians((1.0, -1.0, -1.0)), (0.0,), (1.0, -1.0, 1.0), _RATE,
+    (1.0, -1.0, 1.0), np.radians((1.0, -1.0, -1.0)), (1.0, -1.0, 1.0), _RATE,
     (1.0, -1.0, 1.0)))
 # Speed across the lane above which a vehicle changes it, m/s: a drift within the lane is slower.
 _LANE_CHANGE_SPEED = 0.4
@@ -129,7 +133,7 @@ def to_inputs(controls: Floats) -> Floats:
 
 def make_frame(rows: ActorRows, clock: FrameTimes, kinematics: Floats, *, inputs: Floats,
                lights: ShownLights, accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
-               map_lines: tuple[MapLine, ...] = ()) -> Frame:
+               map_lines: tuple[MapLine, ...] = (), with_boxes: bool = True) -> Frame:
     """
     Make the frame of N actors.
 
@@ -141,25 +145,28 @@ def make_frame(rows: ActorRows, clock: FrameTimes, kinematics: Floats, *, inputs
     :param accelerations: (N, 3) m/s2, REP-103 axes of the world, None if they are unknown.
     :param lanes: lane states of the actors.
     :param map_lines: the map.
+    :param with_boxes: whether it has boxes.
     """
-    n_actors = len(kinematics)
-    # Actors and boxes in one block, which saves the frame a copy; few calls of numpy, each of
-    # which takes 3 us after the pause between two frames.
-    block = rows.block.copy()
-    block[:n_actors] = kinematics
-    places = kinematics[rows.boxed, 0:7]
-    block[n_actors:, 0:7] = places
-    block[n_actors:, 0:3] += np.einsum(
-        'nij,nj->ni', global_from_unit(places[:, 3:7]), rows.center_xyz)
+    n_actors, boxes, block = len(kinematics), None, kinematics
+    if with_boxes:
+        # Actors and boxes in one block, which saves the frame a copy; few calls of numpy, each of
+        # which takes 3 us after the pause between two frames.
+        block = rows.block.copy()
+        block[:n_actors] = kinematics
+        places = kinematics[rows.boxed, 0:7]
+        block[n_actors:, 0:7] = places
+        block[n_actors:, 0:3] += np.einsum(
+            'nij,nj->ni', global_from_unit(places[:, 3:7]), rows.center_xyz)
+        boxes = Boxes(rows.boxed, rows.box_names, block[n_actors:])
     frame = Frame(
         GENERATION, clock.game_time, clock.time, clock.number, rows.names, rows.kinds, rows.tags,
-        block[:n_actors], lanes, Boxes(rows.boxed, rows.box_names, block[n_actors:]), NO_WHEELS,
-        inputs, rows.appearance, accelerations=accelerations, extension=lights.displays,
-        has_exact_time=True, traffic_lights=lights.shown, map_lines=map_lines)
+        block[:n_actors], lanes, boxes, NO_WHEELS, inputs, rows.appearance,
+        accelerations=accelerations, extension=lights.displays, has_exact_time=True,
+        traffic_lights=lights.shown, map_lines=map_lines)
     frame.set_rows(block)
-    if frame.bodies().usable_boxes.all():
-        return frame
     is_known = frame.bodies().usable_boxes
+    if is_known.all():
+        return frame
     return replace(frame, boxes=Boxes(
         rows.boxed[is_known], rows.box_names[:is_known.sum()], block[n_actors:][is_known]))
 
@@ -203,34 +210,45 @@ class WorldFrames:
         self._lights = ShownLights(None, None)
         self._lanes: Lanes = NO_LANES
 
-    # A physics engine that fails sends NaN and infinite numbers: such a pose is not published.
-    @np.errstate(all='ignore')
-    def frame(self, step: WorldStep, map_lines: tuple[MapLine, ...]) -> Frame:
+    def late(self, step: WorldStep, map_lines: tuple[MapLine, ...]) -> LateFrame:
         """
-        Return the frame of a step.
+        Return what makes the frame of a step.
 
         :param step: of this scene, newer than the last one.
         :param map_lines: the map.
         """
-        scene = self._scene
-        sent = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS)
-        # The product of 0.0 and -1.0 is -0.0; adding 0.0 makes it 0.0.
-        numbers = sent * _TO_REP103 + 0.0
-        accelerations = numbers[:, 13:16]
-        kinematics = numbers[:, 0:13]
-        kinematics[:, 3:7] = quaternion_from_rpy(numbers[:, 3:6])
         if step.lights != self._states:
             # The lights themselves do not move.
+            with np.errstate(all='ignore'):
+                kinematics, _ = _kinematics(step)
             self._states, self._lights = step.lights, shown_lights(
-                scene.rows, kinematics, scene.lights, np.frombuffer(step.lights, np.uint8))
+                self._scene.rows, kinematics, self._scene.lights,
+                np.frombuffer(step.lights, np.uint8))
         if step.lanes is not None:
             self._lanes = _lanes_of(np.frombuffer(step.lanes).reshape(-1, 6))
-        return make_frame(
-            scene.rows, FrameTimes(step.game_time, step.number), kinematics,
+        return partial(self._decoded, step, map_lines, self._lights, self._lanes)
+
+    # A physics engine that fails sends NaN and infinite numbers: such a pose is not published.
+    @np.errstate(all='ignore')
+    def _decoded(self, step: WorldStep, map_lines: tuple[MapLine, ...], lights: ShownLights,
+                 lanes: Lanes, needs: Needs) -> Decoded:
+        kinematics, accelerations = _kinematics(step)
+        return Decoded(make_frame(
+            self._scene.rows, FrameTimes(step.game_time, step.number), kinematics,
             inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, _N_INPUTS))
-            if step.controls else self._no_inputs,
-            lights=self._lights, accelerations=accelerations, lanes=self._lanes,
-            map_lines=map_lines)
+            if step.controls else self._no_inputs, lights=lights, accelerations=accelerations,
+            lanes=lanes, map_lines=map_lines, with_boxes=needs.boxes), ())
+
+
+def _kinematics(step: WorldStep) -> tuple[Floats, Floats]:
+    """Return kinematics (N, 13) and accelerations (N, 3) as of :func:`make_frame`."""
+    # The product of 0.0 and -1.0 is -0.0; adding 0.0 makes it 0.0.
+    numbers = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS) * _TO_REP103 + 0.0
+    kinematics = np.empty((len(numbers), 13))
+    kinematics[:, 0:3] = numbers[:, 0:3]
+    kinematics[:, 3:7] = quaternion_from_rpy(numbers[:, 3:6])
+    kinematics[:, 7:13] = numbers[:, 6:12]
+    return kinematics, numbers[:, 12:15]
 
 
 def _lanes_of(columns: Floats) -> Lanes:

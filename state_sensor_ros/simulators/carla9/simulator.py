@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import re
 from types import MappingProxyType
 from typing import ClassVar, TYPE_CHECKING
-from weakref import WeakSet
+from weakref import ref
 
 from state_sensor_ros.simulators import (
     EgoCommands,
@@ -75,7 +75,7 @@ class Carla9Simulator(Simulator):
 
     def __init__(self) -> None:
         # What is used of the frames of a live source, which are not decoded.
-        self._decoders: WeakSet[FrameDecoder] = WeakSet()
+        self._decoders: list[ref[FrameDecoder]] = []
 
     def address(self, settings: Settings) -> str:
         """Return host and port of the server."""
@@ -96,7 +96,7 @@ class Carla9Simulator(Simulator):
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make what stands for a decoder, and shows what is used of the frames."""
         decoder = FrameDecoder()
-        self._decoders.add(decoder)
+        self._decoders[:] = [*(each for each in self._decoders if each()), ref(decoder)]
         return decoder
 
     def open_source(self, settings: Settings, report: Report, *,

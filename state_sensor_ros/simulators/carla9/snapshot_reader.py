@@ -9,14 +9,14 @@
 """
 Steps of the snapshots of CARLA's client library.
 
-An actor costs about 6 us in each snapshot, most of it in the library; lights and signs, which do
-not move, are read once.
+An actor costs about 5 us in each snapshot, most of it in the library; lights and signs, which do
+not move, are read once. A getter of a property takes a tenth less time than the property.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 import math
 from types import ModuleType
@@ -38,6 +38,7 @@ World: TypeAlias = Any
 ClientActor: TypeAlias = Any
 # Numbers of an actor that does not move, after its place.
 _AT_REST = (0.0,) * (N_NUMBERS - 6)
+Getters: TypeAlias = tuple[Callable[[Any], Any], ...]
 _BLANK_LANE = 0, 0, 0, math.nan, 0.0
 # Parked vehicles of the level by the label of the server, with their tag.
 _PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'motorcycle'),
@@ -61,6 +62,13 @@ class WorldReader:
                  table: WorldActors, *, with_parked: bool) -> None:
         self._world, self._town, self._table = world, town, table
         self._location = carla.Location
+        state = carla.ActorSnapshot
+        [self._id] = _getters(state, 'id')
+        self._of_transform = _getters(carla.Transform, 'location', 'rotation')
+        self._of_state = (state.get_transform, state.get_velocity, state.get_angular_velocity,
+                          state.get_acceleration)
+        self._xyz = _getters(carla.Vector3D, 'x', 'y', 'z')
+        self._rpy = _getters(carla.Rotation, 'roll', 'pitch', 'yaw')
         self._actors: dict[int, ClientActor] = {}
         # Ids in the last snapshot, and of these the places of the actors that move.
         self._ids: tuple[int, ...] = ()
@@ -104,27 +112,30 @@ class WorldReader:
             episode.
         """
         states = list(snapshot)
-        ids = tuple([state.id for state in states])
+        ids = tuple(map(self._id, states))
         if ids != self._ids:
             self._update(ids, states)
             self._ids = ids
-        flat: list[float] = []
-        for place in self._moving:
-            state = states[place]
-            transform = state.get_transform()
-            location, rotation = transform.location, transform.rotation
-            velocity, rate = state.get_velocity(), state.get_angular_velocity()
-            acceleration = state.get_acceleration()
-            flat += (location.x, location.y, location.z, rotation.roll, rotation.pitch,
-                     rotation.yaw, 0.0, velocity.x, velocity.y, velocity.z, rate.x, rate.y,
-                     rate.z, acceleration.x, acceleration.y, acceleration.z)
-        # Half the time of numpy.
-        numbers = array('f', flat + self._still)
+        numbers = self._numbers(map(states.__getitem__, self._moving))
         stamp = snapshot.timestamp
         return self.scene, WorldStep(
             stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, numbers.tobytes(),
             bytes([int(light.get_state()) for light in self._lights]),
             self._controls() if needed.inputs else b'', self._lanes(numbers, needed))
+
+    def _numbers(self, moving: Iterable[Any]) -> array[float]:
+        """Return the numbers of a step, of the states of the actors that move."""
+        transform, velocity, rate, acceleration = self._of_state
+        location, rotation = self._of_transform
+        (x, y, z), (roll, pitch, yaw) = self._xyz, self._rpy
+        flat: list[float] = []
+        for state in moving:
+            at, moves, turns = transform(state), velocity(state), rate(state)
+            xyz, rpy, gains = location(at), rotation(at), acceleration(state)
+            flat += (x(xyz), y(xyz), z(xyz), roll(rpy), pitch(rpy), yaw(rpy), x(moves), y(moves),
+                     z(moves), x(turns), y(turns), z(turns), x(gains), y(gains), z(gains))
+        # Half the time of numpy.
+        return array('f', flat + self._still)
 
     def _update(self, ids: tuple[int, ...], states: Sequence[Any]) -> None:
         """Add the actors that are new, and remove those that have gone."""
@@ -228,16 +239,21 @@ class WorldReader:
 
         It takes about 20 us, in the library.
 
-        :param numbers: as of :class:`WorldStep`.
+        :param numbers: of the vehicle, in the order of :class:`WorldStep`.
         :returns: None beside the roads.
         """
         waypoint = self._town.get_waypoint(self._location(*numbers[:3]), project_to_road=False)
         if waypoint is None:
             return None
         right = waypoint.transform.get_right_vector()
-        vx, vy, vz = numbers[7:10]
+        vx, vy, vz = numbers[6:9]
         return (waypoint.road_id, waypoint.section_id, waypoint.lane_id, waypoint.s,
                 vx * right.x + vy * right.y + vz * right.z)
+
+
+def _getters(kind: Any, *names: str) -> Getters:  # noqa: ANN401
+    """Return functions that get properties of a class of the library."""
+    return tuple(getattr(kind, name).fget for name in names)
 
 
 def _xyz(vector: Any) -> tuple[float, float, float]:  # noqa: ANN401

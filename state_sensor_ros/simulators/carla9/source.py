@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 import re
 import time
+from weakref import ref
 
 from state_sensor_ros.simulators import (
     cannot_connect,
@@ -65,8 +66,8 @@ class Carla9Source(StepSource):
 
     simulator = 'CARLA'
 
-    def __init__(self, settings: Settings, report: Report, decoders: Iterable[FrameDecoder], *,
-                 reconnect: bool = True) -> None:
+    def __init__(self, settings: Settings, report: Report,
+                 decoders: Iterable[ref[FrameDecoder]], *, reconnect: bool = True) -> None:
         self._own = own = settings.of(Carla9Parameters)
         super().__init__(settings, f'{own.host}:{own.port}',
                          f'{__package__}.carla_process', reconnect=reconnect)
@@ -81,7 +82,9 @@ class Carla9Source(StepSource):
         self._n_steps = 0
 
     def _now_needed(self) -> Needed:
-        needs = [decoder.needs for decoder in self._decoders] or [EVERYTHING]
+        # A copy: another thread may add one.
+        decoders = [decoder() for decoder in (*self._decoders,)]
+        needs = [decoder.needs for decoder in decoders if decoder is not None] or [EVERYTHING]
         return Needed(any(each.lanes for each in needs), any(each.inputs for each in needs))
 
     def first_request(self) -> ClientRun:
@@ -170,15 +173,15 @@ class Carla9Source(StepSource):
         """Host and port of the server."""
         return self._address
 
-    def _stepped(self, message: WorldStep) -> FrameLike | Packet:
+    def _stepped(self, message: WorldStep) -> Packet:
         self._n_steps += 1
         if not self._n_steps % _NEEDED_STEPS and (needed := self._now_needed()) != self._needed:
             self._needed = needed
             with suppress(TransportError):
                 self.send(needed)
         assert self._frames is not None
-        return self.stepped(self._frames.frame(message, self._map), message.number,
-                            is_first=message.is_first)
+        return self.stepped(self._frames.late(message, self._map), message.game_time,
+                            message.number, is_first=message.is_first)
 
     def packets(self) -> Iterator[Packet]:
         """Yield what arrives; at the end, restore settings that a killed process has left."""

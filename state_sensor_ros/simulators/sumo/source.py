@@ -16,6 +16,7 @@ import signal
 
 from state_sensor_ros.simulators import (
     counted,
+    Decoded,
     EgoCommand,
     FrameLike,
     Packet,
@@ -91,13 +92,13 @@ class SumoSource(StepSource):
         self.show_pause()
 
     def _stepped(self, message: Stepped, network: RoadNetwork,
-                 signals: Signals) -> FrameLike | Packet:
+                 signals: Signals) -> Packet:
         frame = replace(with_roads(message.frame, network),
                         traffic_lights=signals.lights(message.lights))
         if message.lights is not None and signals.n_dropped:
             self._report('lights', f'{counted(signals.n_dropped, "traffic light")} '
                          'without a color, off or blinking: dropped')
-        return self.stepped(frame, 0, is_first=message.is_first)
+        return self.stepped(Decoded(frame, ()), frame.game_time, 0, is_first=message.is_first)
 
     def may_kill(self) -> bool:
         """Return False for a joined SUMO: it ends if a client is killed, which has to leave it."""

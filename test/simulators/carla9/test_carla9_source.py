@@ -34,7 +34,15 @@ from state_sensor_ros.emulator.carla9_server.emulated_world import EpisodeOption
 from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import ConfigError, EgoCommand, SourceState
+from state_sensor_ros.simulators import (
+    ConfigError,
+    decode_packet,
+    EgoCommand,
+    EVERYTHING,
+    FrameDecoder,
+    Needs,
+    SourceState,
+)
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.carla_messages import StepActors, WorldStep
 from state_sensor_ros.simulators.carla9.frames import WorldFrames
@@ -124,12 +132,16 @@ def opened(server, *, reconnect=False, **parameters):
                 pass
 
 
+def decoded(packet):
+    return decode_packet(FrameDecoder(), packet)[0].frame
+
+
 def frame_of(packets, wanted=lambda frame: True):
     """Return the next frame that is wanted."""
     until = time.monotonic() + AWAIT_S
     for packet in packets:
-        if wanted(packet.decoded.frame):
-            return packet.decoded.frame
+        if wanted(frame := decoded(packet)):
+            return frame
         assert time.monotonic() < until
     raise AssertionError('the stream has ended')
 
@@ -208,15 +220,20 @@ def test_numbers_that_are_not_finite_spoil_only_their_actor():
     for number in (3, 4, 5):
         table.add(number, 'vehicle.tesla.model3', {}, box_of((0.0, 0.0, 0.7), (2.0, 1.0, 0.7)))
     frames = WorldFrames(StepActors(table.rows(np.array([3, 4, 5])), np.zeros(0, np.int64)))
-    numbers = np.zeros((3, 16), np.float32)
+    numbers = np.zeros((3, 15), np.float32)
     numbers[0, 0], numbers[1, 5], numbers[2, :3] = math.nan, math.inf, (1.0, 2.0, 3.0)
-    frame = frames.frame(WorldStep(1.0, 7, True, numbers.tobytes(), b'', b'', b''), ())
+    late = frames.late(WorldStep(1.0, 7, True, numbers.tobytes(), b'', b'', b''), ())
+    frame = late(EVERYTHING).frame
     assert frame.has_pose().tolist() == [False, False, True]
     assert frame.boxes.actor.tolist() == [2]
     assert frame.boxes.rows[0] == pytest.approx([1, -2, 3.7, 0, 0, 0, 1, 4, 2, 1.4, 1, 1, 1])
+    bare = late(Needs.of()).frame
+    assert bare.boxes is None
+    assert bare.kinematics == pytest.approx(frame.kinematics, nan_ok=True)
     # A world without actors.
     frames = WorldFrames(StepActors(table.rows(np.zeros(0, np.int64)), np.zeros(0, np.int64)))
-    assert len(frames.frame(WorldStep(1.0, 8, False, b'', b'', b'', b''), ())) == 0
+    assert len(frames.late(WorldStep(1.0, 8, False, b'', b'', b'', b''), ())(
+        EVERYTHING).frame) == 0
 
 
 @pytest.mark.parametrize('killed', one_of(['driver', 'both', 'process', 'signal'], n_always=2))
@@ -330,11 +347,11 @@ def test_ticking_is_paused_stepped_and_reset():
         frame = server.world.frame
         source.step(3)
         await_true(lambda: server.world.frame == frame + 3)
-        await_true(lambda: received and received[-1].decoded.frame.sample_count == frame + 3)
+        await_true(lambda: received and received[-1].sample_count == frame + 3)
         episode = server.world.episode
         source.restart()
         await_true(lambda: server.world.episode == episode + 1)
-        await_true(lambda: received[-1].decoded.frame.game_time < 0.3
+        await_true(lambda: received[-1].game_time < 0.3
                    and received[-1].is_behind_gap)
         source.resume()
         n_frames = len(received)
@@ -390,7 +407,7 @@ def test_actors_come_and_go_and_episodes_change(tick):
         server.do(lambda: (spawn(), world.destroy(world.actors[spawned[-1]])))
         n_episodes = world.episode
         server.do(lambda: world.begin_episode(settings=world.settings))
-        frame = next(packet for packet in packets if packet.is_behind_gap).decoded.frame
+        frame = decoded(next(packet for packet in packets if packet.is_behind_gap))
         assert world.episode == n_episodes + 1
         assert frame.names == first.names or len(frame) == len(first)
         assert source.health.n_connects == 1
@@ -433,7 +450,7 @@ def test_server_that_stalls_dies_and_returns(tick):
             servers.append(programs.start(*words, port))
             n_received = len(received)
             await_true(lambda: len(received) > n_received + 5)
-            assert len(received[-1].decoded.frame) == n_actors
+            assert len(decoded(received[-1])) == n_actors
             source.close()
             reader.join(AWAIT_S)
             assert not reader.is_alive()
