@@ -9,9 +9,10 @@
 # flake8: noqa: A003
 """A scripted simulator, the node as a process, and a listener: the rig of the ROS tests."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
-from itertools import pairwise
+from itertools import islice, pairwise
 import json
 import os
 from pathlib import Path
@@ -30,7 +31,7 @@ from ports import free_port
 from programs import start_node
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from stopwatch import Stopwatch
@@ -39,6 +40,9 @@ END_S = 2.0  # Every program ends within 2 s of a signal.
 RECONNECT_MAX_S = 0.5
 # The node publishes again within reconnect_max + 1 s; the rest is for a slow machine.
 AGAIN_S = RECONNECT_MAX_S + 1.0 + 1.5
+# Messages of a topic that are taken in without a look at other topics.
+_MAX_TAKEN = 100
+_TOGETHER_S = 0.003
 FAST = {'reconnect_min': 0.05, 'reconnect_max': RECONNECT_MAX_S, 'stale_after': 1.0}
 TRANSITIONS = {
     'configure': Transition.TRANSITION_CONFIGURE, 'activate': Transition.TRANSITION_ACTIVATE,
@@ -254,15 +258,17 @@ def changed_program(path, *replacements):
 
 
 class Listener:
-    """A ROS node in the test's own process that keeps the messages received."""
+    """
+    A ROS node in the test's own process that keeps the messages received.
+
+    It waits as ``rclpy.wait_for_message`` does: an executor takes 1 ms of processor time for each
+    message, most of it to make a new wait set.
+    """
 
     def __init__(self, domain, name='listener'):
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain)
-        self.node = rclpy.create_node(name, context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
-        self._n_taken = 0
+        self.node = rclpy.create_node(name, context=self._context, start_parameter_services=False)
 
     def subscribe(self, topic, type_name, *, depth=1000, latched=False):
         """Subscribe; returns the list that messages are added to."""
@@ -271,29 +277,50 @@ class Listener:
         qos = QoSProfile(depth=depth)
         if latched:
             qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
-
-        def take(message):
-            received.append(message)
-            self._n_taken += 1
-
         self.node.create_subscription(getattr(import_module(f'{package}.msg'), name), topic,
-                                      take, qos)
+                                      received.append, qos)
         return received
 
-    def spin(self, seconds=0.05):
-        """
-        Wait for a message, and take in one of each topic, and the answers that are there.
+    def unsubscribe(self, topic):
+        """End the subscription to a topic."""
+        [own] = [each for each in self.node.subscriptions if each.topic_name == topic]
+        self.node.destroy_subscription(own)
 
-        When the time-out changes, rclpy forgets what else is ready, and begins with the first
-        topic again: those of a quick stream would keep other topics and the answers of services,
-        which come after all topics, from being taken.
-        """
-        self._executor.spin_once(timeout_sec=seconds)
-        for _ in (*self.node.subscriptions, *self.node.clients):
-            n_before = self._n_taken
-            self._executor.spin_once(timeout_sec=0.0)
-            if self._n_taken == n_before:
-                break
+    def spin(self, seconds=0.05):
+        """Wait for a message or an answer, and take in what has arrived."""
+        subscriptions, clients = tuple(self.node.subscriptions), tuple(self.node.clients)
+        if not (subscriptions or clients):
+            time.sleep(seconds)
+            return
+        waiting = rclpy_implementation.WaitSet(
+            len(subscriptions), 0, 0, len(clients), 0, 0, self._context.handle)
+        waiting.clear_entities()
+        for each in subscriptions:
+            waiting.add_subscription(each.handle)
+        for each in clients:
+            waiting.add_client(each.handle)
+        waiting.wait(round(max(seconds, 0.0) * 1e9))
+        if ready := waiting.get_ready_entities('subscription'):
+            # What a node publishes of one frame on several topics is taken in at once.
+            time.sleep(_TOGETHER_S)
+        for each in subscriptions:
+            if each.handle.pointer in ready:
+                self._take_messages(each)
+        ready = waiting.get_ready_entities('client')
+        for each in clients:
+            if each.handle.pointer in ready:
+                self._take_answer(each)
+
+    def _take_messages(self, subscription):
+        take = partial(subscription.handle.take_message, subscription.msg_type, subscription.raw)
+        for message, _ in islice(iter(take, None), _MAX_TAKEN):
+            subscription.callback(message)
+
+    def _take_answer(self, client):
+        header, answer = client.handle.take_response(client.srv_type.Response)
+        if header is not None:
+            with suppress(KeyError):
+                client.get_pending_request(header.request_id.sequence_number).set_result(answer)
 
     def spin_for(self, seconds):
         """Take in what comes within a time."""
@@ -341,7 +368,6 @@ class Listener:
             self.spin_for(0.5)
 
     def close(self):
-        self._executor.shutdown()
         self.node.destroy_node()
         rclpy.shutdown(context=self._context)
 

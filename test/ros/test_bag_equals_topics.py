@@ -37,14 +37,14 @@ NOT_OF_THE_STREAM = ('/diagnostics', '/parameter_events', '/rosout', '/transitio
 
 
 def synthetic():
-    return list(itertools.islice(generate(5, 3, 20.0, 11, 'v2'), 40))
+    return list(itertools.islice(generate(5, 3, 20.0, 11, 'v2'), 16))
 
 
 def contents():
+    yield pytest.param(synthetic, id='synthetic')
     for path in (*RECORDINGS, SAMPLE):
         yield pytest.param(lambda path=path: json.loads(path.read_text())[:MAX_FRAMES],
-                           id=path.stem)
-    yield pytest.param(synthetic, id='synthetic')
+                           id=path.stem, marks=pytest.mark.thorough)
 
 
 def prelude(frame, number):

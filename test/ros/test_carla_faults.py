@@ -14,7 +14,6 @@ import random
 import socket
 import struct
 
-from budgets import one_of
 from carla_client import CarlaClient
 from carla_late_server import LateServer
 import carla_wire as wire
@@ -55,26 +54,18 @@ def bench(domain, listener, simulator):
         yield rig
 
 
-@pytest.mark.parametrize('leave', one_of(['reset', 'hang_up']))
-def test_carla_fault_closed_between_frames(bench, leave):
-    getattr(bench.simulator, leave)()
-    bench.connect(warm=False)
-    bench.publishes_again()
-    assert bench.counted('reconnects')['last error']
-    bench.finish()
-
-
-def test_carla_fault_closed_inside_a_frame(bench):
+def test_carla_faults_of_the_connection(bench):
+    for leave in (bench.simulator.reset, bench.simulator.hang_up):
+        leave()
+        bench.connect(warm=False)
+        bench.publishes_again()
+        assert bench.counted('reconnects')['last error']
     for n_cut, kept in enumerate((1, 3, 40, -4), 1):
         bench.simulator.send(framed(bench.n_sent)[:kept])
         bench.simulator.hang_up()
         bench.connect(warm=False)
         bench.publishes_again()
         assert bench.counted('cut packets', n_cut)['cut packets'] == str(n_cut), kept
-    bench.finish()
-
-
-def test_carla_fault_impossible_length(bench):
     for n_errors, data in enumerate((
             struct.pack('<I', 2 ** 32 - 1), struct.pack('<I', MAX_FRAME_BYTES + 1),
             struct.pack('>I', 200) + bytes(200), b'HTTP/1.1 400 Bad Request\r\n\r\n',
@@ -87,6 +78,23 @@ def test_carla_fault_impossible_length(bench):
         bench.connect(warm=False)
         bench.publishes_again()
         assert bench.counted('protocol errors', n_errors)['protocol errors'] == str(n_errors), data
+    n_reconnects = statuses(bench.diagnostics)[-1]['reconnects']
+    bench.simulator.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    before = len(bench.frames)
+    for byte in framed(bench.n_sent):
+        bench.simulator.send(bytes([byte]))
+    bench.simulator.send(framed(bench.n_sent + 1) + framed(bench.n_sent + 2))
+    bench.n_sent += 3
+    bench.listener.until(lambda: len(bench.frames) >= before + 3)
+    bench.listener.until(lambda: statuses(bench.diagnostics)[-1]['level'] == 3, what='STALE')
+    bench.publishes_again()
+    assert statuses(bench.diagnostics)[-1]['reconnects'] == n_reconnects
+    # A server that begins again is a restart.
+    bench.simulator.hang_up()
+    bench.n_sent = 0
+    bench.connect(warm=False)
+    bench.publishes_again()
+    bench.counted('simulator restarts')
     bench.finish()
 
 
@@ -112,7 +120,7 @@ NO_MEASUREMENTS = {
     'long-number': joined(b'\x28' + b'\xff' * 30)}
 
 
-def test_carla_fault_message_is_no_measurement(bench):
+def test_carla_faults_of_the_content(bench):
     for topic in ('image', 'depth', 'segmentation'):
         bench.listener.subscribe(f'/state_sensor/camera/central/{topic}', 'sensor_msgs/Image')
     for n_skipped, (name, data) in enumerate(NO_MEASUREMENTS.items(), 1):
@@ -120,17 +128,21 @@ def test_carla_fault_message_is_no_measurement(bench):
         bench.publishes_again()
         values = bench.counted('frames skipped', n_skipped)
         assert (values['frames skipped'], values['reconnects']) == (str(n_skipped), '0'), name
-    bench.finish()
-    assert 'expected' in bench.node.log
-
-
-def test_carla_fault_thousands_of_agents_without_a_class(bench):
-    body = wire.measurements(1, 10 ** 6, 0, *[wire.sub(4, b'')] * 40_000)
+    # Images after a measurement are dropped.
     before = len(bench.frames)
-    bench.simulator.send(framed(0, body))
+    measurement = framed(bench.n_sent)[4:-4]
+    bench.n_sent += 1
+    bench.simulator.send(joined(measurement, IMAGE, b'dataset\n' + DATASET_FILE))
+    bench.listener.until(lambda: len(bench.frames) > before)
+    bench.publishes_again()
+    # Thousands of agents without a class.
+    before = len(bench.frames)
+    bench.simulator.send(framed(0, wire.measurements(
+        1, 10 ** 6, 0, *[wire.sub(4, b'')] * 40_000)))
     bench.listener.until(lambda: len(bench.frames) > before)
     bench.counted('actors dropped', 40_000)
     bench.finish()
+    assert 'expected' in bench.node.log
 
 
 def test_carla_fault_boxes_without_a_size_are_never_drawn(domain, listener, simulator):
@@ -161,35 +173,6 @@ def test_carla_fault_boxes_without_a_size_are_never_drawn(domain, listener, simu
         assert bench.node.log.count('boxes that cannot be drawn: 4') == 1
 
 
-def test_carla_fault_images_after_a_measurement_are_dropped(bench):
-    before = len(bench.frames)
-    number = bench.n_sent
-    bench.n_sent += 1
-    measurement = framed(number)[4:-4]
-    bench.simulator.send(joined(measurement, IMAGE, b'dataset\n' + DATASET_FILE))
-    bench.listener.until(lambda: len(bench.frames) > before)
-    bench.publishes_again()
-    bench.finish()
-
-
-def test_carla_fault_one_byte_at_a_time_and_two_in_one_segment(bench):
-    bench.simulator.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    before = len(bench.frames)
-    for byte in framed(bench.n_sent):
-        bench.simulator.send(bytes([byte]))
-    bench.simulator.send(framed(bench.n_sent + 1) + framed(bench.n_sent + 2))
-    bench.listener.until(lambda: len(bench.frames) >= before + 3)
-    bench.finish()
-
-
-def test_carla_fault_silence_is_stale(bench):
-    bench.listener.until(lambda: [values for values in statuses(bench.diagnostics)
-                                  if values['level'] == 3], what='a STALE report')
-    bench.publishes_again()
-    assert bench.counted('frames received', 2)['reconnects'] == '0'
-    bench.finish()
-
-
 def test_carla_fault_port_that_accepts_and_is_silent_is_named(domain, listener, simulator):
     diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     with NodeProcess(domain, source='carla', port=simulator.port, stale_after=0.5) as node:
@@ -204,16 +187,6 @@ def test_carla_fault_port_that_accepts_and_is_silent_is_named(domain, listener, 
                        what='a silence after a frame')
         assert words not in statuses(diagnostics)[-1]['message']
         assert node.end()[0] == 0
-
-
-def test_carla_fault_restart_is_a_restart(bench):
-    bench.send(3)
-    bench.simulator.hang_up()
-    bench.n_sent = 0
-    bench.connect(warm=False)
-    bench.publishes_again()
-    bench.counted('simulator restarts')
-    bench.finish()
 
 
 def test_carla_fault_world_port_refuses(domain, listener, simulator):

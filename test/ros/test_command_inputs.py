@@ -73,10 +73,10 @@ class Loop:
             recent = self.odometry[n_before:][-20:]
             return len(recent) == 20 and all(
                 abs(each.twist.twist.linear.x - speed) < 0.3 for each in recent)
-        self.stack.publish_until(message, holds, what=f'{speed} m/s for 1 s')
+        self.stack.publish_until(message, holds, what=f'{speed} m/s for 20 frames')
 
 
-@pytest.fixture(params=['monodrive', 'carla9'])
+@pytest.fixture(params=one_of(['monodrive', 'carla9']))
 def driven_by(request, domain):
     """Provide a function that starts a node with an input on the mock server of a simulator."""
     with ExitStack() as stack:

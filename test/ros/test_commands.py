@@ -11,14 +11,12 @@
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
 
 from budgets import AWAIT_S, one_of
 from commands_rig import (
-    COMMAND,
     CONTROL_EGO,
     controls,
     driven,
@@ -30,7 +28,7 @@ from commands_rig import (
     VELOCITY,
 )
 import pytest
-from rig import END_S, listening, Managed, NodeProcess
+from rig import END_S, Managed, NodeProcess
 from scripted_simulator import complete, reply
 from stopwatch import Stopwatch
 
@@ -137,57 +135,12 @@ def test_twist_that_is_not_finite_is_refused(domain, listener, number):
         assert not controls(peer)
 
 
-def test_second_publisher_is_named_and_brakes(domain, listener):
-    with driven(domain) as (peer, node), listening(domain, 'rival') as other:
-        stack = Stack(listener).matched()
-        stack.publish_until(DRIVE, lambda: controls(peer))
-        rival = Stack(other).matched()
-        stack.publish_until(DRIVE, lambda: is_brake(controls(peer)[-1]), what='the brake')
-        stack.publish_until(DRIVE, lambda: 'every command is refused'
-                            in stack.status().get('message', ''))
-        n_before = len(controls(peer))
-        stack.publish_until(DRIVE, lambda: len(controls(peer)) > n_before)
-        assert all(map(is_brake, controls(peer)[n_before:]))
-        assert stack.status()['level'] == 1
-        line = f'{COMMAND} has 2 publishers, /listener, /rival; expected one'
-        listener.until(lambda: line in node.log, what='the line of the log')
-        assert node.log.count('has 2 publishers') == 1
-        rival.close()
-        stack.publish_until(DRIVE, lambda: controls(peer)[-1]['forward_amount'] == 0.5,
-                            what='commands of the one that is left')
-
-
-def test_deactivation_brakes_first(domain, listener):
-    with driven(domain) as (peer, _):
-        stack, managed = Stack(listener).matched(), Managed(listener)
-        stack.publish_until(DRIVE, lambda: controls(peer))
-        assert managed.request('deactivate')
-        assert is_brake(controls(peer)[-1])
-        n_before = len(controls(peer))
-        for _ in range(20):
-            stack.publisher.publish(DRIVE)
-            listener.spin(0.02)
-        assert len(controls(peer)) == n_before
-        assert managed.request('activate')
-        stack.publish_until(DRIVE, lambda: controls(peer)[-1]['forward_amount'] == 0.5)
-
-
 def test_deactivation_without_commands_leaves_the_ego_alone(domain, listener):
     with driven(domain) as (peer, _):
         managed = Managed(listener)
         listener.until(lambda: len(peer.requests) > 3, what='samples')
         assert managed.request('deactivate')
         assert not controls(peer)
-
-
-@pytest.mark.parametrize('signum', one_of([signal.SIGTERM, signal.SIGINT]))
-def test_end_of_the_node_brakes_first(domain, listener, signum):
-    with driven(domain) as (peer, node):
-        stack = Stack(listener).matched()
-        stack.publish_until(DRIVE, lambda: controls(peer))
-        code, seconds = node.end(signum)
-        assert (code, seconds < END_S) == (0, True)
-        assert is_brake(controls(peer)[-1])
 
 
 def test_node_ends_in_time_while_the_simulator_does_not_reply(domain, listener):

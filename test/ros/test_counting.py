@@ -252,7 +252,8 @@ def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
                 rig.wait_until_counted()  # a reset discards what the node has not read yet
             fault(rig.simulator)
             rig.connect(warm=False)
-            rig.send(2)
+            rig.publishes_again()
+            rig.send()
             values = rig.wait_until_counted()
             assert difference(before, values) == counted(9), fault.__name__
             assert int(values['reconnects']) == i + 1

@@ -10,11 +10,9 @@
 
 import os
 import signal
-import subprocess
-import sys
 
-from budgets import each_once, one_of
-from paths import ROOT
+from budgets import each_once
+from programs import PIPES, start_node
 import pytest
 from stopwatch import Stopwatch
 
@@ -46,16 +44,19 @@ while True:
     sum(range(100_000))
 """
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-each_signal = pytest.mark.parametrize('number', one_of(SIGNALS))
 
 
-def start(*parts, before=None, **options):
-    options = {'stderr': subprocess.PIPE, **options}
-    process = subprocess.Popen(
-        [sys.executable, '-c', HEAD + ''.join(parts)], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, 'PYTHONPATH': str(ROOT)}, preexec_fn=before, **options)
-    assert process.stdout.readline() == 'ready\n'
-    return process
+@pytest.fixture
+def start(tmp_path):
+    """Return a function that starts a program of some parts."""
+    def begin(*parts, **options):
+        path = tmp_path / 'program.py'
+        path.write_text(HEAD + ''.join(parts))
+        process = start_node([str(path)], **{**PIPES, **options})
+        assert process.stdout.readline() == 'ready\n'
+        return process
+
+    return begin
 
 
 def end(process, number):
@@ -66,7 +67,7 @@ def end(process, number):
 
 
 @pytest.mark.parametrize(('number', 'thread'), each_once(SIGNALS, ['', STUCK_THREAD]))
-def test_ending_leaves_with_the_code_of_the_program(number, thread):
+def test_ending_leaves_with_the_code_of_the_program(start, number, thread):
     with start(thread, READY, UNTIL_WANTED, LEAVE) as process:
         code, seconds = end(process, number)
         assert code == 3
@@ -75,7 +76,7 @@ def test_ending_leaves_with_the_code_of_the_program(number, thread):
 
 
 @pytest.mark.parametrize(('number', 'work'), each_once(SIGNALS, [FOR_EVER, BUSY]))
-def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(number, work):
+def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(start, number, work):
     with start(READY, work) as process:
         code, seconds = end(process, number)
         assert code == 0
@@ -83,7 +84,7 @@ def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(number, work):
         assert process.stderr.read().startswith('warning: found work that did not end within ')
 
 
-def test_ending_does_not_wait_for_a_reader_of_the_warning():
+def test_ending_does_not_wait_for_a_reader_of_the_warning(start):
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     while True:
@@ -98,14 +99,3 @@ def test_ending_does_not_wait_for_a_reader_of_the_warning():
         assert seconds < END_S
     os.close(writer)
     os.close(reader)
-
-
-def test_ending_leaves_sighup_ignored():
-    def ignore():
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-    with start(READY, UNTIL_WANTED, LEAVE, before=ignore) as process:
-        process.send_signal(signal.SIGHUP)
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.5)
-        assert end(process, signal.SIGTERM)[0] == 3

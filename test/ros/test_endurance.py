@@ -165,31 +165,6 @@ def test_churn_of_actors(domain, listener, simulator):
                        what='the removal of topics of absent actors')
 
 
-@pytest.mark.thorough
-def test_churn_respects_the_limit_of_topics(domain, listener, simulator):
-    with NodeProcess(domain, port=simulator.port, max_actor_topics=3):
-        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
-        simulator.accept()
-        crowd = [state(f'car_{i}') for i in range(5)]
-        number = iter(range(10 ** 6))
-        listener.until(lambda: (simulator.send(framed(next(number), ego(0), *crowd)),
-                                listener.spin(0.1), tf)[-1])
-        assert len(tf[-1].transforms) == 6
-        listener.until(lambda: (simulator.send(framed(next(number), ego(0), *crowd)), [
-            each for each in statuses(diagnostics)
-            if each['actors without topics'] == '3' and each['level'] == 1
-            and 'max_actor_topics is 3' in each['message']])[-1], what='the warning')
-
-        def names():
-            return [name for name, _ in listener.node.get_topic_names_and_types()
-                    if name.endswith('/odometry') and '/actors/' in name]
-
-        # Each is discovered on its own, some time after it was made.
-        listener.until(lambda: listener.spin(0.1) or len(names()) >= 3, what='three topics')
-        assert len(names()) == 3
-
-
 def test_time_repeats_steps_back_and_restarts(domain, listener, simulator):
     """/tf never goes back within a run; ~/frame has all; /clock jumps once with a restart."""
     times = [1.0, 1.05, 1.05, 1.1, 1.1, 1.15, 0.2, 0.25, 0.25, 0.3]

@@ -12,6 +12,7 @@ from contextlib import contextmanager, ExitStack
 from importlib.util import find_spec
 import math
 import os
+import signal
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ from budgets import AWAIT_S, is_large, one_of
 from commands_rig import FAST
 import numpy as np
 from paths import ROOT
+from programs import PIPES
 import pytest
 from rig import NodeProcess
 
@@ -37,7 +39,7 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 EXAMPLE = ROOT / 'examples' / 'follow_line.py'
 # Simulated time of a drive, s; it begins with the first command.
-DRIVE_S = 60.0 if is_large() else 20.0
+DRIVE_S = 60.0 if is_large() else 12.0
 # Times real time.
 PACE = 2.0
 
@@ -45,7 +47,8 @@ PACE = 2.0
 def synthetic_line(folder):
     """Write the undriven run of synthetic traffic."""
     line = folder / 'line.json'
-    assert main(['synth', str(line), '--vehicles', '1', '--objects', '0', '--frames', '1400',
+    assert main(['synth', str(line), '--vehicles', '1', '--objects', '0',
+                 '--frames', '1400' if is_large() else '600',
                  '--rate', '20', '--seed', '1']) == 0
     return line
 
@@ -120,7 +123,7 @@ def test_example_follows_the_line(domain, listener, tmp_path, simulator):
             domain, control_input='twist', **FAST, **parameters))
         # The node finds the example when it has read the line.
         example = stack.enter_context(subprocess.Popen(
-            [sys.executable, str(EXAMPLE), str(line)], env={
+            [sys.executable, str(EXAMPLE), str(line)], **PIPES, env={
                 **os.environ, 'ROS_DOMAIN_ID': str(domain),
                 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}))
         stack.callback(example.kill)
@@ -134,6 +137,9 @@ def test_example_follows_the_line(domain, listener, tmp_path, simulator):
         listener.until(lambda: len(odometry) > n_before and seconds() > DRIVE_S,
                        seconds=AWAIT_S + DRIVE_S, what='the drive')
         assert 'Traceback' not in node.log
+        example.send_signal(signal.SIGINT)
+        assert example.communicate(timeout=AWAIT_S) == ('', '')
+        assert example.returncode == 0
     driven = odometry[n_before:]
     xy = np.array([(each.pose.pose.position.x, each.pose.pose.position.y) for each in driven])
     with sensor.open_recording(str(line)) as recording:

@@ -131,37 +131,27 @@ def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_pat
         listener.until(lambda: 'nothing.json' in node.log, what='the reason in the log')
 
 
+# The state of the node, and the transitions that it takes to it.
+STATES = {'unconfigured': (), 'inactive': ('configure',), 'active': ('configure', 'activate'),
+          'finalized': ('shutdown',)}
+
+
 @pytest.mark.parametrize(('signum', 'moment'), each_once(
-    (signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
-    ('start', 'connecting', 'streaming', 'inactive')))
+    (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), ('start', 'streaming', *STATES)))
 def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
-    unused_port = free_port()
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    options = {'port': streaming.port if moment == 'streaming' else unused_port,
-               'autostart': moment != 'inactive'}
-    with NodeProcess(domain, is_new=moment == 'start', **options) as node:
+    port = streaming.port if moment == 'streaming' else free_port()
+    with NodeProcess(domain, is_new=moment == 'start', port=port,
+                     autostart=moment not in STATES) as node:
         if moment == 'streaming':
             listener.until(lambda: frames)
-        elif moment != 'start':
-            listener.matched('/diagnostics')
-        else:
+        elif moment == 'start':
             # The program first sets its handlers, that of SIGHUP last.
             listener.until(lambda: handles(node.process.pid, signal.SIGHUP), what='a handler')
-        code, seconds = node.end(signum)
-        assert code == 0, node.log
-        assert seconds < END_S
-        assert 'Traceback' not in node.log
-
-
-@pytest.mark.parametrize(('signum', 'steps', 'state'), [
-    (signal.SIGINT, (), 'unconfigured'), (signal.SIGTERM, ('configure',), 'inactive'),
-    (signal.SIGINT, ('configure', 'activate'), 'active'),
-    (signal.SIGTERM, ('shutdown',), 'finalized')])
-def test_lifecycle_signals_end_it_in_every_state(domain, listener, signum, steps, state):
-    with NodeProcess(domain, port=free_port(), autostart=False) as node:
-        managed = Managed(listener)
-        assert all(managed.request(step) for step in steps)
-        assert managed.state == state
+        else:
+            managed = Managed(listener)
+            assert all(managed.request(step) for step in STATES[moment])
+            assert managed.state == moment
         code, seconds = node.end(signum)
         assert code == 0, node.log
         assert seconds < END_S

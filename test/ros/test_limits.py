@@ -14,6 +14,7 @@ import time
 
 from budgets import tries
 from process_state import cpu_s
+import pytest
 from rig import check_counters_never_decrease, crowded, frame, packet, state
 
 ACTOR_TOPICS = '/state_sensor/actors/'
@@ -34,7 +35,7 @@ def topics_named(names):
 
 
 def test_topics_never_exceed_their_limit_over_restarts(bench):
-    limit, n_each, n_restarts = 100, 50, tries(12)
+    limit, n_each, n_restarts = 60, 30, tries(6)
     rig = bench(max_actor_topics=limit, overflow='block', frame=False, tf='none')
     rig.simulator.accept()
 
@@ -145,7 +146,7 @@ def test_names_that_are_equal_after_cleaning_cost_what_others_do(bench):
     rig = bench(overflow='block', max_actor_topics=0, frame=False, tf='none')
     rig.simulator.accept()
     rig.send()
-    n = 5000
+    n = min(tries(2000), 5000)
 
     def crowd(n, name):
         rig.n_sent += 1
@@ -163,7 +164,7 @@ def test_names_that_are_equal_after_cleaning_cost_what_others_do(bench):
 
     usual = cost_s(rig, crowd(n, 'usual_{}'))
     assert cost_s(rig, crowd(n, Equal())) < 3.0 * usual
-    # 20,000 others, of which 15,000 are new: four times the actors.
+    # Four times the actors, of which a quarter is known.
     assert cost_s(rig, crowd(4 * n, Equal())) < 12.0 * usual
     repeated = {'game_time': frame(rig.n_sent - 1)['game_time']}
     assert cost_s(rig, crowded(rig.n_sent, 4 * n, 'b!{}', **repeated)) < 12.0 * usual
@@ -176,6 +177,7 @@ def test_names_that_are_equal_after_cleaning_cost_what_others_do(bench):
     rig.finish()
 
 
+@pytest.mark.thorough
 def test_ten_thousand_actors_leave_in_linear_time(bench):
     rig = bench(overflow='block', frame=False, tf='none')
     rig.simulator.accept()
@@ -201,7 +203,7 @@ def test_ten_thousand_actors_leave_in_linear_time(bench):
 
 
 def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
-    n, n_frames, timeout_s = min(tries(300), 1000), 20, 0.5
+    n, n_frames, timeout_s = min(tries(150), 1000), 20, 0.5
     rig = bench(overflow='block', actor_timeout=timeout_s, frame=False, tf='ego')
     odometry = rig.listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     rig.simulator.accept()

@@ -15,7 +15,7 @@ import re
 import signal
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 from programs import PIPES, SCRIPTS, start_node
 import pytest
 
@@ -49,8 +49,9 @@ def ended_while_sending(process, bench):
                                 flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize('words', [('topics',), ('echo', 'frame'), ('echo', '/tf', '--once'),
-                                   ('topics', '--node', '/other')])
+@pytest.mark.parametrize('words', one_of([
+    ('topics',), ('echo', 'frame'), ('echo', '/tf', '--once'), ('topics', '--node', '/other')],
+    n_always=2))
 def test_look_without_a_node_is_one_line(look, domain, words):
     code, output, errors = ended(look(*words))
     assert (code, output) == (1, '')
@@ -59,7 +60,7 @@ def test_look_without_a_node_is_one_line(look, domain, words):
     assert f'ROS domain {domain}' in line
 
 
-@pytest.mark.parametrize('topic', ['/', '/a b', '/a//b', '/1'])
+@pytest.mark.parametrize('topic', one_of(['/a b', '/', '/a//b', '/1']))
 def test_echo_of_a_name_that_no_topic_can_have_is_one_line(look, topic):
     code, output, errors = ended(look('echo', topic))
     assert (code, output) == (1, '')
@@ -110,9 +111,14 @@ def test_look_groups_the_topics_of_actors():
     assert len(table(rows)) == 5
 
 
-def test_look_prints_one_message_in_words(look, bench):
+def test_look_prints_messages(look, bench):
     at = bench()
     at.connect()
+    # Without a message it names what it waits for, until a signal.
+    process = look('echo', 'frame', '--once')
+    assert 'waiting for a message from /state_sensor/frame since' in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 130
     code, output, errors = ended_while_sending(look('echo', '~/frame', '--once'), at)
     assert (code, errors) == (0, '')
     lines = output.splitlines()
@@ -120,11 +126,7 @@ def test_look_prints_one_message_in_words(look, bench):
     assert re.fullmatch(r'  stamp: \d+\.\d{9} s', lines[1])
     assert any(re.fullmatch(r'actors: [1-9]\d*', line) for line in lines)
     assert any(line.startswith('- name: ') for line in lines)
-
-
-def test_look_prints_a_line_of_csv_for_each_actor(look, bench):
-    at = bench()
-    at.connect()
+    # A line of CSV for each actor.
     code, output, errors = ended_while_sending(look('echo', 'frame', '--once', '--csv'), at)
     assert (code, errors) == (0, '')
     head, *rows = csv.reader(io.StringIO(output))
@@ -133,11 +135,6 @@ def test_look_prints_a_line_of_csv_for_each_actor(look, bench):
     row = dict(zip(head, rows[0], strict=True))
     assert float(row['header.stamp']) >= 0.0
     assert row['actors.pose.orientation.w']
-
-
-def test_look_goes_on_until_a_signal(look, bench):
-    at = bench()
-    at.connect()
     process = look('echo', 'frame')
     printed = []
     while printed.count('---\n') < 2:
@@ -147,15 +144,6 @@ def test_look_goes_on_until_a_signal(look, bench):
         printed += process.stdout.readlines()
     process.send_signal(signal.SIGINT)
     assert ended(process)[::2] == (0, '')
-
-
-def test_look_names_what_it_waits_for(look, bench):
-    at = bench()
-    at.connect()
-    process = look('echo', 'frame', '--once')
-    assert 'waiting for a message from /state_sensor/frame since' in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    assert ended(process)[0] == 130
 
 
 def test_words_and_csv_of_messages():
@@ -181,8 +169,6 @@ def test_words_and_csv_of_messages():
     assert row[head.index('name')] == 'a b'
 
 
-@pytest.mark.parametrize(('times_s', 'text'), [
-    ([], 'silent'), ([5.0], '1 message'), ([5.0, 5.001, 5.002], '3 messages'),
-    ([5.0, 5.5, 6.0], '2.0 Hz')])
-def test_look_gives_no_rate_of_messages_that_come_at_once(times_s, text):
-    assert rate_text(times_s) == text
+def test_look_gives_no_rate_of_messages_that_come_at_once():
+    assert [rate_text(times_s) for times_s in ([], [5.0], [5.0, 5.001, 5.002], [5.0, 5.5, 6.0])] \
+        == ['silent', '1 message', '3 messages', '2.0 Hz']

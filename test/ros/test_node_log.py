@@ -78,12 +78,6 @@ def test_node_logs_the_course_of_a_recording_once(domain, tmp_path, rate):
         assert not lines_of(node, 'WARN', '')
 
 
-def test_node_logs_that_no_frame_is_received(bench):
-    bench_ = bench()
-    bench_.connect(warm=False)
-    until_logged(bench_.node, 'WARN', f'no frame from 127.0.0.1:{bench_.simulator.port} in 3 s')
-
-
 def test_node_names_unknown_parameters(domain, simulator, tmp_path):
     params = tmp_path / 'params.yaml'
     params.write_text('/**:\n  ros__parameters:\n    reconect_max: 1.0\n    odometry: false\n'
@@ -101,28 +95,25 @@ def test_node_names_unknown_parameters(domain, simulator, tmp_path):
         'unknown parameter wholly_other is ignored']
 
 
-def test_node_logs_what_it_connects_to(bench):
+def test_node_names_what_it_connects_to_a_silent_port_and_what_to_check(bench):
     bench_ = bench()
+    address = f'127.0.0.1:{bench_.simulator.port}'
     line = until_logged(bench_.node, 'INFO', 'connecting to ')
-    assert f'connecting to 127.0.0.1:{bench_.simulator.port} (source: ' in line
-
-
-def test_node_names_a_silent_port_and_what_to_check(bench):
-    bench_ = bench()
+    assert f'connecting to {address} (source: ' in line
     bench_.simulator.accept()
-    line = until_logged(bench_.node, 'WARN', 'no frame from')
+    line = until_logged(bench_.node, 'WARN', f'no frame from {address} in 3 s')
     assert 'check that the port is that of the sensor' in line
 
 
-@pytest.mark.parametrize(('text', 'kind'), [
-    (b'HTTP/1.1 408 Request Timeout\r\nServer: x\r\n\r\n', 'a web server'),
-    (b'SSH-2.0-OpenSSH_9.6\r\n', 'another server')])
-def test_node_names_a_server_of_another_kind(bench, text, kind):
+def test_node_names_a_server_of_another_kind(bench):
     bench_ = bench()
-    bench_.simulator.accept().sendall(text)
-    line = until_logged(bench_.node, 'WARN', f'as {kind} sends it')
-    assert f'127.0.0.1:{bench_.simulator.port}' in line
-    assert 'check that host and port are those of its sensor' in line
+    for text, kind in ((b'HTTP/1.1 408 Request Timeout\r\nServer: x\r\n\r\n', 'a web server'),
+                       (b'SSH-2.0-OpenSSH_9.6\r\n', 'another server')):
+        bench_.simulator.accept().sendall(text)
+        line = until_logged(bench_.node, 'WARN', f'as {kind} sends it')
+        assert f'127.0.0.1:{bench_.simulator.port}' in line
+        assert 'check that host and port are those of its sensor' in line
+        bench_.simulator.hang_up()
 
 
 def test_node_warns_of_another_node_of_its_name(domain, bench):

@@ -181,7 +181,7 @@ class Driver:
 
     def __post_init__(self):
         self.managed, self.remote = Managed(self.listener), Remote(self.listener)
-        self._subscriptions = {}
+        self._subscribed = set()
         self.kinds = [
             (self.frames, 10), (self.array, 8), (self.repeat, 3), (self.restart, 2),
             (self.fault, 2), (self.transitions, 2), (self.change_parameter, 4), (self.pause, 1),
@@ -381,12 +381,12 @@ class Driver:
         """Subscribe to a topic, or end the subscription."""
         topic, type_name = self.chance.choice(TOPICS)
         self.done[-1] += (topic,)
-        if topic in self._subscriptions:
-            self.listener.node.destroy_subscription(self._subscriptions.pop(topic))
-            return
-        self.listener.subscribe(topic if topic.startswith('/') else f'/state_sensor/{topic}',
-                                type_name, depth=1)
-        self._subscriptions[topic] = list(self.listener.node.subscriptions)[-1]
+        topic = topic if topic.startswith('/') else f'/state_sensor/{topic}'
+        if topic in self._subscribed:
+            self.listener.unsubscribe(topic)
+        else:
+            self.listener.subscribe(topic, type_name, depth=1)
+        self._subscribed ^= {topic}
 
     def flood(self):
         """Send faster than the queue is emptied; what is dropped is a whole packet."""

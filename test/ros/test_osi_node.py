@@ -18,7 +18,7 @@ OWN = 'state_sensor_ros'
 
 def test_osi_live_is_on_topics_and_losses_are_counted(domain, listener):
     port = osi_traces.free_udp_port()
-    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
+    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame', depth=1)
     ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     with NodeProcess(domain, source='osi', **{'osi.port': port}) as node, \

@@ -77,6 +77,7 @@ def test_playback_of_the_shipped_sample(domain, listener):
         diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         listener.until(lambda: len(frames) > 5)
         assert any('ego' in actor.tags for actor in frames[-1].actors)
+        listener.unsubscribe('/state_sensor/frame')
         assert Remote(listener).set('rate', 1000.0).successful
         listener.until(lambda: any(int(each.get('simulator restarts', 0)) > 1
                                    for each in statuses(diagnostics)),

@@ -12,6 +12,7 @@ import os
 
 from budgets import AWAIT_S
 from commands_rig import pedals, Stack
+import pytest
 from rig import NodeProcess
 from test_toy_simulator import installed_toy, toy_mock_server
 
@@ -20,14 +21,21 @@ def environment(site):
     return {'PYTHONPATH': f'{os.environ["PYTHONPATH"]}{os.pathsep}{site}'}
 
 
-def test_toy_actors_are_on_topics(domain, listener, tmp_path):
+def test_toy_actors_are_on_topics_and_take_commands(domain, listener, tmp_path):
     site = installed_toy(tmp_path / 'site')
     odometry = listener.subscribe('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+
+    def x(i):
+        return odometry[i].pose.pose.position.x
+
     with toy_mock_server(site) as port, NodeProcess(
-            domain, source='toy', port=port, environment=environment(site),
-            **{'toy.radius': 0.5, 'toy.tag': 'globe'}) as node:
-        listener.until(lambda: len(odometry) > 2 and frames)
+            domain, source='toy', port=port, environment=environment(site), ego_tag='globe',
+            control_input='vehicle_control', **{'toy.radius': 0.5, 'toy.tag': 'globe'}) as node:
+        stack = Stack(listener).matched()
+        listener.until(lambda: len(odometry) > 2 and x(-1) > x(0) and frames)
+        stack.publish_until(pedals(brake=1.0), lambda: x(-1) == x(-2))
+        stack.publish_until(pedals(throttle=1.0), lambda: x(-1) > x(-2))
         assert node.is_alive
     assert odometry[-1].child_frame_id == 'ball'
     assert odometry[-1].pose.pose.position.y == 2.0
@@ -38,23 +46,8 @@ def test_toy_actors_are_on_topics(domain, listener, tmp_path):
     assert ball.control_state.road_id == 7
 
 
-def test_toy_takes_commands(domain, listener, tmp_path):
-    site = installed_toy(tmp_path / 'site')
-    odometry = listener.subscribe('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
-
-    def x(i):
-        return odometry[i].pose.pose.position.x
-
-    with toy_mock_server(site) as port, NodeProcess(
-            domain, source='toy', port=port, environment=environment(site), ego_tag='globe',
-            control_input='vehicle_control', **{'toy.tag': 'globe'}) as node:
-        stack = Stack(listener).matched()
-        listener.until(lambda: len(odometry) > 2 and x(-1) > x(0))
-        stack.publish_until(pedals(brake=1.0), lambda: x(-1) == x(-2))
-        stack.publish_until(pedals(throttle=1.0), lambda: x(-1) > x(-2))
-        assert node.is_alive
-
-
+# `record` names them in test_toy_simulator.py.
+@pytest.mark.thorough
 def test_toy_parameters_are_checked(domain, tmp_path):
     site = installed_toy(tmp_path / 'site')
     with NodeProcess(domain, source='toy', environment=environment(site),
