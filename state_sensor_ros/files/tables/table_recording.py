@@ -15,11 +15,10 @@ its center and size differ from those that an actor of its class has without a b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 import json
-import math
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, TYPE_CHECKING
@@ -30,11 +29,11 @@ from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import (
     DecodeError,
     reason_of,
+    StateError,
     TrajectoryFormatError,
-    TruncatedError,
 )
 from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
+from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.files.storage.input_file import open_positioned
 from state_sensor_ros.files.storage.storage_file import (
     BagLimits,
@@ -61,7 +60,7 @@ from state_sensor_ros.frame import (
     NO_WHEELS,
 )
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes
-from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
+from state_sensor_ros.payloads import FrameLike
 from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
 from state_sensor_ros.topics.base_link import is_measured
 from state_sensor_ros.topics.markers import MARKERS_TOPIC
@@ -79,6 +78,8 @@ NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *CHANGES, 
 _SPEED = 'speed'
 # Names of the roads, and ids of the actors; the columns may be missing.
 _ROAD, _ID = 'road', 'actor_id'
+# Beside the columns of a table: whether an actor has a lane state.
+_HAS_LANE = 'has lane'
 # Columns of the boxes, which are used together or not at all.
 BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 _BATCH_ROWS = 50_000
@@ -91,7 +92,7 @@ _TYPES = {'frame': 'int64', _ID: 'int64', 'name': 'string', 'kind': 'string',
 _OBJECTS = 'objects of --outputs'
 
 
-class TableRecording:
+class TableRecording(FrameFile):
     """
     The rows of a Parquet file as frames.
 
@@ -101,16 +102,11 @@ class TableRecording:
     :raises TrajectoryFormatError: if it is not such a table, or lacks columns of a frame.
     """
 
-    unit = 'frame'
-    format_name = 'table'
-    simulator = ''
-    total: int | None = None
-
     def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
         import pyarrow as pa
-        self.name = str(path)
-        self.cut: TruncatedError | None = None
+        super().__init__(str(path), 'table', '')
         self._limits = limits
+        self._classes: dict[tuple[int, tuple[str, ...]], int] = {}
         # Damaged files make pyarrow raise many types of errors.
         self._failures = (pa.ArrowException, OSError, ValueError, TypeError, KeyError,
                           IndexError, OverflowError)
@@ -124,7 +120,6 @@ class TableRecording:
         except self._failures as error:
             self.close()
             raise self._error(error) from error
-        self.decoder = self.new_decoder()
 
     def _open(self, path: Path) -> None:
         """Read the metadata, and check columns, types and sizes."""
@@ -183,28 +178,14 @@ class TableRecording:
         found = ' '.join(str(error).split())[:_MAX_SHOWN] or type(error).__name__
         return TrajectoryFormatError(self.name, found, 'a Parquet file')
 
-    def new_decoder(self) -> PayloadDecoder:
-        """Make a decoder of rows."""
-        return TableDecoder(self.generation, self._default_sizes)
-
-    def frames(self) -> Iterator[RecordedFrame]:
+    def read(self) -> Iterator[FrameLike]:
         """
-        Yield the rows of each frame; a frame without actors has none.
+        Yield the frames; one without actors has no rows.
 
         :raises TrajectoryFormatError: if the file is damaged.
         """
-        game_time = -PERIOD_S
-        for index, rows in enumerate(self._rows_of_frames()):
-            time_s = rows.column('game_time')[0].as_py()
-            clock_s = math.nan if time_s is None else float(time_s)
-            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
-            yield RecordedFrame(
-                Packet(_message(rows), game_time, 0, 0), clock_s, index,
-                f'frame {rows.column("frame")[0].as_py()}', index + 1)
-
-    def _rows_of_frames(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of each frame."""
         import pyarrow as pa
+        self._road_names = NO_ROADS
         rest: pa.RecordBatch | None = None
         try:
             for batch in self._batches():
@@ -212,17 +193,16 @@ class TableRecording:
                     batch = pa.concat_batches([rest, batch])
                 numbers = batch.column('frame').to_numpy(zero_copy_only=False)
                 bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()]
-                for begin, end in pairwise(bounds):
-                    yield batch.slice(begin, end - begin)
+                yield from self._frames(batch, bounds)
                 rest = batch.slice(bounds[-1]) if batch.num_rows else None
                 if rest is not None and rest.nbytes > self._limits.n_bytes:
                     raise too_large(self.name, 'a frame', self._limits.n_bytes)
+            if rest is not None:
+                yield from self._frames(rest, [0, rest.num_rows])
         except TrajectoryFormatError:
             raise
         except self._failures as error:
             raise self._error(error) from error
-        if rest is not None:
-            yield rest
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield rows in the types of a frame, of one row group at a time."""
@@ -249,6 +229,64 @@ class TableRecording:
                 raise ValueError(f'column {name}: null')
             arrays.append(column)
         return pa.RecordBatch.from_arrays(arrays, names=self._columns)
+
+    def _frames(self, batch: pa.RecordBatch, bounds: Sequence[int]) -> Iterator[FrameLike]:
+        """Yield the frames of the rows between bounds, or the error in place of one."""
+        columns = {name: _values(batch.column(name)) for name in self._columns}
+        columns[_HAS_LANE] = batch.column(LANE_IDS[0]).is_valid().to_numpy(zero_copy_only=False)
+        for begin, end in pairwise(bounds):
+            rows = {name: column[begin:end] for name, column in columns.items()}
+            try:
+                yield self._frame(rows)
+            except StateError as error:
+                yield DecodeError(f'frame {rows["frame"][0]}: {error.where}', error.found,
+                                  error.expected)
+
+    def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
+        """
+        Add boxes to actors whose center and size are not those without a box.
+
+        :param shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
+        """
+        classes = np.array([self._class_of(kind, tags) for kind, tags in zip(
+            frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
+        usual = centres_of(frame, self._default_sizes, classes)
+        is_usual = (shapes == np.column_stack((usual.poses[:, :3], usual.sizes))).all(axis=1)
+        actor = np.flatnonzero(frame.has_pose() & np.isfinite(shapes).all(axis=1) & ~is_usual)
+        rows = np.column_stack((shapes[actor, :3], frame.orientation_xyzw[actor],
+                                shapes[actor, 3:], np.ones((len(actor), 3))))
+        return replace(frame, boxes=Boxes(actor, ('',) * len(actor), rows))
+
+    def _class_of(self, kind: int, tags: tuple[str, ...]) -> int:
+        index = self._classes.get((kind, tags))
+        if index is None:
+            index = self._classes[kind, tags] = class_of(kind, tags)
+        return index
+
+    def _frame(self, rows: dict[str, Any]) -> Frame:
+        names, kinematics = tuple(rows['name']), _stacked(rows, _KINEMATICS)
+        blank = ('',) * len(names)
+        frame = Frame(
+            generation=self.generation, time=0, sample_count=0, names=names,
+            game_time=float(rows['game_time'][0]),
+            kinds=np.where([kind == 'vehicle' for kind in rows['kind']],
+                           KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
+            tags=tuple([tuple(tags or ()) for tags in rows['tags']]),
+            kinematics=kinematics, lanes=self._lanes(rows), boxes=NO_BOXES, wheels=NO_WHEELS,
+            inputs=np.full((len(names), 4), np.nan), appearance=Appearance(blank, blank),
+            forward_speed=_forward_speed(rows, kinematics), ids=rows.get(_ID))
+        return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))
+
+    def _lanes(self, rows: dict[str, Any]) -> Lanes:
+        """Return lane states with the names of the roads so far."""
+        actor = np.flatnonzero(rows[_HAS_LANE])
+        road_id = rows[LANE_IDS[0]]
+        new = {int(road_id[row]): rows[_ROAD][row] for row in actor.tolist()
+               if rows[_ROAD][row] is not None} if _ROAD in rows else {}
+        if not new.keys() <= self._road_names.keys():
+            self._road_names = MappingProxyType({**new, **self._road_names})
+        return Lanes(actor.astype(np.int64), _stacked(rows, CHANGES)[actor],
+                     _stacked(rows, LANE_IDS)[actor], rows['s'][actor], self._road_names)
 
     def close(self) -> None:
         """Close the file; a second call has no effect."""
@@ -283,128 +321,27 @@ def _n_text_bytes(column: pa.Array) -> int:
     return pc.sum(pc.binary_length(column).cast('int64')).as_py() or 0
 
 
-class TableDecoder(SingleFrameDecoder):
-    """
-    A PayloadDecoder of the rows of a frame.
-
-    :param generation: generation of the frames.
-    :param default_sizes: (len(CLASSES), 3) float64, m, sizes of actors without a box.
-    """
-
-    def __init__(self, generation: str, default_sizes: Floats) -> None:
-        self._generation = generation
-        self._default_sizes = default_sizes
-        self._classes: dict[tuple[int, tuple[str, ...]], int] = {}
-        self._road_names = NO_ROADS
-
-    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
-               time: int = 0, sample_count: int = 0) -> list[Decoded]:
-        """
-        Decode the rows of one frame.
-
-        :param payload: Arrow stream with one batch.
-        :param game_time: time for rows without one, s.
-        :param time: unused, like ``sample_count``.
-        :raises DecodeError: if the rows are not a frame.
-        """
-        import pyarrow as pa
-        try:
-            [rows] = pa.ipc.open_stream(payload)
-            columns = {name: rows.column(i) for i, name in enumerate(rows.schema.names)}
-            frame = self._frame(columns, rows.num_rows, game_time)
-            if BOXES[0] in columns:
-                frame = self._with_boxes(
-                    frame, np.column_stack([_floats(columns[name]) for name in BOXES]))
-            return [Decoded(frame, ())]
-        except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
-            raise DecodeError('rows', ' '.join(str(error).split()),
-                              'the columns of a table') from error
-
-    def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
-        """
-        Add boxes to actors whose center and size are not those without a box.
-
-        :param shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
-        """
-        classes = np.array([self._class_of(kind, tags) for kind, tags in zip(
-            frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
-        usual = centres_of(frame, self._default_sizes, classes)
-        is_usual = (shapes == np.column_stack((usual.poses[:, :3], usual.sizes))).all(axis=1)
-        actor = np.flatnonzero(frame.has_pose() & np.isfinite(shapes).all(axis=1) & ~is_usual)
-        rows = np.column_stack((shapes[actor, :3], frame.orientation_xyzw[actor],
-                                shapes[actor, 3:], np.ones((len(actor), 3))))
-        return replace(frame, boxes=Boxes(actor, ('',) * len(actor), rows))
-
-    def _class_of(self, kind: int, tags: tuple[str, ...]) -> int:
-        index = self._classes.get((kind, tags))
-        if index is None:
-            index = self._classes[kind, tags] = class_of(kind, tags)
-        return index
-
-    def _frame(self, columns: dict[str, Any], n_actors: int, game_time: float) -> Frame:
-        time_s = columns['game_time'][0].as_py()
-        kinematics = np.column_stack([_floats(columns[name]) for name in _KINEMATICS])
-        names = tuple(columns['name'].to_pylist())
-        blank = ('',) * n_actors
-        return Frame(
-            generation=self._generation, time=0, sample_count=0, names=names,
-            game_time=game_time if time_s is None or math.isnan(time_s) else time_s,
-            kinds=np.where([kind == 'vehicle' for kind in columns['kind'].to_pylist()],
-                           KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
-            tags=tuple(tuple(tags or ()) for tags in columns['tags'].to_pylist()),
-            kinematics=kinematics, lanes=self._named(_lanes(columns), columns), boxes=NO_BOXES,
-            wheels=NO_WHEELS,
-            inputs=np.full((n_actors, 4), np.nan), appearance=Appearance(blank, blank),
-            forward_speed=_forward_speed(columns, kinematics),
-            ids=columns[_ID].fill_null(-1).to_numpy(zero_copy_only=False)
-            if _ID in columns else None)
-
-    def _named(self, lanes: Lanes, columns: dict[str, Any]) -> Lanes:
-        """Return lanes with the names of the roads so far."""
-        if _ROAD in columns:
-            names = columns[_ROAD].take(lanes.actor).to_pylist()
-            new = {road: name for road, name in zip(lanes.road_id.tolist(), names, strict=True)
-                   if name is not None and road not in self._road_names}
-            if new:
-                self._road_names = MappingProxyType({**self._road_names, **new})
-        return replace(lanes, road_names=self._road_names)
+def _values(column: pa.Array) -> Any:  # noqa: ANN401
+    """Return numbers as an array, with NaN, -1 or False for null; others as a list."""
+    import pyarrow.types as kinds
+    if kinds.is_floating(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    if kinds.is_integer(column.type) or kinds.is_boolean(column.type):
+        null = -1 if kinds.is_integer(column.type) else False
+        return column.fill_null(null).to_numpy(zero_copy_only=False)
+    return column.to_pylist()
 
 
-def _forward_speed(columns: dict[str, Any], kinematics: Floats) -> Floats | None:
+def _stacked(rows: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
+    """Return the columns of an array, in one of (N, len(names))."""
+    return np.column_stack([rows[name] for name in names])
+
+
+def _forward_speed(rows: dict[str, Any], kinematics: Floats) -> Floats | None:
     """Return the speeds if they are the only velocities."""
-    if _SPEED not in columns or not np.isnan(kinematics[:, 7:]).all():
+    if _SPEED not in rows or not np.isnan(kinematics[:, 7:]).all():
         return None
-    speeds = _floats(columns[_SPEED])
-    return speeds if np.isfinite(speeds).any() else None
-
-
-def _message(rows: pa.RecordBatch) -> bytes:
-    """Return rows as an Arrow stream with one batch."""
-    import pyarrow as pa
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_batch(rows)
-    message: bytes = sink.getvalue().to_pybytes()
-    return message
-
-
-def _floats(column: Any) -> Floats:  # noqa: ANN401
-    """Return a column as numbers, NaN for null."""
-    import pyarrow as pa
-    numbers: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
-    return numbers
-
-
-def _lanes(columns: dict[str, Any]) -> Lanes:
-    actor = np.flatnonzero(columns['road_id'].is_valid().to_numpy(zero_copy_only=False))
-
-    def taken(name: str, kind: type[np.generic]) -> Any:  # noqa: ANN401
-        return columns[name].take(actor).to_numpy(zero_copy_only=False).astype(kind)
-
-    return Lanes(
-        actor.astype(np.int64),
-        np.column_stack([taken(name, np.bool_) for name in CHANGES]),
-        np.column_stack([taken(name, np.int32) for name in LANE_IDS]), taken('s', np.float64))
+    return rows[_SPEED] if np.isfinite(rows[_SPEED]).any() else None
 
 
 def open_table(path: str, options: ReadOptions) -> TableRecording:
