@@ -15,12 +15,10 @@ assignment of tracks by IDF1 and HOTA, and the thresholds of AMOTA, are those of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.evaluation.detection_metrics import (
     averaged_classes,
@@ -36,7 +34,13 @@ from state_sensor_ros.evaluation.evaluation_result import NUSCENES
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.prediction_metrics import HORIZONS_S, SCORE_NAMES
+from state_sensor_ros.evaluation.prediction_metrics import (
+    HORIZONS_S,
+    OVERLAP_NAME,
+    PATH_COUNTS,
+    SCORE_NAMES,
+)
+from state_sensor_ros.evaluation.ranked_detections import BlockCounts
 from state_sensor_ros.evaluation.resampling import (
     interval,
     LEVEL,
@@ -52,8 +56,6 @@ from state_sensor_ros.evaluation.tracking_metrics import (
 )
 from state_sensor_ros.frame import Floats
 
-# Confidences of detections are rounded to so many ranks, which limits the memory.
-_N_RANKS = 256
 # Path of a number, and its value in each resample.
 _Samples = Iterator[tuple[str, Floats]]
 
@@ -85,15 +87,17 @@ def intervals_of(topic_results: Sequence[TopicResult], definition: str) -> dict[
 def _samples(result: TopicResult, blocks: TimeBlocks, definition: str) -> _Samples:
     weights = weights_of(blocks.n_blocks)
     if result.classes is not None:
-        yield from _detection_samples(result.classes, blocks, weights, definition)
+        yield from _detection_samples(result.classes, weights, definition)
     if result.tracking is not None:
         yield from _tracking_samples(result.tracking, weights)
     if result.prediction is not None:
-        sums = blocks.sums(result.prediction[:, :, 0].reshape(len(result.prediction), -1))
-        totals = (weights @ sums).reshape(len(weights), len(HORIZONS_S), -1)
+        sums = blocks.sums(result.prediction.reshape(len(result.prediction), -1))
+        totals = (weights @ sums).reshape(len(weights), *result.prediction.shape[1:])
         for i, horizon_s in enumerate(HORIZONS_S):
-            for j, name in enumerate(SCORE_NAMES, 1):
-                yield f'prediction/{horizon_s}/{name}', totals[:, i, j] / totals[:, i, 0]
+            for k, n_paths in enumerate(PATH_COUNTS):
+                path = f'prediction/{horizon_s}' + (f'/k/{n_paths}' if n_paths else '')
+                for j, name in enumerate((*SCORE_NAMES, OVERLAP_NAME), 1):
+                    yield f'{path}/{name}', totals[:, i, k, j] / totals[:, i, k, 0]
     if result.ego is not None:
         yield from _ego_samples(result.ego, blocks, weights)
 
@@ -102,6 +106,9 @@ def _tracking_samples(scores: TrackingScores, weights: Floats) -> _Samples:
     truths, stacks, matches, switches, distances = (weights @ scores.block_counts).T
     yield 'tracking/mota', 1.0 - (truths + stacks - 2.0 * matches + switches) / truths
     yield 'tracking/motp', distances / matches
+    yield 'tracking/misses', truths - matches
+    yield 'tracking/false_positives', stacks - matches
+    yield 'tracking/identity_switches', switches
     if scores.hota is not None:
         yield 'tracking/hota', scores.identity_counts.hota(weights)
         yield 'tracking/idf1', scores.identity_counts.idf1(weights)
@@ -139,36 +146,42 @@ def _ego_samples(scores: EgoScores, blocks: TimeBlocks, weights: Floats) -> _Sam
             yield main[path], rmse
 
 
-def _detection_samples(classes: Sequence[ClassScores], blocks: TimeBlocks, weights: Floats,
+def _detection_samples(classes: Sequence[ClassScores], weights: Floats,
                        definition: str) -> _Samples:
     precisions, recall_errors = {}, {}
-    n_errors = len(ERROR_NAMES)
     for scores in classes:
-        path, detections = f'detection/classes/{scores.name}', scores.detections
-        known = np.isfinite(detections.errors)
-        sums = blocks.sums_at(detections.frames, np.column_stack((
-            np.where(known, detections.errors, 0.0), known, detections.are_matches[I_ERRORS],
-            np.ones(len(known)))))
-        totals = weights @ sums
-        n_truths = weights @ np.bincount(blocks.of_frames[detections.truth_frames],
-                                         minlength=blocks.n_blocks)
-        plain = totals[:, :n_errors] / totals[:, n_errors:2 * n_errors]
-        yield f'{path}/precision', totals[:, -2] / totals[:, -1]
-        yield f'{path}/recall', totals[:, -2] / n_truths
-        over_recall = np.full_like(plain, np.nan)
+        assert scores.counts is not None
+        path, counts = f'detection/classes/{scores.name}', scores.counts
+        places = (path, *(f'{path}/bands/{band}' for band in scores.bands))
+        plain = [dict(_plain_samples(weights @ sums, weights @ truths))
+                 for sums, truths in zip(counts.sums, counts.truths, strict=True)]
+        for place, samples in zip(places[1:], plain[1:], strict=False):
+            yield from ((f'{place}/{name}', each) for name, each in samples.items()
+                        if definition != NUSCENES or name not in ERROR_NAMES)
+        n_truths = weights @ counts.truths[0]
+        over_recall: Floats = np.full((len(weights), len(ERROR_NAMES)), np.nan)
         if scores.curves is not None:
-            ranks = _ranked(scores, blocks)
-            found = _average_precisions(ranks, weights, n_truths)
-            if np.isfinite(ranks.confidences).all():
-                over_recall = _recall_errors(ranks, weights, n_truths)
+            found = _average_precisions(counts, weights, n_truths)
+            if np.isfinite(counts.confidences).all():
+                over_recall = _recall_errors(counts, weights, n_truths)
             precisions[scores.name], recall_errors[scores.name] = found, over_recall
             for distance, column in zip(MATCH_DISTANCES_M, found.T, strict=True):
                 yield f'{path}/ap/{distance}', column
-        for name, ours, theirs in zip(ERROR_NAMES, plain.T, over_recall.T, strict=True):
-            yield f'{path}/{name}', theirs if definition == NUSCENES else ours
+        for name, theirs in zip(ERROR_NAMES, over_recall.T, strict=True):
             yield f'{path}/{NUSCENES}/{name}', theirs
+            if definition == NUSCENES:
+                plain[0][name] = theirs
+        yield from ((f'{path}/{name}', each) for name, each in plain[0].items())
     yield from _mean_samples(precisions, recall_errors, [
         scores.name for scores in averaged_classes(classes)])
+
+
+def _plain_samples(totals: Floats, n_truths: Floats) -> _Samples:
+    """Yield precision, recall and plain means of errors, of sums as of :class:`BlockCounts`."""
+    n_errors = len(ERROR_NAMES)
+    yield 'precision', totals[:, -2] / totals[:, -1]
+    yield 'recall', totals[:, -2] / n_truths
+    yield from zip(ERROR_NAMES, (totals[:, :n_errors] / totals[:, n_errors:-2]).T, strict=True)
 
 
 def _mean_samples(precisions: Mapping[str, Floats], recall_errors: Mapping[str, Floats],
@@ -185,50 +198,7 @@ def _mean_samples(precisions: Mapping[str, Floats], recall_errors: Mapping[str, 
         yield f'detection/m{name}', column
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ranks:
-    """
-    The detections of a class by B blocks and K ranks of their confidence, the highest first.
-
-    ``confidences`` (K,); ``counts`` (5, B, K) detections, and matches at each of
-    MATCH_DISTANCES_M; ``errors`` and ``known`` (5, B, K) sums of errors at 2 m, and numbers of
-    known ones; ``last_errors`` (B, 5) of the last match of each block, NaN without one.
-    """
-
-    confidences: Floats
-    counts: Floats
-    errors: Floats
-    known: Floats
-    last_errors: Floats
-
-
-def _ranked(scores: ClassScores, blocks: TimeBlocks) -> _Ranks:
-    detections, n_blocks = scores.detections, blocks.n_blocks
-    levels, ranks = np.unique(-detections.scores, return_inverse=True)
-    if len(levels) > _N_RANKS:
-        ranks = np.argsort(np.argsort(-detections.scores, kind='stable')) * _N_RANKS // len(ranks)
-    n_ranks = int(ranks.max(initial=-1)) + 1
-    confidences = np.full(n_ranks, np.inf)
-    np.minimum.at(confidences, ranks, detections.scores)
-    places = blocks.of_frames[detections.frames] * n_ranks + ranks
-
-    def counted(columns: Iterable[npt.ArrayLike]) -> Floats:
-        counts: Floats = np.stack([np.bincount(places, column, n_blocks * n_ranks)
-                                   for column in columns]).astype(np.float64)
-        return counts.reshape(len(counts), n_blocks, n_ranks)
-
-    known = np.isfinite(detections.errors)
-    last_errors = np.full((n_blocks, len(ERROR_NAMES)), np.nan)
-    rows = np.flatnonzero(detections.are_matches[I_ERRORS])
-    # The last row of equal indices is what an assignment keeps.
-    last_errors[blocks.of_frames[detections.frames[rows]]] = np.where(
-        known, detections.errors, 0.0)[rows]
-    return _Ranks(
-        confidences, counted([np.ones(len(places)), *detections.are_matches]),
-        counted(np.where(known, detections.errors, 0.0).T), counted(known.T), last_errors)
-
-
-def _average_precisions(ranks: _Ranks, weights: Floats, n_truths: Floats) -> Floats:
+def _average_precisions(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Floats:
     """
     Return (N_RESAMPLES, 4) average precisions of a class.
 
@@ -249,7 +219,7 @@ def _average_precisions(ranks: _Ranks, weights: Floats, n_truths: Floats) -> Flo
     return found
 
 
-def _recall_errors(ranks: _Ranks, weights: Floats, n_truths: Floats) -> Floats:
+def _recall_errors(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Floats:
     """
     Return (N_RESAMPLES, 5) means over recall of the errors of a class, as of nuScenes.
 

@@ -27,7 +27,9 @@ import numpy as np
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.evaluation.frame_record import BANDS, Detections, ERROR_NAMES, NO_BAND
-from state_sensor_ros.evaluation.matching import I_ERRORS
+from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.ranked_detections import BlockCounts, ErrorSums, Ranking
+from state_sensor_ros.evaluation.resampling import TimeBlocks
 from state_sensor_ros.frame import Bools, Floats
 
 # The weight of mAP in NDS; each of the five errors has the weight 1.
@@ -63,10 +65,10 @@ class ClassScores:
     """
     The scores of one class.
 
-    ``curves`` None without ground truth; ``errors`` (5,) plain means of :attr:`Detections.errors`,
+    ``curves`` None without ground truth; ``errors`` (5,) plain means of the known errors at 2 m,
     NaN for none; ``recall_errors`` (5,) the same as nuScenes' means over recall, 1 for none;
-    ``detections`` those of the class; ``bands`` the scores by the names of BANDS, empty without an
-    ego.
+    ``counts`` in blocks of time, None for a band; ``bands`` the scores by the names of BANDS,
+    empty without an ego.
     """
 
     name: str
@@ -76,7 +78,7 @@ class ClassScores:
     curves: Curves | None
     errors: Floats
     recall_errors: Floats
-    detections: Detections
+    counts: BlockCounts | None
     bands: dict[str, ClassScores] = field(default_factory=dict)
 
     @property
@@ -85,101 +87,93 @@ class ClassScores:
         return None if self.curves is None else self.curves.average_precisions
 
 
-def score_classes(classes: Mapping[str, Detections]) -> list[ClassScores]:
+def score_classes(classes: Mapping[str, Detections], blocks: TimeBlocks) -> list[ClassScores]:
     """
     Score each class that has a ground-truth object or a detection.
 
     :param classes: detections by the name of the class.
+    :param blocks: blocks of the frames, in which is counted.
     """
+    return [_scored(name, detections, blocks) for name, detections in classes.items()]
+
+
+def _scored(name: str, detections: Detections, blocks: TimeBlocks) -> ClassScores:
+    """Score the detections of a class, and those of each band of distances."""
+    ranking = Ranking(detections.detections)
+    sums = ErrorSums(detections, blocks, ranking)
+    n_truths = sums.counts.truths.sum(axis=1).astype(np.int64).tolist()
+    curves: dict[int, list[tuple[Floats, Floats]]] = {
+        i: [] for i, number in enumerate(n_truths) if number}
+    points = {}
+    has_bands = any(n_truths[1:])
+    for i_distance in range(len(MATCH_DISTANCES_M)):
+        are_matches, bands = ranking.flags(i_distance)
+        has_bands = has_bands or bool((bands != NO_BAND).any())
+        for i, curve in curves.items():
+            chosen = None if i == 0 else bands == i - 1
+            curve.append(_curve(ranking, chosen, are_matches, n_truths[i]))
+            wanted = _wanted(curve[-1][1])
+            matched = are_matches if chosen is None else are_matches & chosen
+            if i_distance == I_ERRORS and len(wanted) and matched.any():
+                points[i] = ranking.match_points(matched, wanted)
+    means = sums.means(points)
     found = []
-    for name, detections in classes.items():
-        scores = _scored(name, detections)
-        if (detections.bands != NO_BAND).any() or (detections.truth_bands != NO_BAND).any():
-            scores.bands.update({band: _scored(name, detections, number)
-                                 for number, band in enumerate(BANDS)})
-        found.append(scores)
-    return found
+    for i, selection in enumerate((name, *(BANDS if has_bands else ()))):
+        totals = sums.counts.sums[i].sum(axis=0)
+        recall_errors: Floats = np.ones(_N_ERRORS)
+        if i in points:
+            recall_errors = recall_means(points[i].scores, means[i], curves[i][I_ERRORS][1])
+        with np.errstate(all='ignore'):
+            errors: Floats = totals[:_N_ERRORS] / totals[_N_ERRORS:-2]
+        found.append(ClassScores(
+            name, n_truths[i], int(totals[-1]), int(totals[-2]),
+            Curves(*map(np.stack, zip(*curves[i], strict=True))) if i in curves else None,
+            errors, recall_errors, sums.counts if i == 0 else None))
+        if i:
+            found[0].bands[selection] = found[i]
+    return found[0]
 
 
-def _scored(name: str, detections: Detections, band: int | None = None) -> ClassScores:
-    """Score the detections of a class, or those of a band of distances."""
-    n_truths = len(detections.truths)
-    masks: Bools = np.ones(detections.are_matches.shape, np.bool_)
-    if band is not None:
-        masks = detections.bands == band
-        n_truths = int((detections.truth_bands == band).sum())
-    # Of equal confidences the later one is first, as in nuscenes-devkit.
-    order = np.lexsort((np.arange(len(detections.scores)), detections.scores))[::-1]
-    curves = None
-    recall_errors: Floats = np.ones(_N_ERRORS)
-    if n_truths:
-        found = [_curve(detections.scores[rows], detections.are_matches[i][rows], n_truths)
-                 for i, rows in enumerate(order[mask[order]] for mask in masks)]
-        curves = Curves(np.stack([precision for precision, _ in found]),
-                        np.stack([confidence for _, confidence in found]))
-        rows = order[masks[I_ERRORS][order] & detections.are_matches[I_ERRORS][order]]
-        recall_errors = _recall_errors(
-            detections.scores[rows], detections.errors[rows], curves.confidences[I_ERRORS])
-    at_2_m = masks[I_ERRORS]
-    return ClassScores(
-        name, n_truths, int(at_2_m.sum()), int((at_2_m & detections.are_matches[I_ERRORS]).sum()),
-        curves, _mean_of_known(detections.errors[at_2_m]), recall_errors, detections)
-
-
-def _curve(scores: Floats, are_matches: Bools, n_truths: int) -> tuple[Floats, Floats]:
+def _curve(ranking: Ranking, are_chosen: Bools | None, are_matches: Bools,
+           n_truths: int) -> tuple[Floats, Floats]:
     """
     Return (101,) precisions and confidences, interpolated at RECALLS, 0 beyond the greatest one.
 
-    :param scores: (K,) float64, in falling order.
-    :param are_matches: (K,) bool.
+    :param ranking: order of the detections.
+    :param are_chosen: (K,) bool by rank, those that count; None for all.
+    :param are_matches: (K,) bool by rank.
     :param n_truths: number of ground-truth objects.
     """
-    positives = np.cumsum(are_matches).astype(np.float64)
-    if not len(scores) or not positives[-1]:
+    if not (are_matches if are_chosen is None else are_matches & are_chosen).any():
         return np.zeros(N_RECALLS), np.zeros(N_RECALLS)
-    recall = positives / n_truths
-    precision = positives / np.arange(1, len(scores) + 1)
-    return np.interp(RECALLS, recall, precision, right=0.0), \
-        np.interp(RECALLS, recall, scores, right=0.0)
+    # The greatest number of matches of which the recall, as it is rounded, is not beyond each.
+    most = np.floor(RECALLS * n_truths)
+    most += (most + 1.0) / n_truths <= RECALLS
+    most -= most / n_truths > RECALLS
+    points = ranking.curve_points(are_chosen, are_matches, most.astype(np.int64))
+    recall = points.positives / n_truths
+    return np.interp(RECALLS, recall, points.positives / points.numbers, right=0.0), \
+        np.interp(RECALLS, recall, points.scores, right=0.0)
 
 
-def _recall_errors(scores: Floats, errors: Floats, confidences: Floats) -> Floats:
-    """
-    Return (5,) means over recall of the running means of errors, as ``calc_tp`` of nuScenes.
-
-    :param scores: (K,) float64, confidences of the matches in falling order.
-    :param errors: (K, 5) float64, NaN if unknown.
-    :param confidences: (101,) float64, at RECALLS.
-    """
-    if not len(scores):
-        return np.ones(_N_ERRORS)
-    known = np.isfinite(errors)
-    counts = known.cumsum(axis=0)
-    means = np.where(known, errors, 0.0).cumsum(axis=0) / np.maximum(counts, 1)
-    means[:, ~known.any(axis=0)] = 1.0
-    return recall_means(scores, means, confidences)
+def _wanted(confidences: Floats) -> Floats:
+    """Return the confidences at recalls that count and are reached, of those at RECALLS."""
+    reached = confidences.nonzero()[0]
+    return confidences[I_FIRST:reached[-1] + 1] if len(reached) else confidences[:0]
 
 
 def recall_means(scores: Floats, means: Floats, confidences: Floats) -> Floats:
     """
-    Return (5,) means over recall, 1 if the least recall that counts is not reached.
+    Return (5,) means over recall, as ``calc_tp`` of nuScenes; 1 if the least is not reached.
 
-    :param scores: (K,) float64, confidences in falling order.
-    :param means: (K, 5) float64, means of the errors down to each confidence.
+    :param scores: (K,) float64, confidences of matches in falling order.
+    :param means: (K, 5) float64, means of the errors down to each of them.
     :param confidences: (101,) float64, at RECALLS.
     """
-    reached = confidences.nonzero()[0]
-    if not len(reached) or reached[-1] < I_FIRST:
+    wanted = _wanted(confidences)
+    if not len(wanted):
         return np.ones(_N_ERRORS)
-    wanted = confidences[I_FIRST:reached[-1] + 1]
     return np.array([np.interp(wanted, scores[::-1], column[::-1]).mean() for column in means.T])
-
-
-def _mean_of_known(errors: Floats) -> Floats:
-    known = np.isfinite(errors)
-    with np.errstate(all='ignore'):
-        means: Floats = np.where(known, errors, 0.0).sum(axis=0) / known.sum(axis=0)
-    return means
 
 
 def averaged_classes(classes: Sequence[ClassScores]) -> list[ClassScores]:

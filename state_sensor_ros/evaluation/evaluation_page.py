@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any, BinaryIO, Final
 
@@ -243,15 +244,18 @@ def _sections(found: TopicResult, frames_again: FramesAgain) -> Iterator[str]:
         yield f'<h2>Precision and recall, {topic}</h2>'
         yield _image(plots.precision_recall(found.classes), 'precision over recall')
     frames = found.record.frames
-    numbers, distances, errors = found.record.matches()
+    distances = found.record.of_matches('distance')
+    errors = partial(found.record.of_matches, 'errors')
     if np.isfinite(distances).any():
         yield '<h2>Errors over the distance from the ego</h2>'
         yield _image(plots.errors_over(
             distances, errors, 'distance from the ego (m)', width=10.0),
             'errors over distance')
     yield '<h2>Errors over time</h2>'
-    if len(numbers):
-        times_s = (frames['stamp_ns'] - frames['stamp_ns'][0])[numbers] * 1e-9
+    if len(distances):
+        del distances
+        times_s = ((frames['stamp_ns'] - frames['stamp_ns'][0]) * 1e-9).astype(np.float32)[
+            found.record.of_matches('frame')]
         yield _image(plots.errors_over(times_s, errors, 'time since the first frame (s)',
                                        width=None), 'errors over time')
     yield _image(plots.counts_over_time(frames), 'misses and false positives over time')

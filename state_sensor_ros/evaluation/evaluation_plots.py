@@ -11,19 +11,21 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 import math
-from typing import Final
+from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.evaluation.detection_metrics import ClassScores, RECALLS
 from state_sensor_ros.evaluation.frame_record import Records
@@ -36,7 +38,7 @@ from state_sensor_ros.evaluation.matching import (
     XY,
     YAW,
 )
-from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.frame import Bools, Floats
 from state_sensor_ros.rotations import plane_rotations
 
 N_MOMENTS: Final = 10
@@ -128,9 +130,12 @@ def worst_messages(frames: Records) -> list[int]:
 
 def _png(figure: Figure) -> str:
     """Return a figure as the address of an image."""
-    FigureCanvasAgg(figure)
+    figure.set_dpi(110)
+    canvas: Any = FigureCanvasAgg(figure)
+    # ``savefig`` would compute the layout twice.
+    canvas.draw()
     buffer = BytesIO()
-    figure.savefig(buffer, format='png', dpi=110)
+    imsave(buffer, canvas.buffer_rgba(), format='png')
     return f'data:image/png;base64,{b64encode(buffer.getvalue()).decode()}'
 
 
@@ -171,25 +176,26 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
     return _png(figure)
 
 
-def errors_over(values: Floats, errors: Floats, label: str, *, width: float | None) -> str:
+def errors_over(values: npt.NDArray[np.float32], errors: Callable[[int], Floats], label: str, *,
+                width: float | None) -> str:
     """
     Draw the mean errors of the matches in bins, with their 10th to 90th percentile.
 
-    :param values: (R,) float64, by which the matches are divided.
-    :param errors: (R, 5) float64, of matches, at least one with a known value.
+    :param values: (R,) float32, by which the matches are divided, at least one is known.
+    :param errors: returns the errors of the matches, (R,), by the index in ERROR_NAMES.
     :param label: title of the axis of the values.
     :param width: least width of a bin; None for a fortieth of the range.
     :returns: address of an image.
     """
     known = np.isfinite(values)
-    values, errors = values[known], errors[known]
-    bins, centres = _bins(values, width)
+    bins, centres = _bins(values[known], width)
     figure = Figure(figsize=(11.2, 2.9), layout='constrained')
     for index, (column, name, factor) in enumerate((
             (0, 'translation (m)', 1.0), (2, 'orientation (deg)', 180.0 / math.pi),
             (3, 'velocity (m/s)', 1.0)), 1):
         axes = _axes(figure, 1, 3, index, label, name)
-        found = [_spread(errors[bins == i, column] * factor) for i in range(len(centres))]
+        numbers = errors(column)[known]
+        found = [_spread(numbers[bins == i] * factor) for i in range(len(centres))]
         rows = np.array(found).reshape(-1, 3)
         if np.isfinite(rows).any():
             axes.fill_between(centres, rows[:, 0], rows[:, 2], color=_STACK, alpha=0.2,
@@ -203,7 +209,8 @@ def errors_over(values: Floats, errors: Floats, label: str, *, width: float | No
     return _png(figure)
 
 
-def _bins(values: Floats, width: float | None) -> tuple[Rows, Floats]:
+def _bins(values: npt.NDArray[np.float32],
+          width: float | None) -> tuple[npt.NDArray[np.uint8], Floats]:
     """Return the bin of each value, and the centers of all bins."""
     low, high = float(values.min()), float(values.max())
     if width is None:
@@ -211,7 +218,7 @@ def _bins(values: Floats, width: float | None) -> tuple[Rows, Floats]:
     else:
         width *= max(math.ceil((high - low) / width / _N_BINS), 1)
         low = width * math.floor(low / width)
-    bins: Rows = ((values - low) / width).astype(np.int64)
+    bins = ((values - low) / width).astype(np.uint8)
     return bins, low + (np.arange(int(bins.max()) + 1, dtype=np.float64) + 0.5) * width
 
 

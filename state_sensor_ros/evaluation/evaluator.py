@@ -161,12 +161,12 @@ class Evaluator:
         result.n_frames = recorder.n_frames
         self._check(name, result, span)
         result.record = recorder.finish()
-        result.classes = score_classes(result.record.classes)
+        blocks = time_blocks(result.record.stamps_ns)
+        result.classes = score_classes(result.record.classes, blocks)
         if tracks is not None and has_objects:
             load_trackeval()
             result.tracking = score_tracks(
-                tracks.finish(), time_blocks(result.record.stamps_ns),
-                with_averages=self._with_averages)
+                tracks.finish(), blocks, with_averages=self._with_averages)
         if type_name == PREDICTED:
             result.prediction = paths.frame_sums()
         return result

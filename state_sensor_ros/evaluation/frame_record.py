@@ -9,7 +9,7 @@
 """
 The record of a topic's frames: counts of each frame, a row for each detection and ground truth.
 
-Frames are not kept: a detection takes 61 bytes, a ground-truth object 5, a frame 36.
+In temporary files a detection takes 61 bytes, a ground-truth object 5, a frame 36.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from state_sensor_ros.evaluation.matching import (
     XY,
     YAW,
 )
-from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.evaluation.spooled_rows import SpooledRows
+from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rotations import wrapped
 
 # Errors of translation, scale, orientation, velocity and attribute.
@@ -61,31 +62,6 @@ _TRUTH = np.dtype([('frame', np.int32), ('band', np.int8)])
 _FRAME = np.dtype([
     ('stamp_ns', np.int64), ('message', np.int64), ('n_missed', np.int32), ('n_false', np.int32),
     ('n_matches', np.int32), ('error', np.float64)])
-
-
-class GrowingArray:
-    """
-    An array to which rows are added; :attr:`rows` is a view of them.
-
-    :param dtype: type of a row.
-    """
-
-    def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._dtype = np.dtype(dtype)
-        self._data = bytearray()
-
-    def add(self, rows: npt.ArrayLike) -> None:
-        """
-        Add rows.
-
-        :param rows: (K,) array.
-        """
-        self._data += np.ascontiguousarray(rows, self._dtype).tobytes()
-
-    @property
-    def rows(self) -> npt.NDArray[Any]:
-        """All rows, (N,); none can be added while the view exists."""
-        return np.frombuffer(self._data, self._dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,53 +131,17 @@ def _matches_of(frames: Sequence[EvaluatedFrame], first: int) -> Matches:
 @dataclass(frozen=True, slots=True, eq=False)
 class Detections:
     """
-    The N detections of a class in all frames, and its M ground-truth objects.
+    The detections of a class in all frames, and its ground-truth objects.
 
-    ``detections`` (N,) and ``truths`` (M,) records, which the properties describe.
+    Fields of ``detections``: ``frame`` index of the frame; ``score`` confidence; ``are_matches``
+    (4,) whether it matches at each of MATCH_DISTANCES_M; ``bands`` (4,) index in BANDS of the
+    matching ground truth, else of the detection, or NO_BAND; ``distance`` of the ground truth of a
+    match at 2 m from the ego, m, or NaN; ``errors`` (5,) at 2 m, NaN without a match. Fields of
+    ``truths``: ``frame``, and ``band``, NO_BAND without an ego.
     """
 
-    detections: Records
-    truths: Records
-
-    @property
-    def frames(self) -> npt.NDArray[np.int32]:
-        """Index of the frame of each detection, (N,)."""
-        return self.detections['frame']
-
-    @property
-    def scores(self) -> Floats:
-        """Confidence of each detection, (N,)."""
-        return self.detections['score']
-
-    @property
-    def are_matches(self) -> Bools:
-        """Whether each detection matches at each of MATCH_DISTANCES_M, (4, N)."""
-        return self.detections['are_matches'].T
-
-    @property
-    def bands(self) -> npt.NDArray[np.int8]:
-        """Index in BANDS of the matching ground truth, else of the detection, (4, N), or -1."""
-        return self.detections['bands'].T
-
-    @property
-    def distances(self) -> npt.NDArray[np.float32]:
-        """Distance of the ground truth of each match at 2 m from the ego, (N,), m, or NaN."""
-        return self.detections['distance']
-
-    @property
-    def errors(self) -> Floats:
-        """Errors at 2 m, (N, 5), NaN without a match."""
-        return self.detections['errors']
-
-    @property
-    def truth_frames(self) -> npt.NDArray[np.int32]:
-        """Index of the frame of each ground-truth object, (M,)."""
-        return self.truths['frame']
-
-    @property
-    def truth_bands(self) -> npt.NDArray[np.int8]:
-        """Index in BANDS of each ground-truth object, (M,), -1 without an ego."""
-        return self.truths['band']
+    detections: SpooledRows
+    truths: SpooledRows
 
 
 def _bands_of(distances: Floats) -> npt.NDArray[np.int8]:
@@ -220,9 +160,9 @@ class FrameRecorder:
         self._observe = observe
         self._waiting: list[EvaluatedFrame] = []
         self._messages: list[int] = []
-        self._frames = GrowingArray(_FRAME)
-        self._detections = [GrowingArray(_DETECTION) for _ in EVALUATED_CLASSES]
-        self._truths = [GrowingArray(_TRUTH) for _ in EVALUATED_CLASSES]
+        self._frames = SpooledRows(_FRAME)
+        self._detections = [SpooledRows(_DETECTION) for _ in EVALUATED_CLASSES]
+        self._truths = [SpooledRows(_TRUTH) for _ in EVALUATED_CLASSES]
         self.n_frames = 0
 
     def add(self, frame: EvaluatedFrame, message: int) -> None:
@@ -293,10 +233,10 @@ class FrameRecorder:
     def finish(self) -> FrameRecord:
         """Return the record."""
         self._flush()
-        return FrameRecord(self._frames.rows, {
-            name: Detections(detections.rows, truths.rows) for name, detections, truths in zip(
+        return FrameRecord(self._frames.all(), {
+            name: Detections(detections, truths) for name, detections, truths in zip(
                 EVALUATED_CLASSES, self._detections, self._truths, strict=True)
-            if len(detections.rows) or len(truths.rows)})
+            if len(detections) or len(truths)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,14 +257,16 @@ class FrameRecord:
         """Stamps of the messages, (F,)."""
         return self.frames['stamp_ns']
 
-    def matches(self) -> tuple[Rows, Floats, Floats]:
-        """Return frames (R,), distances from the ego (R,), m, and errors (R, 5) of all matches."""
-        parts = []
+    def of_matches(self, name: str, index: int | tuple[()] = ()) -> npt.NDArray[Any]:
+        """
+        Return one column of all matches, (R,).
+
+        :param name: a field of :attr:`Detections.detections`.
+        :param index: index in the field, if it has several numbers.
+        """
+        parts = [np.zeros(0, _DETECTION[name].base)]
         for detections in self.classes.values():
-            rows = detections.are_matches[I_ERRORS]
-            parts.append((detections.frames[rows], detections.distances[rows],
-                          detections.errors[rows]))
-        numbers, distances, errors = (np.concatenate(columns)
-                                      for columns in zip(*parts, strict=True)) if parts else (
-            np.zeros(0, np.int32), np.zeros(0), np.zeros((0, len(ERROR_NAMES))))
-        return numbers.astype(np.int64), distances.astype(np.float64), errors
+            for rows in detections.detections.blocks():
+                values = rows[name][rows['are_matches'][:, I_ERRORS]]
+                parts.append(values if index == () else values[:, index])
+        return np.concatenate(parts)

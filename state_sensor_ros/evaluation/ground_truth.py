@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.evaluation.frame_record import GrowingArray
 from state_sensor_ros.evaluation.matching import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XY, XYZ, YAW
+from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
@@ -34,6 +34,11 @@ from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink
 MAX_DISTANCE_NS: Final = 100_010_000
 # Longest time between two frames that are interpolated.
 MAX_GAP_NS: Final = 1_000_000_000
+_ROW = np.dtype([('actor', np.int32), ('class', np.int8), ('state', np.float64, N_COLUMNS)])
+# Frames in memory: two are interpolated; paths use those of the next seconds.
+_CACHED_BYTES, _LEAST_CACHED, _MOST_CACHED = 1 << 23, 2, 256
+# Actors, classes and states of a frame.
+TruthRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,23 +130,42 @@ def _last_steps(stamps_ns: Rows, nearest: Rows, wanted_ns: Rows) -> tuple[Rows, 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
     """
-    The objects of T frames.
+    The objects of T frames, which are read from a temporary file.
 
     ``name`` of the recording; ``stamps_ns`` (T,) int64 ascending; ``offsets`` (T + 1,) first row
-    of each frame; ``actors`` (R,) int32, index in ``names``, ascending within a frame;
-    ``classes`` (R,) int8, index in EVALUATED_CLASSES; ``states`` (R, 9) float64; ``are_selected``
-    (A,) bool of each name; ``ego`` None if the recording has none.
+    of each frame in ``rows``; ``are_selected`` (A,) bool of each of ``names``; ``ego`` None if the
+    recording has none.
     """
 
     name: str
     stamps_ns: Rows
     offsets: Rows
-    actors: npt.NDArray[np.int32]
-    classes: npt.NDArray[np.int8]
-    states: Floats
+    rows: SpooledRows
     names: tuple[str, ...]
     are_selected: Bools
     ego: EgoTrack | None
+
+    @property
+    def n_cached(self) -> int:
+        """Number of frames that may be in memory."""
+        frame_bytes = len(self.rows) * _ROW.itemsize // max(len(self.stamps_ns), 1)
+        return min(max(_CACHED_BYTES // max(frame_bytes, 1), _LEAST_CACHED), _MOST_CACHED)
+
+    @cached_property
+    def frame(self) -> Callable[[int], TruthRows]:
+        """
+        Return a function that returns the objects of a frame by its index.
+
+        They are actors (K,), index in ``names``, ascending; classes (K,), index in
+        EVALUATED_CLASSES; states (K, 9).
+        """
+        return lru_cache(self.n_cached)(self._read)
+
+    def _read(self, index: int) -> TruthRows:
+        rows = self.rows.read(*self.offsets[index:index + 2].tolist())
+        states = rows['state'].copy()
+        states.flags.writeable = False
+        return rows['actor'].copy(), rows['class'].copy(), states
 
     def at(self, stamp_ns: int) -> tuple[ObjectSet, Bools] | None:
         """
@@ -155,15 +179,14 @@ class GroundTruth:
         found = self.rows_at(stamp_ns)
         if found is None:
             return None
-        rows, states = found
-        actors = self.actors[rows]
+        actors, classes, states = found
         return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
-                         self.classes[rows].astype(np.int64), states, np.ones(len(rows))), \
+                         classes.astype(np.int64), states, np.ones(len(actors))), \
             self.are_selected[actors]
 
-    def rows_at(self, stamp_ns: int) -> tuple[Rows, Floats] | None:
+    def rows_at(self, stamp_ns: int) -> TruthRows | None:
         """
-        Return the rows of the objects of :meth:`at`, and their (K, 9) states.
+        Return the objects of :meth:`at`, as :meth:`frame` does.
 
         :param stamp_ns: any time.
         """
@@ -174,32 +197,28 @@ class GroundTruth:
         if not is_near:
             return None
         nearest, other = (after, before) if share > 0.5 else (before, after)
-        rows = np.arange(self.offsets[nearest], self.offsets[nearest + 1])
-        states = self.states[rows]
+        actors, classes, states = self.frame(int(nearest))
         if stamp_ns != self.stamps_ns[nearest]:
-            states = self._between(rows, other if other != nearest else None, stamp_ns,
-                                   nearest, 1.0 - share if share > 0.5 else share)
-        return rows, states
+            states = self._between(actors, states, int(other) if other != nearest else None,
+                                   (stamp_ns - int(self.stamps_ns[nearest])) * 1e-9,
+                                   1.0 - share if share > 0.5 else share)
+        return actors, classes, states
 
-    def _between(self, rows: Rows, other: int | None, stamp_ns: int, nearest: int,
-                 share: float) -> Floats:
-        """Return the states of ``rows`` moved toward the other frame, or by their velocity."""
-        states = self.states[rows].copy()
-        moved_s = (stamp_ns - int(self.stamps_ns[nearest])) * 1e-9
+    def _between(self, actors: npt.NDArray[np.int32], states: Floats, other: int | None,
+                 moved_s: float, share: float) -> Floats:
+        """Return states moved toward the other frame, or by their velocity."""
         by_velocity = states.copy()
         by_velocity[:, XY] += np.nan_to_num(states[:, VELOCITY]) * moved_s
         if other is None:
             return by_velocity
-        begin, end = self.offsets[other], self.offsets[other + 1]
-        actors = self.actors[begin:end]
-        if not len(actors):
+        others, _, other_states = self.frame(other)
+        if not len(others):
             return by_velocity
-        places = np.searchsorted(actors, self.actors[rows]).clip(0, len(actors) - 1)
-        is_there = actors[places] == self.actors[rows]
-        change = self.states[begin + places] - states
+        places = np.searchsorted(others, actors).clip(0, len(others) - 1)
+        is_there = others[places] == actors
+        change = other_states[places] - states
         change[:, YAW] = wrapped(change[:, YAW])
-        states += share * change
-        return np.where(is_there[:, None], states, by_velocity)
+        return np.where(is_there[:, None], states + share * change, by_velocity)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -235,13 +254,11 @@ class GroundTruth:
 
     def _position_xy(self, frame: int, actors: Rows) -> Floats:
         """Return (K, 2) positions of actors in a frame, NaN for those that it does not have."""
-        begin, end = self.offsets[frame], self.offsets[frame + 1]
-        present = self.actors[begin:end]
-        if begin == end:
+        present, _, states = self.frame(frame)
+        if not len(present):
             return np.full((len(actors), 2), np.nan)
         places = np.searchsorted(present, actors).clip(0, len(present) - 1)
-        return np.where((present[places] == actors)[:, None],
-                        self.states[begin + places, XY], np.nan)
+        return np.where((present[places] == actors)[:, None], states[places, XY], np.nan)
 
 
 class GroundTruthBuilder:
@@ -257,9 +274,7 @@ class GroundTruthBuilder:
         self._selected: list[bool] = []
         self._stamps_ns: list[int] = []
         self._counts: list[int] = [0]
-        self._actors = GrowingArray(np.int32)
-        self._classes = GrowingArray(np.int8)
-        self._states = GrowingArray(np.float64)
+        self._rows = SpooledRows(_ROW)
 
     def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
         """
@@ -278,12 +293,13 @@ class GroundTruthBuilder:
             if self._numbers.setdefault(name, len(self._numbers)) == len(self._selected):
                 self._selected.append(is_selected)
         numbers = np.array([self._numbers[name] for name in objects.ids], np.int64)
-        actors, rows = np.unique(numbers, return_index=True)
+        actors, first = np.unique(numbers, return_index=True)
         self._stamps_ns.append(stamp_ns)
         self._counts.append(len(actors))
-        self._actors.add(actors)
-        self._classes.add(objects.classes[rows])
-        self._states.add(objects.states[rows])
+        rows = np.empty(len(actors), _ROW)
+        rows['actor'], rows['class'] = actors, objects.classes[first]
+        rows['state'] = objects.states[first]
+        self._rows.add(rows)
 
     def finish(self, ego: EgoTrack | None) -> GroundTruth:
         """
@@ -293,8 +309,7 @@ class GroundTruthBuilder:
         """
         return GroundTruth(
             self._name, np.array(self._stamps_ns, np.int64), np.cumsum(self._counts),
-            self._actors.rows, self._classes.rows, self._states.rows.reshape(-1, N_COLUMNS),
-            tuple(self._numbers), np.array(self._selected, np.bool_), ego)
+            self._rows, tuple(self._numbers), np.array(self._selected, np.bool_), ego)
 
 
 class FrameGroundTruth:

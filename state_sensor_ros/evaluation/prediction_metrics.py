@@ -42,7 +42,6 @@ MISS_M: Final = 2.0
 # "nuscenes" a miss if the greatest displacement of every path exceeds 2 m.
 SCORE_NAMES: Final = ('min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse', 'miss_rate_nuscenes')
 OVERLAP_NAME: Final = 'overlap_rate'
-_KEPT_TRUTHS = 512
 
 
 class PathScorer:
@@ -55,7 +54,7 @@ class PathScorer:
     def __init__(self, truth: GroundTruth) -> None:
         self._truth = truth
         # The points of several frames have equal times.
-        self._rows_at = lru_cache(_KEPT_TRUTHS)(truth.rows_at)
+        self._rows_at = lru_cache(truth.n_cached)(truth.rows_at)
         self._sums: list[Floats] = []
 
     def add(self, frame: EvaluatedFrame, now_ns: int) -> None:
@@ -147,7 +146,7 @@ class PathScorer:
         now = self._rows_at(now_ns)
         if now is None:
             return first_ns
-        present, own = self._truth.actors[now[0]], self._truth.actors_of(names)
+        present, own = now[0], self._truth.actors_of(names)
         likeliest = _alike([of_object[:1] for of_object in paths])
         for (step_ns, n_poses), (objects, _, poses) in likeliest.items():
             if step_ns <= 0:
@@ -162,8 +161,8 @@ class PathScorer:
                 if found is None:
                     break
                 boxes[:, XY], boxes[:, YAW] = stacked[:, i, :2], yaws[:, i]
-                actors = self._truth.actors[found[0]]
-                hits = boxes_overlap(boxes, found[1]) & np.isin(actors, present) \
+                actors, _, true_boxes = found
+                hits = boxes_overlap(boxes, true_boxes) & np.isin(actors, present) \
                     & (actors != own[rows, None])
                 first_ns[rows] = np.minimum(
                     first_ns[rows], np.where(hits.any(axis=1), i * step_ns, np.inf))

@@ -21,13 +21,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.evaluation.frame_record import GrowingArray
 from state_sensor_ros.evaluation.matching import (
     distances_between,
     EvaluatedFrame,
     I_ERRORS,
     MATCH_DISTANCES_M,
 )
+from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 LIMIT_M: Final = MATCH_DISTANCES_M[I_ERRORS]
@@ -78,8 +78,8 @@ class TrackRecorder:
         self._truth_numbers: dict[str, int] = {}
         self._stack_numbers: dict[str, int] = {}
         self._stamps_ns: list[int] = []
-        self._truths, self._stacks = GrowingArray(_OBJECT), GrowingArray(_STACK_OBJECT)
-        self._pairs = GrowingArray(_PAIR)
+        self._truths, self._stacks = SpooledRows(_OBJECT), SpooledRows(_STACK_OBJECT)
+        self._pairs = SpooledRows(_PAIR)
         self._n_truths = self._n_stacks = 0
 
     def add(self, frame: EvaluatedFrame) -> None:
@@ -110,7 +110,7 @@ class TrackRecorder:
 
     def finish(self) -> TrackArrays:
         """Return the tracks."""
-        truths, stacks, pairs = self._truths.rows, self._stacks.rows, self._pairs.rows
+        truths, stacks, pairs = self._truths.all(), self._stacks.all(), self._pairs.all()
         ids = stacks['id']
         means = np.bincount(ids, stacks['score']) / np.maximum(np.bincount(ids), 1)
         # In place: the confidences of single objects are not used.

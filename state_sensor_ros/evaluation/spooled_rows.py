@@ -1,0 +1,127 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Rows in anonymous temporary files, so that memory does not grow with the length of a bag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+import os
+from tempfile import gettempdir, TemporaryFile
+from typing import Any, Final, IO
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.errors import reason_of, SinkError
+
+# So many bytes of rows are in memory until they are written.
+_KEPT_BYTES = 1 << 16
+# Rows of a block: with the arrays made of them some 10 MB.
+N_BLOCK: Final = 1 << 15
+
+
+class SpooledRows:
+    """
+    Rows that are added at the end and read anywhere; all but the last ones are in a file.
+
+    The file has no name: the system removes it with the process, however that ends.
+
+    :param dtype: type of a row.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._dtype = np.dtype(dtype)
+        self._last = bytearray()
+        self._file: IO[bytes] | None = None
+        self._n_written = 0
+
+    def __len__(self) -> int:
+        return (self._n_written + len(self._last)) // self._dtype.itemsize
+
+    def add(self, rows: npt.ArrayLike) -> None:
+        """
+        Add rows.
+
+        :param rows: (K,) array.
+        :raises SinkError: if the temporary folder is full, or missing.
+        """
+        self._last += np.ascontiguousarray(rows, self._dtype).tobytes()
+        if len(self._last) >= _KEPT_BYTES:
+            with _temporary_errors():
+                self._write()
+
+    def _write(self) -> None:
+        if self._file is None:
+            # Without a buffer: one would be written again when the file is closed after an error.
+            self._file = TemporaryFile(buffering=0)  # noqa: SIM115
+        data = memoryview(self._last)
+        while data:
+            n_written = self._file.write(data)
+            self._n_written += n_written
+            data = data[n_written:]
+        self._last = bytearray()
+
+    def read(self, first: int, end: int) -> npt.NDArray[Any]:
+        """
+        Return rows, (K,).
+
+        :param first: index of the first row.
+        :param end: index after the last row.
+        """
+        begin, stop = (row * self._dtype.itemsize for row in (first, end))
+        data = bytearray()
+        with _temporary_errors():
+            while begin + len(data) < min(stop, self._n_written):
+                assert self._file is not None
+                at = begin + len(data)
+                part = os.pread(self._file.fileno(), min(stop, self._n_written) - at, at)
+                if not part:
+                    raise OSError('a temporary file has been cut')
+                data += part
+        if stop > self._n_written:
+            data += self._last[max(begin - self._n_written, 0):stop - self._n_written]
+        return np.frombuffer(data, self._dtype)
+
+    def blocks(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield all rows, N_BLOCK at a time."""
+        for first in range(0, len(self), N_BLOCK):
+            yield self.read(first, min(first + N_BLOCK, len(self)))
+
+    def all(self) -> npt.NDArray[Any]:
+        """Return all rows, (N,)."""
+        return self.read(0, len(self))
+
+    def column(self, name: str, index: int | tuple[()] = ()) -> npt.NDArray[Any]:
+        """
+        Return one column of all rows, (N,).
+
+        :param name: name of a field.
+        :param index: index in the field, if it has several numbers.
+        """
+        column = np.empty(len(self), self.read(0, 0)[name].dtype)
+        first = 0
+        for block in self.blocks():
+            values = block[name]
+            column[first:first + len(block)] = values if index == () else values[:, index]
+            first += len(block)
+        return column
+
+
+@contextmanager
+def _temporary_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        try:
+            folder = gettempdir()
+        except OSError:
+            folder = 'temporary folder'
+        raise SinkError(f'temporary file in {folder}', f'{reason_of(error)}; the environment '
+                        'variable TMPDIR names another folder') from error
