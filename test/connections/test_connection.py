@@ -6,17 +6,25 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""One connection: the addresses that it tries, and its end from another thread."""
+"""Connections: of one host, of a source that receives packets, and their losses."""
 
+from itertools import count
 import socket
+import struct
 import threading
 
+from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.connections import connection as connection_module
 from state_sensor_ros.connections.connection import Connection
-
-AWAIT_S = 10.0
+from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.errors import TransportError, UnreachableError
+from state_sensor_ros.payloads import Packet
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import build_frame
+from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 
 @pytest.fixture
@@ -100,3 +108,138 @@ def test_connection_shut_down_while_connecting_is_not_connected(connection):
     with pytest.raises(ConnectionAbortedError, match='ended on request'):
         connection.connect(lambda _: connection.shut_down())
     connection.close()
+
+
+PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
+
+
+def test_source_closed_releases_a_blocked_simulator():
+    is_held, errors = threading.Event(), []
+
+    def flood():
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(0.3)
+            try:
+                while True:
+                    connection.sendall(PACKET)
+            except TimeoutError:
+                is_held.set()
+            connection.settimeout(AWAIT_S)
+            try:
+                while True:
+                    connection.send(PACKET)
+            except OSError as error:
+                errors.append(error)
+
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        simulator = threading.Thread(target=flood, daemon=True)
+        simulator.start()
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(len(PACKET), where))
+        packets = source.packets()
+        next(packets)
+        assert is_held.wait(AWAIT_S)
+        source.close()
+        assert list(packets) == []
+        simulator.join(2 * AWAIT_S)
+    assert [type(error) for error in errors] in ([ConnectionResetError], [BrokenPipeError])
+
+
+def test_source_yields_each_packet_of_one_segment():
+    payloads = [b'{}', b'', b'[1]' * 40_000, b'{"a": 1}', b'x' * 3]
+    data = b''.join(struct.pack('>IIfI', len(payload) + 16, 0, 0.0, i + 1) + payload
+                    for i, payload in enumerate(payloads))
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1 << 20, where),
+                           reconnect=False)
+        packets = source.packets()
+        simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(data))
+        simulator.start()
+        found = [next(packets) for _ in payloads]
+        assert (source.health.n_packets, source.health.n_bytes) == (len(payloads), len(data))
+        source.close()
+        assert list(packets) == []
+        simulator.join(AWAIT_S)
+    assert [bytes(packet.payload) for packet in found] == payloads
+    assert [packet.sample_count for packet in found] == [1, 2, 3, 4, 5]
+
+
+def test_source_that_is_closed_yields_nothing_that_was_read_ahead():
+    packet = struct.pack('>IIfI', 18, 0, 0.0, 1) + b'{}'
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(100, where))
+        packets = source.packets()
+        simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(9 * packet))
+        simulator.start()
+        next(packets)
+        source.close()
+        assert list(packets) == []
+        simulator.join(AWAIT_S)
+
+
+QUICK = Settings(reconnect_min=0.01, reconnect_max=0.01)
+
+
+class Broken(LiveSource):
+
+    def receive(self):
+        self.connected()
+        raise ConnectionResetError(104, 'Connection reset by peer')
+        yield
+
+    def interrupt(self):
+        raise OSError(107, 'Transport endpoint is not connected')
+
+
+def test_error_of_the_system_names_the_address():
+    source = Broken(address='10.0.0.1:8790', reconnect=False)
+    with pytest.raises(TransportError, match=r'10\.0\.0\.1:8790: connection reset by peer$'):
+        list(source.packets())
+    assert (source.health.n_connects, source.health.n_losses) == (1, 1)
+
+
+def test_source_whose_connection_has_ended_closes_quietly():
+    source = Broken()
+    source.close()
+    source.close()
+    assert list(source.packets()) == []
+
+
+class Failing(LiveSource):
+    """Each connection yields and raises what the script says for it."""
+
+    def __init__(self, script):
+        super().__init__(QUICK)
+        self._script = script
+        self.health.failures.limit = 3
+
+    def receive(self):
+        items, error = next(self._script)
+        self.connected()
+        yield from items
+        raise error
+
+
+def frames_until(game_time):
+    return [build_frame('toy', time, ['a'], [[0, 0, 0]]) for time in (0.0, game_time)]
+
+
+@pytest.mark.parametrize(('script', 'n_connects'), [
+    # For good: one reason and nothing new, be there no frame, or the same run again.
+    ((([], TransportError('a', 'b')) for _ in count()), 3),
+    (((frames_until(2.0), TransportError('a', 'b')) for _ in count()), 3),
+    # Each of these makes a new count begin.
+    ((([], TransportError('a', f'b{min(i, 5)}')) for i in count()), 8),
+    ((([], (UnreachableError if i < 5 else TransportError)('a', 'b')) for i in count()), 8),
+    (((frames_until(min(i, 4.0) + 1), TransportError('a', 'b')) for i in count()), 7),
+    ((([Packet(b'{}', 0.0, 0, 0)] * (i < 6), TransportError('a', 'b')) for i in count()), 8)])
+def test_source_that_fails_for_good_ends_a_command_and_no_node(script, n_connects):
+    source = Failing(script)
+    with pytest.raises(TransportError):
+        list(source.packets())
+    assert source.health.n_connects == n_connects
+    node = Failing(([], TransportError('a', 'b')) for _ in count())
+    node.health.failures.limit = None
+    node.health.on_error = lambda: node.health.n_connects == 9 and node.close()
+    assert list(node.packets()) == []
+    assert node.health.n_connects == 9

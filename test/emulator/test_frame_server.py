@@ -23,6 +23,7 @@ import pytest
 from simulator_peer import Controller, Reader
 from stopwatch import Stopwatch
 
+from state_sensor_ros.emulator import threaded_server
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
@@ -33,6 +34,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     IteratorSource,
     TrajectorySource,
 )
+from state_sensor_ros.emulator.threaded_server import Pacer
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import ConfigError, TransportError
 
@@ -110,18 +112,16 @@ def test_a_step_of_the_clock_is_not_waited_for(later_s):
     assert watch.seconds < 10.0
 
 
-def test_the_stream_ends_on_a_packet_boundary_when_all_is_sent():
-    with played(traffic(4), FAST) as (simulator, reader):
-        assert len(reader.frames_until_end()) == 4
-        assert simulator.wait(AWAIT_S)
-
-
-def test_number_of_frames_is_limited():
-    source = IteratorSource(generate(2, 0, 20.0, 1, 'v2'))
-    with played(source, MonodriveOptions(rate='max', n_frames=7)) as (simulator, reader):
+@pytest.mark.parametrize(('source', 'n_most', 'n_frames'), [
+    (lambda: traffic(4), None, 4), (list, None, 0),
+    (lambda: IteratorSource(iter(traffic(3))), None, 3),
+    (lambda: IteratorSource(generate(2, 0, 20.0, 1, 'v2')), 7, 7)])
+def test_the_stream_ends_on_a_packet_boundary_when_all_is_sent(source, n_most, n_frames):
+    with played(source(), MonodriveOptions(rate='max', n_frames=n_most)) as (simulator, reader):
         frames = reader.frames_until_end()
-    assert [frame['sample_count'] for frame in frames] == list(range(1, 8))
-    assert simulator.n_sent == 7
+        assert simulator.wait(AWAIT_S)
+    assert [frame['sample_count'] for frame in frames] == list(range(1, n_frames + 1))
+    assert simulator.n_sent == n_frames
 
 
 def test_loop_begins_the_file_again_with_the_same_bytes():
@@ -307,12 +307,61 @@ def test_integers_beyond_64_bits_and_lone_surrogates_are_sent():
         assert reader.frames_until_end() == frames
 
 
-def test_an_empty_trajectory_ends_at_once():
-    with played([], FAST) as (simulator, reader):
-        assert reader.frames_until_end() == []
-        assert simulator.wait(AWAIT_S)
 
 
-def test_frames_of_an_iterator_end_with_it():
-    with played(IteratorSource(iter(traffic(3))), FAST) as (_, reader):
-        assert len(reader.frames_until_end()) == 3
+class Clock:
+    """A clock that only waiting and the test advance; ``wait`` as an Event has it."""
+
+    def __init__(self):
+        self.now_s = 100.0
+
+    def monotonic(self):
+        return self.now_s
+
+    def wait(self, seconds):
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(threaded_server, 'time', made)
+    return made
+
+
+def waits(clock, pacer, n):
+    """Return how long each of ``n`` frames waits, s."""
+    found = []
+    for _ in range(n):
+        before_s = clock.now_s
+        pacer.wait(0.1)
+        found.append(round(clock.now_s - before_s, 6))
+    return found
+
+
+def test_pacer_keeps_the_rate_after_a_delay(clock):
+    pacer = Pacer(20.0, clock)
+    assert waits(clock, pacer, 3) == [0.0, 0.05, 0.05]
+    clock.now_s += 0.12
+    assert waits(clock, pacer, 4) == [0.0, 0.0, 0.03, 0.05]
+
+
+def test_pacer_catches_up_nothing_after_a_restart(clock):
+    pacer = Pacer(20.0, clock)
+    waits(clock, pacer, 3)
+    clock.now_s += 0.4
+    pacer.restart()
+    assert waits(clock, pacer, 3) == [0.0, 0.05, 0.05]
+
+
+def test_pacer_of_the_real_rate_waits_for_the_simulated_period(clock):
+    assert waits(clock, Pacer('real', clock), 3) == [0.0, 0.1, 0.1]
+    assert waits(clock, Pacer('max', clock), 2) == [0.0, 0.0]
+
+
+def test_pacer_waits_no_longer_than_the_system_can(clock):
+    pacer = Pacer(1e-12, clock)
+    waits(clock, pacer, 1)
+    before_s = clock.now_s
+    pacer.wait(0.1)
+    assert clock.now_s - before_s == pytest.approx(threading.TIMEOUT_MAX)

@@ -224,20 +224,15 @@ def test_simulate_refuses_invalid_trajectories(finish, tmp_path, text, message):
     assert re.search(message, errors)
 
 
-@pytest.mark.parametrize('text', [b'\xef\xbb\xbf[{"frame":[],"a":NaN},{"b":-Infinity}]',
-                                  b'[{"frame":[],"a":NaN},{"b":-Infinity}]'])
-def test_simulate_serves_files_with_bare_not_a_numbers(tmp_path, text):
-    path = tmp_path / 'nan.json'
+@pytest.mark.parametrize(('text', 'frames'), [
+    (b'\xef\xbb\xbf[{"frame":[],"a":NaN},{"b":-Infinity}]',
+     [{'frame': [], 'a': None}, {'b': None}]),
+    (b' {"frame": []}\n', [{'frame': []}])], ids=['byte order mark, NaN', 'one frame'])
+def test_simulate_serves_unusual_files(tmp_path, text, frames):
+    path = tmp_path / 'a.json'
     path.write_bytes(text)
     with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
-        assert reader.frames_until_end() == [{'frame': [], 'a': None}, {'b': None}]
-
-
-def test_simulate_serves_a_single_frame(tmp_path):
-    path = tmp_path / 'one.json'
-    path.write_text(' {"frame": []}\n', encoding='utf-8')
-    with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
-        assert reader.packet()[4] == b'{"frame": []}'
+        assert reader.frames_until_end() == frames
 
 
 def test_simulate_reads_standard_input():
@@ -257,17 +252,15 @@ def test_simulate_names_a_port_in_use(finish):
     assert errors == f'error: cannot listen on 127.0.0.1:{port}: the port is in use\n'
 
 
-def test_simulate_names_an_address_that_cannot_be(finish):
-    code, output, errors = finish('simulate', '--bind', 'no..name', '--port', '0')
+@pytest.mark.parametrize(('words', 'error'), [
+    (('simulate', '--bind', 'no..name', '--port', '0'), 'cannot listen on no..name:0: .*'),
+    (('simulate', '/no/such/file'), '/no/such/file: no such file or directory'),
+    (('synth', '/no/such/folder/x.json', '--frames', '1'),
+     '/no/such/folder/x.json: no such file or directory')])
+def test_addresses_and_paths_that_cannot_be_are_named(finish, words, error):
+    code, output, errors = finish(*words)
     assert (code, output) == (1, '')
-    assert errors.startswith('error: cannot listen on no..name:0: ')
-    assert errors.count('\n') == 1
-
-
-def test_simulate_names_a_missing_file(finish):
-    code, _, errors = finish('simulate', '/no/such/file')
-    assert code == 1
-    assert errors == 'error: /no/such/file: no such file or directory\n'
+    assert re.fullmatch(f'error: {error}\n', errors)
 
 
 def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
@@ -365,12 +358,6 @@ def test_synth_overwrites_with_force_only(finish, tmp_path):
     assert path.read_text(encoding='utf-8') == 'mine'
     assert finish('synth', str(path), '--frames', '1', '--force')[0] == 0
     assert len(json.loads(path.read_text(encoding='utf-8'))) == 1
-
-
-def test_synth_names_a_missing_folder(finish):
-    code, _, errors = finish('synth', '/no/such/folder/x.json', '--frames', '1')
-    assert code == 1
-    assert errors == 'error: /no/such/folder/x.json: no such file or directory\n'
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])

@@ -109,26 +109,15 @@ def test_carla_start_at_a_spot_that_the_map_does_not_have():
         assert server.episodes == []
 
 
-def test_carla_start_of_a_new_episode_loads_the_level_once():
+@pytest.mark.parametrize('lose', [LateServer.cut, lambda server: server.drop(1)],
+                         ids=['all connections', 'that of the measurements'])
+def test_carla_start_of_a_new_episode_loads_the_level_once(lose):
     with LateServer(free_ports(3), (0.0, 0.2)) as server, packets_of(server) as (source, packets):
         next(packets)
-        # The measurements connection alone is lost.
-        server.drop(1)
+        lose(server)
         while source.health.n_connects == 1:
             next(packets)
-        assert len(server.episodes) == 2
-        assert server.n_loads == 2
-
-
-def test_carla_start_after_the_server_was_restarted():
-    with LateServer(free_ports(3), (0.0, 0.2)) as server, \
-            packets_of(server) as (source, packets):
-        next(packets)
-        server.cut()
-        while source.health.n_connects == 1:
-            next(packets)
-        assert len(server.episodes) == 2
-        assert server.n_loads == 2
+        assert len(server.episodes) == server.n_loads == 2
 
 
 def test_carla_start_gives_up_a_port_that_stays_closed(monkeypatch):

@@ -6,15 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Damaged payloads and trajectories: each gives a sound frame or an error of one class.
-
-``--budget`` multiplies the number of inputs. A failure prints the number of its input, which alone
-reproduces it.
-"""
+"""Damaged inputs, and those that coverage-guided tries kept: sound frames or our own errors."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
@@ -27,12 +23,13 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import DecodeError, StateSensorError, TrajectoryFormatError
 from state_sensor_ros.simulators.monodrive.decoder import (
     conversion_losses,
     Decoder,
     format_payload,
 )
+from state_sensor_ros.simulators.monodrive.source import PacketFramer
 from state_sensor_ros.simulators.monodrive.trajectory import read_payloads, TrajectoryWriter
 
 SEEDS = [path.read_bytes() for path in sorted(DATA.rglob('*.json'))]
@@ -182,3 +179,60 @@ def copied(text):
     n_frames = sum(1 for _ in read_payloads(io.BytesIO(out.getvalue()), 'x'))
     assert n_frames == writer.n_frames
     return n_frames, error
+
+
+FOLDER = DATA / 'fuzz'
+LIMIT = 1 << 16
+
+
+def corpus(target):
+    return [base64.b64decode(line) for line in (FOLDER / f'{target}.base64').read_text().split()]
+
+
+def fed(data, piece_bytes):
+    framer = PacketFramer(LIMIT)
+    packets = 0
+    while data:
+        room = framer.buffer()
+        assert 0 < len(room) <= LIMIT
+        n_bytes = min(len(room), len(data), piece_bytes)
+        room[:n_bytes] = data[:n_bytes]
+        data = data[n_bytes:]
+        packets += framer.advance(n_bytes) is not None
+    framer.end()
+    return packets
+
+
+def outcome(run):
+    """Return the result, or the text of an error of ours; any other error is a finding."""
+    try:
+        return run()
+    except StateSensorError as error:
+        return str(error)
+
+
+def test_fuzz_corpus_framing_ends_alike_however_it_is_cut():
+    for data in corpus('framing'):
+        assert outcome(lambda data=data: fed(data, 1)) == outcome(
+            lambda data=data: fed(data, 1 << 20))
+
+
+@pytest.mark.parametrize('fresh', [True, False], ids=['fresh decoder', 'one decoder'])
+def test_fuzz_corpus_decode_raises_only_our_errors(fresh):
+    decoder = Decoder()
+    n_frames = 0
+    for data in corpus('decode'):
+        if fresh:
+            decoder = Decoder()
+        with contextlib.suppress(StateSensorError):
+            for decoded in decoder.decode(data):
+                n_frames += 1
+                again = Decoder().decode(format_payload(decoded.frame))[0].frame
+                assert again.names == decoded.frame.names
+    assert n_frames > 50
+
+
+def test_fuzz_corpus_trajectory_raises_only_our_errors():
+    for data in corpus('trajectory'):
+        found = outcome(lambda data=data: len(list(read_payloads(io.BytesIO(data), 'corpus'))))
+        assert isinstance(found, str) or found >= 0
