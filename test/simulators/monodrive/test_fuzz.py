@@ -116,7 +116,7 @@ def reason_of(number):
             sys.stderr.write(f'input {number}\n')
 
 
-@pytest.mark.filterwarnings('error')
+@pytest.mark.filterwarnings('error', 'ignore::ResourceWarning')
 def test_damaged_payloads_are_refused_or_become_sound_frames():
     decoders = [Decoder(), Decoder(needs=ESSENTIALS)]
     n_frames = n_refused = 0
@@ -150,7 +150,7 @@ def check(frame):
     np.testing.assert_allclose(again.frame.kinematics, frame.kinematics, rtol=1e-6, atol=1e-40)
 
 
-@pytest.mark.filterwarnings('error')
+@pytest.mark.filterwarnings('error', 'ignore::ResourceWarning')
 def test_damaged_trajectories_are_read_as_far_as_they_go():
     whole = [seed for seed in SEEDS if seed.startswith(b'{')]
     n_whole = n_broken = 0
