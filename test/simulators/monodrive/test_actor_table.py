@@ -13,7 +13,8 @@ import itertools
 import json
 import sys
 
-from hypothesis import given
+from budgets import tries
+from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -111,6 +112,7 @@ def traffic_text():
     return json.dumps(list(itertools.islice(generate(4, 3, 20.0, 1, 'v2'), 6)))
 
 
+@settings(max_examples=tries(15))
 @given(needs=st.lists(st.sampled_from([Needs(), BOXES_ONLY]), min_size=6, max_size=6),
        changes=st.lists(st.lists(st.sampled_from(CHANGES), max_size=2, unique=True),
                         min_size=6, max_size=6))

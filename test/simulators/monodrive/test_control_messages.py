@@ -71,20 +71,12 @@ def test_control_reference_keeps_all_64_bits(reference):
 
 
 @pytest.mark.parametrize('magic', [REQUEST_MAGIC, OLD_REPLY_MAGIC])
-def test_control_reply_has_either_magic(magic):
-    reply = read(reply_bytes(ENVELOPE, magic))
-    assert (reply.command, reply.reference, reply.message, reply.success) == (
-        'GetVersion', 7, 'complete', True)
-
-
-@pytest.mark.parametrize('size', [1, 3, 7])
-def test_control_reply_may_arrive_in_parts(size):
-    assert read(reply_bytes(ENVELOPE), size) == read(reply_bytes(ENVELOPE))
-
-
-@pytest.mark.parametrize('size', [None, 1])
-def test_control_reply_length_may_not_count_the_header(size):
-    assert read(reply_bytes(ENVELOPE, extra=0), size) == read(reply_bytes(ENVELOPE))
+@pytest.mark.parametrize('extra', [8, 0], ids=['with header', 'without header'])
+def test_control_reply_has_either_magic_and_length_in_any_parts(magic, extra):
+    for size in (None, 1, 3, 7):
+        reply = read(reply_bytes(ENVELOPE, magic, extra), size)
+        assert (reply.command, reply.reference, reply.message, reply.success) == (
+            'GetVersion', 7, 'complete', True)
 
 
 def test_control_reply_length_may_cut_a_character():
@@ -109,11 +101,6 @@ def test_control_reply_that_stays_unfinished_is_an_error():
     assert reader.is_incomplete_json
     with pytest.raises(DecodeError, match=r'peer: found a reply that is not JSON .*truncated'):
         reader.end()
-
-
-def test_control_reply_that_is_no_json_is_an_error():
-    with pytest.raises(DecodeError, match='found a reply that is not JSON'):
-        read(reply_bytes(b'complete') + b'.' * 8)
 
 
 def test_control_reply_cut_in_its_header_is_an_error():
@@ -179,11 +166,6 @@ def test_control_success_decides_where_it_is_sent():
     assert read(reply_bytes(ENVELOPE | {'message': 'failed'})).success
     assert not read(reply_bytes(ENVELOPE | {'success': False})).success
     assert read(reply_bytes(ENVELOPE | {'success': 'yes'})).success
-
-
-def test_control_reply_to_another_request_is_an_error():
-    with pytest.raises(DecodeError, match='found a reply to request 7; expected one to request 8'):
-        read(reply_bytes(ENVELOPE)).check('peer', 'GetVersion', 8)
 
 
 def test_control_refusal_is_one_short_line():

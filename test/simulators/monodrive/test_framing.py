@@ -43,7 +43,7 @@ def resident():
 def receive():
     framer, lengths, waiting = PacketFramer(1 << 26), random.Random(1), deque(maxlen=8)
     before = most = resident()
-    for i in range(150):
+    for i in range(50):
         header = struct.pack('>IIfI', {LONG} + lengths.randrange(3000), 0, 1.0, i + 1)
         packet = None
         while packet is None:

@@ -12,7 +12,8 @@ import io
 import json
 import random
 
-from hypothesis import example, given
+from budgets import tries
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 import pytest
 
@@ -60,6 +61,7 @@ values = st.recursive(
         st.text('a"\\[]{},', max_size=4), inner, max_size=4), max_leaves=12)
 
 
+@settings(max_examples=tries(20))
 @given(st.lists(values, max_size=8), st.sampled_from([None, 1]), st.integers(2, 40))
 def test_elements_of_arrays_are_found_in_pieces_of_any_size(array, indent, piece_bytes):
     text = json.dumps(array, indent=indent)

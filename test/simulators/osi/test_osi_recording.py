@@ -154,6 +154,7 @@ def test_osi_actors_that_come_and_go(tmp_path, capsys):
     assert len(seen) == 20
 
 
+@pytest.mark.thorough
 def test_osi_many_at_once(tmp_path):
     folder = tmp_path / 'in'
     folder.mkdir()
