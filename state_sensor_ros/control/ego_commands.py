@@ -26,8 +26,10 @@ class EgoCommand:
     One command to the ego, checked and within its limits.
 
     ``throttle`` and ``brake`` 0..1; ``steer`` -1..1, + = left; ``steering_angle`` rad, + = left,
-    the same in another unit; ``until_s`` time of ``time.monotonic()`` after which the command is
-    too old to be sent, infinity for full brake.
+    the same in another unit; ``speed`` m/s, negative backward, that a controller of the simulator
+    follows with pedals of its own, which are NaN here, and ``max_acceleration`` m/s2, in both
+    directions; both NaN if the pedals count; ``until_s`` time of ``time.monotonic()`` after which
+    the command is too old to be sent, infinity for full brake.
     """
 
     throttle: float
@@ -36,11 +38,14 @@ class EgoCommand:
     steering_angle: float
     hand_brake: bool = False
     reverse: bool = False
+    speed: float = math.nan
+    max_acceleration: float = math.nan
     until_s: float = field(default=math.inf, compare=False)
 
     def full_brake(self) -> EgoCommand:
         """Return full brake with the steering and the gear of this command."""
-        return replace(self, throttle=0.0, brake=1.0, hand_brake=False, until_s=math.inf)
+        return replace(self, throttle=0.0, brake=1.0, hand_brake=False, speed=math.nan,
+                       max_acceleration=math.nan, until_s=math.inf)
 
 
 class EgoCommands(Protocol):

@@ -21,7 +21,7 @@ import threading
 import time
 
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
-from state_sensor_ros.control.speed_controller import Setpoint, SpeedController
+from state_sensor_ros.control.speed_controller import Setpoint, SpeedController, SpeedLimiter
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.payloads import Report
 
@@ -146,6 +146,7 @@ class EgoDriver:
     :param commands: sender of the simulator.
     :param motion: returns the ego's motion.
     :param stale_after: age of the last frame of the ego above which it brakes, s.
+    :param follows_speed: whether a controller of the simulator follows wanted speeds.
     :param on_sent: called with each command that the simulator has, by the thread of the reports.
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
@@ -154,13 +155,13 @@ class EgoDriver:
     def __init__(self, parameters: ControlParameters, commands: EgoCommands,
                  motion: Callable[[], EgoMotion], *, stale_after: float,
                  on_sent: Callable[[EgoCommand], None], report: Report,
-                 on_defect: Callable[[Exception], None]) -> None:
+                 on_defect: Callable[[Exception], None], follows_speed: bool = False) -> None:
         self.counters = CommandCounters()
         self._parameters, self._commands, self._motion = parameters, commands, motion
         self._stale_after = stale_after
         self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
         self._reports = LateCalls(on_defect)
-        self._controller = SpeedController(parameters)
+        self._controller = (SpeedLimiter if follows_speed else SpeedController)(parameters)
         self._game_time = math.nan
         # Guards all below; notified at each change.
         self._changed = threading.Condition()

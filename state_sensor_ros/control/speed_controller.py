@@ -25,6 +25,10 @@ _STOPPING = 1.0
 # A wanted acceleration must not reach the wanted speed earlier than after this time, s: it fades
 # out over some frames, of which the last ones are measured late.
 _FADING_S = 0.5
+# Excess of the largest speed from which the ego brakes by pedals, m/s.
+_TOO_FAST = 1.0
+# Controllers of simulators take 0 for no limit, m/s2.
+_LEAST_ACCELERATION = 0.01
 # Longest time between two calls that is integrated, s.
 _LONGEST_STEP_S = 0.5
 # Larger accelerations and speeds are errors of the source, and are clamped to stay finite.
@@ -207,3 +211,50 @@ class SpeedController:
             brake=min(max(-acceleration / parameters.full_brake, 0.0), 1.0),
             steer=steering_angle / parameters.max_steering_angle, steering_angle=steering_angle,
             hand_brake=hand_brake, reverse=self._is_reverse)
+
+
+class SpeedLimiter(SpeedController):
+    """
+    Have the controller of the simulator follow a wanted speed, within the limits.
+
+    Pedals stop the ego and hold it, change its direction, and brake it if it is too fast. A moving
+    ego is driven by pedals until it has stood: a controller that begins with a standing vehicle
+    takes its speed for an acceleration, and accelerates.
+
+    :param parameters: gains and limits.
+    """
+
+    def __init__(self, parameters: ControlParameters) -> None:
+        super().__init__(parameters)
+        self._is_followed = False
+
+    def reset(self) -> None:
+        """Clear the state: another controller has driven since."""
+        super().reset()
+        self._is_followed = False
+
+    def command(self, wanted: Setpoint, speed: float, elapsed_s: float) -> EgoCommand:
+        """
+        Return the speed to follow, or pedals; parameters as of :class:`SpeedController`.
+
+        :returns: with a speed if the ego is to be driven and may be.
+        """
+        parameters = self._parameters
+        is_followed = self._is_followed
+        # It may reset the state, as at a change of the gear.
+        pedals = super().command(wanted, speed, elapsed_s)
+        target = clamped(wanted.speed, parameters.max_speed)
+        stands = abs(speed) < STANDSTILL_SPEED
+        # NaN compares false; a wanted acceleration is not used.
+        self._is_followed = (stands or is_followed) and abs(target) >= STANDSTILL_SPEED / 2 \
+            and (stands or target * speed > 0.0) \
+            and abs(speed) <= parameters.max_speed + _TOO_FAST and math.isfinite(
+                wanted.steering_angle + wanted.acceleration) and wanted.max_acceleration > 0.0
+        if not self._is_followed:
+            return pedals
+        most = parameters.max_acceleration if stands or abs(target) > abs(speed) \
+            else parameters.max_deceleration
+        return replace(
+            pedals, throttle=math.nan, brake=math.nan, hand_brake=False, reverse=target < 0.0,
+            speed=target, max_acceleration=max(min(most, wanted.max_acceleration),
+                                               _LEAST_ACCELERATION))

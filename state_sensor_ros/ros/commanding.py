@@ -45,6 +45,7 @@ from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.node_log import NodeLog
 from state_sensor_ros.ros.topic_sink import await_delivery, message_class
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.simulator_list import find_simulator
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
@@ -241,6 +242,7 @@ class Commanding:
         self._status = CommandStatus(node, self._place)
         self._driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
+            follows_speed=find_simulator(settings.source).follows_speed(settings),
             on_sent=self._publish, report=log.warn, on_defect=log.defect)
         new_input: type[CommandInput] = INPUTS[settings.control_input]
         self._topics = CommandTopics(node, new_input(parameters), self._driver,

@@ -67,6 +67,7 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.parameters import (
     LIVE,
     MESSAGES,
+    NODE,
     parameter,
     RECORDED,
     refuse_unused,
@@ -105,7 +106,7 @@ from state_sensor_ros.simulators.simulator import (
 
 __all__ = [
     'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'LIGHT_GREEN',
-    'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT',
+    'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'NODE', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT',
     'RECORDED', 'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
     'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
     'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',

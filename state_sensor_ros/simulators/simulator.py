@@ -236,6 +236,14 @@ class Simulator:
         """
         raise NotImplementedError(self.name)
 
+    def follows_speed(self, settings: Settings) -> bool:
+        """
+        Return whether a controller of the simulator follows a speed: :attr:`EgoCommand.speed`.
+
+        :param settings: of the node.
+        """
+        return False
+
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """
         Return the topics that only this simulator has.

@@ -16,7 +16,13 @@ from hypothesis import given, settings, strategies
 import pytest
 
 from state_sensor_ros.control.ego_commands import ControlParameters
-from state_sensor_ros.control.speed_controller import limited, pedals, Setpoint, SpeedController
+from state_sensor_ros.control.speed_controller import (
+    limited,
+    pedals,
+    Setpoint,
+    SpeedController,
+    SpeedLimiter,
+)
 from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals
 from state_sensor_ros.errors import StateError
 
@@ -222,3 +228,35 @@ def test_steer_counts_before_the_angle():
     assert pedals(0.5, 0.0, 0.25, math.nan, OWN).steering_angle == 0.25 * OWN.max_steering_angle
     command = pedals(0.5, 0.0, math.nan, 5.0, OWN)
     assert (command.steer, command.steering_angle) == (1.0, OWN.max_steering_angle)
+
+
+def test_followed_speed_is_bounded_and_pedals_do_what_is_left():
+    own = ControlParameters(max_speed=10.0, max_acceleration=2.0, max_deceleration=3.0)
+    limiter = SpeedLimiter(own)
+
+    def command(speed, wanted, **more):
+        given = limiter.command(Setpoint(speed=wanted, **more), speed, 0.05)
+        assert math.isnan(given.speed) is not math.isnan(given.throttle + given.brake)
+        return given
+
+    # A moving ego is driven by pedals until it stands.
+    assert command(5.0, 8.0).throttle > 0.0
+    assert command(0.0, 0.0).brake > 0.0
+    follows = command(0.0, 50.0, steering_angle=0.3)
+    assert (follows.speed, follows.max_acceleration, follows.steering_angle) == (10.0, 2.0, 0.3)
+    assert command(8.0, 4.0).max_acceleration == 3.0
+    assert command(8.0, 9.0, max_acceleration=0.5).max_acceleration == 0.5
+    # 0 would be no limit.
+    assert command(8.0, 9.0, max_acceleration=1e-9).max_acceleration == 0.01
+    assert not command(8.0, 9.0).reverse
+    # Too fast, the other direction, numbers that are not finite: pedals, and then until it stands.
+    for speed, wanted in ((11.5, 10.0), (5.0, -5.0), (5.0, 0.0), (math.nan, 5.0), (5.0, math.nan)):
+        command(0.0, 5.0)
+        assert command(speed, wanted).brake > 0.0
+        assert math.isnan(command(5.0, 8.0).speed)
+    back = command(0.05, -50.0)
+    assert (back.speed, back.max_acceleration, back.reverse) == (-10.0, 2.0, True)
+    assert back.full_brake() == limiter.command(Setpoint(speed=math.nan), 0.0, 0.05)
+    command(0.0, 5.0)
+    limiter.reset()
+    assert math.isnan(command(5.0, 8.0).speed)

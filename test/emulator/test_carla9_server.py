@@ -256,6 +256,20 @@ def test_client_drives_the_ego():
 
 
 @needs_carla
+@pytest.mark.parametrize('speed', [8.0, -3.0])
+def test_client_has_the_ego_follow_a_speed_until_it_applies_pedals(speed):
+    with WorldServer(TrafficScene(1, 0, seed=1)) as server:
+        found = run(server, 'follow', speed, 200)
+    speeds = {name: np.linalg.norm(state[6:9]) for name, state in found.items()}
+    assert speeds['stopped'] == speeds['braked'] == 0.0
+    assert speeds['followed'] == pytest.approx(abs(speed), abs=0.6)
+    # 0.1 rad of the lock of 70 degrees, to the right.
+    assert found['followed'][-1] == pytest.approx(0.1 / math.radians(70.0), abs=1e-6)
+    *_, rate = found['followed'][9:12]
+    assert rate * speed > 0.0
+
+
+@needs_carla
 def test_new_episodes_have_new_actors():
     with WorldServer(TrafficScene(3, 0, seed=1)) as server:
         found = run(server, 'begin_again')

@@ -176,13 +176,14 @@ class RecordingWorld(WorldServer):
 
 class Obeying:
     """
-    A simulator that obeys, and a node that drives its ego by pedals.
+    A simulator that obeys, and a node that drives its ego by pedals or, if it follows it, a speed.
 
     ``pedals`` list of what the simulator got; None of SUMO, which has no pedals.
     """
 
     def __init__(self, kind, domain, stack, *, n_vehicles=1, **parameters):
         self.pedals = None
+        self.follows_speed = kind == 'carla9 ackermann'
         if kind == 'monodrive':
             source = RecordingSource(n_vehicles)
             self.server = stack.enter_context(MonodriveServer(
@@ -194,10 +195,12 @@ class Obeying:
             self.server = stack.enter_context(RecordingTown(n_vehicles))
             own = {'port': self.server.port, 'control_port': self.server.world_port}
             self.pedals = self.server.pedals
-        elif kind == 'carla9':
+        elif kind in ('carla9', 'carla9 ackermann'):
             pytest.importorskip('carla')
             self.server = stack.enter_context(RecordingWorld(n_vehicles))
             own = {'carla9.port': self.server.port}
+            if self.follows_speed:
+                own |= {'carla9.ackermann': True, 'control_input': 'twist'}
             self.pedals = self.server.pedals
         else:
             own = {'sumo.ego': 'first'}
@@ -205,7 +208,7 @@ class Obeying:
                 folder = Path(stack.enter_context(TemporaryDirectory()))
                 own['sumo.args'] = ['--additional-files', str(standing_people(folder, n_vehicles))]
         self.node = stack.enter_context(NodeProcess(
-            domain, source=kind,
+            domain, source=kind.split()[0],
             **{'control_input': 'vehicle_control', **FAST, **own, **parameters}))
         self._kind = kind
 
@@ -217,7 +220,7 @@ class Obeying:
             listener.until(client.service_is_ready, what='the service')
             answer = client.call_async(service.Request())
             listener.until(answer.done, what='the reset')
-        elif self._kind == 'carla9':
+        elif self._kind.startswith('carla9'):
             world = self.server.world
             episode = world.episode
             self.server.todo.append(lambda: world.begin_episode(settings=world.settings))
@@ -233,7 +236,14 @@ class Driven:
         self.node, self.pedals, self.listener = obeying.node, obeying.pedals, listener
         self.obeying = obeying
         self.odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-        self.stack = Stack(listener).matched()
+        # A command that drives, and two wrong ones with the error of the second.
+        self.command, self.wrong = pedals(throttle=0.5), (
+            pedals(throttle=math.nan), pedals(brake=-1.0), 'brake: found -1')
+        if obeying.follows_speed:
+            self.command, self.wrong = twist(5.0), (
+                twist(math.nan), twist(5.0, math.inf), 'angular.z: found inf')
+        self.topic = VELOCITY if obeying.follows_speed else COMMAND
+        self.stack = Stack(listener, self.topic, self.command).matched()
         listener.until(lambda: self.odometry, what='the ego')
 
     @property
@@ -249,7 +259,7 @@ class Driven:
         """Publish commands until the ego drives by them."""
         n_before = len(self.stack.sent)
         self.stack.publish_until(
-            message or pedals(throttle=0.5),
+            message or self.command,
             lambda: any(self.throttles[n_before:]) and self.speed > 1.0, what='a speed')
 
     def stands(self):

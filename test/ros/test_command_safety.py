@@ -19,7 +19,7 @@ import time
 
 from budgets import one_of, tries
 from builtin_interfaces.msg import Time
-from commands_rig import COMMAND, controls, driven, FAST, is_brake, obeyed, pedals, Stack
+from commands_rig import controls, driven, FAST, is_brake, obeyed, pedals, Stack, twist
 from ports import free_ports
 from programs import start
 import pytest
@@ -35,7 +35,8 @@ each_simulator = pytest.mark.parametrize('kind', one_of([
     'monodrive', 'carla', 'carla9', 'sumo']))
 
 
-@each_simulator
+@pytest.mark.parametrize('kind', one_of([
+    'monodrive', 'carla9 ackermann', 'carla', 'carla9', 'sumo']))
 def test_ego_stops_after_everything_that_goes_wrong(domain, listener, kind):
     with obeyed(kind, domain, listener) as driven:
         driven.drive()
@@ -52,10 +53,40 @@ def test_ego_stops_after_everything_that_goes_wrong(domain, listener, kind):
         n_before = len(driven.pedals or ())
         code, seconds = driven.node.end(signal.SIGTERM)
         assert (code, seconds < END_S) == (0, True)
+        # The server decided the pedals.
+        assert driven.obeying.follows_speed is any(map(math.isnan, driven.throttles))
         if driven.pedals is not None:
             listener.until(lambda: driven.pedals[-1] is not None and len(driven.pedals) > n_before
                            and (driven.pedals[-1].throttle, driven.pedals[-1].brake) == (0.0, 1.0),
                            what='the last brake')
+
+
+def test_server_follows_the_speed_within_the_limits(domain, listener):
+    limits = {'control.max_speed': 6.0, 'control.max_steering_angle': 0.1,
+              'control.max_acceleration': 2.0}
+    with obeyed('carla9 ackermann', domain, listener, **limits) as driven:
+        sent = driven.stack.sent
+        # The controller of the server begins with a standing ego, also after a hand brake.
+        driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
+                                   and sent[-1].brake == 0.5, what='a stand')
+        n_before, n_sent = len(driven.odometry), len(sent)
+        driven.stack.publish_until(twist(50, rate=40.0), lambda: driven.speed > 5.5)
+        n_frames = len(driven.odometry)
+        driven.stack.publish_until(twist(50, rate=40.0),
+                                   lambda: len(driven.odometry) > n_frames + 60)
+        speeds = [each.twist.twist.linear.x for each in driven.odometry[n_before:]]
+        assert max(speeds) < 6.5
+        assert all(math.isnan(each.throttle) and math.isnan(each.brake) and each.origin == 3
+                   and abs(each.steering_angle - 0.1) < 1e-6 for each in sent[n_sent + 3:])
+        # A stop is one, and holds; then backward.
+        driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
+                                   and sent[-1].brake == 0.5, what='a stand')
+        n_frames = len(driven.odometry)
+        driven.stack.publish_until(twist(0), lambda: len(driven.odometry) > n_frames + 20)
+        assert all(abs(each.twist.twist.linear.x) < 0.05 for each in driven.odometry[n_frames:])
+        driven.stack.publish_until(twist(-3), lambda: driven.speed < -2.5)
+        assert sent[-1].reverse
+        driven.stands()
 
 
 def stop_and_continue(driven):
@@ -66,7 +97,7 @@ def stop_and_continue(driven):
         # What arrives now waits in the middleware.
         until_s = time.monotonic() + TIMEOUT_S / 2
         while time.monotonic() < until_s:
-            driven.stack.publisher.publish(DRIVE)
+            driven.stack.publisher.publish(driven.command)
             driven.listener.spin(0.02)
         until_s += 2 * TIMEOUT_S
         driven.listener.until(lambda end_s=until_s: time.monotonic() > end_s)
@@ -84,25 +115,26 @@ def stop_and_continue(driven):
 def wrong_numbers(driven):
     """Commands that are not numbers are refused: the ego brakes as without commands."""
     n_before = len(driven.stack.sent)
-    driven.stack.publish_until(pedals(throttle=math.nan), lambda: driven.stack.sent[-1].brake)
+    not_a_number, out_of_range, error = driven.wrong
+    driven.stack.publish_until(not_a_number, lambda: driven.stack.sent[-1].brake == 1.0)
     # A command of before may be on its way.
     throttles = driven.throttles[n_before:]
     assert not any(throttles[throttles.index(0.0):])
-    driven.stack.publish_until(pedals(brake=-1.0), lambda: 'brake: found -1' in driven.node.log)
+    driven.stack.publish_until(out_of_range, lambda: error in driven.node.log)
     driven.stands()
 
 
 def second_publisher(driven, domain):
     """While there are two, each is named and no command drives."""
     with listening(domain, 'rival') as other:
-        rival = Stack(other).matched()
-        driven.stack.publish_until(DRIVE, lambda: 'has 2 publishers, /listener, /rival'
+        rival = Stack(other, driven.topic, driven.command).matched()
+        driven.stack.publish_until(driven.command, lambda: 'has 2 publishers, /listener, /rival'
                                    in driven.stack.status().get('message', ''))
         n_before = len(driven.stack.sent)
-        driven.stack.publish_until(DRIVE, lambda: abs(driven.speed) < 0.1, what='a stand')
+        driven.stack.publish_until(driven.command, lambda: abs(driven.speed) < 0.1, what='a stand')
         assert not any(driven.throttles[n_before:])
         assert driven.stack.status()['level'] == 1
-        line = f'{COMMAND} has 2 publishers, /listener, /rival; expected one'
+        line = f'{driven.topic} has 2 publishers, /listener, /rival; expected one'
         driven.listener.until(lambda: line in driven.node.log, what='the line of the log')
         assert driven.node.log.count('has 2 publishers') == 1
         rival.close()
@@ -115,7 +147,7 @@ def flood(driven):
     def publish():
         due_s = time.monotonic()
         while not is_over.is_set():
-            driven.stack.publisher.publish(DRIVE)
+            driven.stack.publisher.publish(driven.command)
             due_s = max(due_s + 1e-4, time.monotonic() - 0.01)
             is_over.wait(max(due_s - time.monotonic(), 0.0))
 
@@ -147,7 +179,7 @@ def deactivated(driven):
     assert driven.stack.sent[-1].brake == 1.0
     n_sent = len(driven.stack.sent)
     for _ in range(10):
-        driven.stack.publisher.publish(DRIVE)
+        driven.stack.publisher.publish(driven.command)
         driven.listener.spin(0.02)
     assert len(driven.stack.sent) == n_sent
     assert managed.request('activate')
@@ -172,7 +204,7 @@ def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
         # A run that begins again in the middle of commands, and one without.
         n_before = len(driven.odometry)
         driven.obeying.begin_again(listener)
-        driven.stack.publish_until(DRIVE, lambda: len(driven.odometry) > n_before + 40)
+        driven.stack.publish_until(driven.command, lambda: len(driven.odometry) > n_before + 40)
         driven.drive()
         driven.stands()
         n_before = len(driven.odometry)

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 import math
+from typing import TypeVar
 
 from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG, Pedals
+from state_sensor_ros.emulator.carla9_server.ackermann import AckermannTarget
 from state_sensor_ros.emulator.carla9_server.blueprints import BLUEPRINTS, definitions
 from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     Body,
@@ -51,8 +53,10 @@ _LONGEST_STEP_S, _FAR = 10.0, 1e9
 _MAX_TEXT = 1000
 _FRONT_LEFT, _FRONT_RIGHT = 0, 1
 
+Numbers = TypeVar('Numbers', bound=tuple[float, ...])
 Transform = tuple[Triple, Triple]
 Control = tuple[float, float, float, bool, bool, bool, int]
+AckermannControl = tuple[float, float, float, float, float]
 WalkerControl = tuple[Triple, float, bool]
 Description = tuple[int, str, list[tuple[str, int, str]]]
 # A list of one flag, or of a flag and a value.
@@ -219,6 +223,12 @@ class Calls:
             min(max(steer, -1.0), 1.0), min(max(throttle, 0.0), 1.0), min(max(brake, 0.0), 1.0),
             hand_brake, reverse))
 
+    def apply_ackermann_control_to_vehicle(self, number: int, control: AckermannControl) -> None:
+        actor = self._actor(number, 'vehicle')
+        if not self._world.drives(actor):
+            raise CallError(f'actor {number} is driven by the traffic of the mock server')
+        self._world.follow(actor, AckermannTarget(*_finite(control)))
+
     def apply_control_to_walker(self, number: int, control: WalkerControl) -> None:
         direction, speed, jumps = control
         self._spawned(number, 'walker').walk = (
@@ -352,8 +362,8 @@ def _box(body: Body) -> list[object]:
     return [body.center, body.extent, body.tilt, 0]
 
 
-def _finite(numbers: Triple) -> Triple:
-    """Return three numbers from a client; raise CallError if one is not finite, or far off."""
+def _finite(numbers: Numbers) -> Numbers:
+    """Return numbers from a client; raise CallError if one is not finite, or far off."""
     if not all(-_FAR < number < _FAR for number in numbers):
         raise CallError(f'found {numbers}; expected finite numbers')
     return numbers

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
+from state_sensor_ros.emulator.carla9_server.ackermann import AckermannController, AckermannTarget
 from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     ACCELERATION,
     axes_of_rotation,
@@ -63,7 +64,7 @@ class EpisodeActor:
     ``numbers`` (15,) float64, columns as in bodies_in_motion, unused of one that moves by itself;
     ``row`` its row in the frames of the scene, -1 of a spawned one; ``parent`` id, 0 for none,
     and ``mount`` position and rotation on it; ``stream`` number of its stream, of a sensor;
-    ``lights`` of a vehicle.
+    ``lights`` of a vehicle; ``follows`` controller of one that follows a speed.
     """
 
     id: int
@@ -76,6 +77,7 @@ class EpisodeActor:
     lights: int = 0
     pedals: Pedals = field(default_factory=Pedals)
     bicycle: Bicycle | None = None
+    follows: AckermannController | None = None
     walk: tuple[Triple, float, bool] = ((1.0, 0.0, 0.0), 0.0, False)
 
     def advance(self, elapsed_s: float) -> None:
@@ -276,9 +278,30 @@ class EmulatedWorld:
         :param actor: one that :meth:`drives`.
         :param pedals: until the next call; steering to the right is positive.
         """
+        actor.follows = None
+        self._apply(actor, pedals)
+
+    def _apply(self, actor: EpisodeActor, pedals: Pedals) -> None:
         actor.pedals = pedals
         if actor.row >= 0:
             self.scene.drive(pedals)
+
+    def follow(self, actor: EpisodeActor, target: AckermannTarget) -> None:
+        """
+        Have an actor follow a speed from the next step on, until :meth:`drive`.
+
+        :param actor: one that :meth:`drives`.
+        :param target: what it follows, until the next call.
+        """
+        actor.follows = actor.follows or AckermannController()
+        actor.follows.target = target
+
+    def _press_pedals(self, elapsed_s: float) -> None:
+        for actor in self.actors.values():
+            if actor.follows is not None and elapsed_s > 0.0:
+                numbers = self.numbers(actor)
+                speed = float(axes_of_rotation(numbers[ROTATION])[0] @ numbers[VELOCITY])
+                self._apply(actor, actor.follows.pedals(speed, actor.pedals, elapsed_s))
 
     def steer(self, actor: EpisodeActor) -> float:
         """Return how far the wheels of a vehicle are turned, -1..1, + = right."""
@@ -294,6 +317,7 @@ class EmulatedWorld:
     def step(self) -> None:
         """Advance by one step; only the frame counter advances in a scene that is over."""
         fixed_s = self.settings.fixed_delta_s
+        self._press_pedals(fixed_s or self.delta_s)
         frame = None if self.is_over else self.scene.advance(fixed_s)
         delta_s = fixed_s or self.delta_s
         if frame is None:

@@ -85,6 +85,8 @@ class WorldClient:
         self._has_set = run.is_restore
         self._found = run.found
         self._last: EgoCommand | None = None
+        # Id of the ego that the controller of the server drives, None for pedals.
+        self._followed: int | None = None
         self._reader: WorldReader | None = None
         # The scene that was sent last.
         self._scene: StepActors | None = None
@@ -325,10 +327,23 @@ class WorldClient:
             self._tell(WorldNote('command', 'a command is lost: there is no ego'))
             return
         try:
-            ego.apply_control(self._carla.VehicleControl(
-                throttle=command.throttle, brake=command.brake, steer=-command.steer,
-                hand_brake=command.hand_brake, reverse=command.reverse))
+            # Before the call: what is sent late is followed by a brake, too.
             self._last = command
+            if math.isnan(command.speed):
+                self._followed = None
+                ego.apply_control(self._carla.VehicleControl(
+                    throttle=command.throttle, brake=command.brake, steer=-command.steer,
+                    hand_brake=command.hand_brake, reverse=command.reverse))
+                return
+            if self._followed != ego.id:
+                # The controller of the server leaves the hand brake as it is. The library does not
+                # send a control that is equal to the last one: by its gear, which has no effect,
+                # this one differs from the pedals before and after it.
+                ego.apply_control(self._carla.VehicleControl(steer=-command.steer, gear=1))
+                self._followed = ego.id
+            ego.apply_ackermann_control(self._carla.VehicleAckermannControl(
+                steer=-command.steering_angle, speed=command.speed,
+                acceleration=command.max_acceleration))
         except RuntimeError as error:
             self._tell(WorldNote('command', f'a command is lost: {_line(error)}'))
 
@@ -354,7 +369,8 @@ class WorldClient:
         self._ending.acquire()
         with suppress(Exception):
             self._client.set_timeout(_END_S)
-            if self._last is not None and self._last.brake < 1.0:
+            # The brake of a followed speed is NaN.
+            if self._last is not None and not self._last.brake >= 1.0:
                 self._drive(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0))
         exit_code = _NOT_RESTORED
         with suppress(Exception):

@@ -11,19 +11,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 import re
 from types import MappingProxyType
 from typing import ClassVar, TYPE_CHECKING
 from weakref import ref
 
 from state_sensor_ros.simulators import (
+    ConfigError,
     EgoCommands,
     Format,
     FrameDecoder,
     LIVE,
     MockServer,
+    NODE,
     parameter,
     PayloadDecoder,
     refuse_unused,
@@ -56,7 +59,20 @@ class Carla9Parameters:
                            'the server or another client.', used_by=LIVE)
     step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
                             low=0.001, high=0.1, used_by=LIVE)
+    ackermann: bool = parameter(False, 'Have the controller of the server follow wanted speeds; '
+                                'needs CARLA 0.9.14.', affects=NODE, used_by=LIVE,
+                                needs=('control_input',))
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
+
+
+def has_ackermann(release: str) -> bool:
+    """
+    Return whether a version of CARLA follows speeds.
+
+    :param release: such as ``0.9.16``, or with more after it; another one counts as newer.
+    """
+    numbers = re.match(r'(\d+)\.(\d+)\.(\d+)', release)
+    return numbers is None or tuple(map(int, numbers.groups())) >= (0, 9, 14)
 
 
 class Carla9Simulator(Simulator):
@@ -92,6 +108,18 @@ class Carla9Simulator(Simulator):
         if not own.tick:
             refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
             refuse_unused(settings, '', ('rate',), 'without carla9.tick')
+        if own.ackermann:
+            if settings.control_input == 'vehicle_control':
+                raise ConfigError('carla9.ackermann', 'true', 'a control_input with a speed: '
+                                  'ackermann, autoware or twist')
+            with suppress(PackageNotFoundError):
+                if not has_ackermann(version('carla')):
+                    raise ConfigError('carla9.ackermann', "CARLA's client library "
+                                      f'{version("carla")}', 'version 0.9.14 or later')
+
+    def follows_speed(self, settings: Settings) -> bool:
+        """Return whether the controller of the server is used."""
+        return settings.of(Carla9Parameters).ackermann
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make what stands for a decoder, and shows what is used of the frames."""

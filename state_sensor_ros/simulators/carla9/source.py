@@ -39,7 +39,7 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
     WorldStep,
 )
 from state_sensor_ros.simulators.carla9.frames import WorldFrames
-from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
+from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters, has_ackermann
 from state_sensor_ros.simulators.connections import Connection
 from state_sensor_ros.simulators.process_source import StepControl, StepSource
 
@@ -122,6 +122,10 @@ class Carla9Source(StepSource):
             raise TransportError(
                 self._address, 'no CARLA 0.9 answers: it may be a CARLA 0.8, which is source '
                 'carla, another server, or one that is still loading')
+        release = _VERSION.search(answer)
+        if self._own.ackermann and release and not has_ackermann(release[0].decode()):
+            raise TransportError(self._address, f'the server is CARLA {release[0].decode()}: '
+                                 'carla9.ackermann needs 0.9.14 or later')
         with suppress(OSError):
             probe.watch(self._lose)
 

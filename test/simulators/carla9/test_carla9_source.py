@@ -9,6 +9,7 @@
 """Live frames of CARLA 0.9 through CARLA's own client library, of the mock server."""
 
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 import itertools
 import math
@@ -325,6 +326,55 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
             pass
         assert server.ego.pedals.brake == 1.0
         assert server.ego.pedals.hand_brake
+
+
+def test_followed_speed_ends_with_its_time_and_with_the_process():
+    follow = EgoCommand(throttle=math.nan, brake=math.nan, steer=0.1, steering_angle=0.1,
+                        speed=4.0, max_acceleration=3.0)
+    with Rig(rate=100.0) as server, opened(server) as (source, packets, _):
+        commands = Carla9Simulator().open_commands(Settings(), source, print)
+        frame_of(packets)
+        # Levers that the controller of the server would leave as they are.
+        commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
+                                 hand_brake=True, reverse=True))
+        await_true(lambda: server.ego.pedals.hand_brake or next(packets) is None)
+        commands.send(replace(follow, until_s=time.monotonic() + 1.0))
+        await_true(lambda: server.ego.follows or next(packets) is None)
+        target = server.ego.follows.target
+        assert (target.speed, target.acceleration) == (4.0, 3.0)
+        assert target.steering_angle == pytest.approx(-0.1)
+        await_true(lambda: server.ego.pedals.throttle > 0.0 or next(packets) is None)
+        assert (server.ego.pedals.hand_brake, server.ego.pedals.reverse) == (False, False)
+        await_true(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
+        assert server.ego.follows is None
+        commands.send(follow)
+        await_true(lambda: server.ego.follows or next(packets) is None)
+        # Pedals end it even if they are those from before it.
+        commands.send(EgoCommand(throttle=0.0, brake=0.0, steer=0.1, steering_angle=0.1))
+        await_true(lambda: not server.ego.follows or next(packets) is None)
+        commands.send(follow)
+        await_true(lambda: server.ego.follows or next(packets) is None)
+        source.close()
+        for _ in packets:
+            pass
+        assert (server.ego.follows, server.ego.pedals.brake) == (None, 1.0)
+
+
+def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
+    own = {'source': 'carla9', 'carla9.ackermann': True}
+    assert checked_settings({**own, 'control_input': 'twist'}).control_input == 'twist'
+    with pytest.raises(ConfigError, match=r'carla9\.ackermann: found true; expected a '
+                       'control_input with a speed: ackermann, autoware or twist'):
+        checked_settings({**own, 'control_input': 'vehicle_control'})
+    with monkeypatch.context() as patch:
+        patch.setattr('state_sensor_ros.simulators.carla9.simulator.version', lambda _: '0.9.13')
+        with pytest.raises(ConfigError, match=r'library 0\.9\.13; expected version 0\.9\.14'):
+            checked_settings({**own, 'control_input': 'twist'})
+    monkeypatch.setattr('state_sensor_ros.emulator.carla9_server.calls.VERSION', '0.9.13')
+    with Rig() as server, opened(server, ackermann=True) as (_, packets, _), pytest.raises(
+            sensor.TransportError,
+            match=r'server is CARLA 0\.9\.13: carla9\.ackermann needs 0\.9\.14'):
+        next(packets)
 
 
 def test_ticking_is_paused_stepped_and_reset():
