@@ -60,7 +60,6 @@ from state_sensor_ros.drawing.style import (
 )
 from state_sensor_ros.errors import ConfigError
 
-PICTURE_FORMATS = ('png', 'svg', 'pdf')
 # Heights of the lines, spaces above and below the maps, and least heights, inches.
 _TITLE, _LINE, _SPACE = 0.31, 0.21, 0.16
 _STRIP, _LEAST_STRIP, _LEAST_MAP, _LEAST_MAP_SHARE = 1.9, 0.6, 0.5, 0.35
@@ -78,7 +77,7 @@ def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format
     Write ``scene`` as a picture.
 
     :param handle: open for writing.
-    :param format_: one of PICTURE_FORMATS.
+    :param format_: png, svg or pdf.
     :param at_s: instant of the footprints, s since the first frame; None for the last.
     :raises ConfigError: if the page is too small for its content.
     """

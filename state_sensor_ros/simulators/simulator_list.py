@@ -56,11 +56,7 @@ class SimulatorWarning(RuntimeWarning):
 @cache
 def _built_in(name: str) -> Simulator:
     """Return a simulator of this package, without a search for those of others."""
-    folder = f'{__package__}.{name}'
-    # One of them until the folders of all simulators have the same names.
-    place = f'{folder}.simulator' if find_spec(f'{folder}.simulator') else \
-        f'{folder}.{name}_simulator'
-    module = import_module(place)
+    module = import_module(f'{__package__}.{name}.simulator')
     return cast(Simulator, getattr(module, f'{name.capitalize()}Simulator')())
 
 
