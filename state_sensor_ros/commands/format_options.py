@@ -32,13 +32,7 @@ from state_sensor_ros.commands.parameter_options import (
     texts_given,
 )
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.files.formats import (
-    DEFAULT_CLASSES,
-    Format,
-    FORMATS,
-    ReadOptions,
-    texts_of,
-)
+from state_sensor_ros.files.formats import DEFAULT_CLASSES, Format, FORMATS, ReadOptions, texts_of
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.storage.mcap_file import COMPRESSIONS

@@ -26,12 +26,7 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
-from state_sensor_ros.errors import (
-    counted,
-    DecodeError,
-    no_frames,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import counted, DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.library.frame_recording import PAYLOAD, Recording
 from state_sensor_ros.payloads import DROPPED, DUPLICATE, OTHER_ID

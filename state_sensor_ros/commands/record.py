@@ -32,11 +32,7 @@ from state_sensor_ros.commands.format_options import (
     written_with,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.live import (
-    add_live_arguments,
-    LiveStream,
-    refuse_unused_live,
-)
+from state_sensor_ros.commands.live import add_live_arguments, LiveStream, refuse_unused_live
 from state_sensor_ros.commands.options import add_quiet
 from state_sensor_ros.commands.packet_writer import (
     FramesWriter,

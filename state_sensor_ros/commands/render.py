@@ -47,11 +47,7 @@ from state_sensor_ros.drawing.style import (
     PictureStyle,
     seconds,
 )
-from state_sensor_ros.errors import (
-    ConfigError,
-    no_frames,
-    one_line,
-)
+from state_sensor_ros.errors import ConfigError, no_frames, one_line
 from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile

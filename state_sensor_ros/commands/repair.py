@@ -36,10 +36,7 @@ from state_sensor_ros.errors import (
 from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_topics import parse_profiles
 from state_sensor_ros.files.bags.bag_writer import BagSink
-from state_sensor_ros.files.storage.input_file import (
-    decompressed,
-    is_compressed_trajectory,
-)
+from state_sensor_ros.files.storage.input_file import decompressed, is_compressed_trajectory
 from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of, StoredTopic
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format

@@ -23,13 +23,7 @@ from state_sensor_ros.commands.live import LiveRecording
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import (
-    no_frames,
-    one_line,
-    reason_of,
-    SinkError,
-    TransportError,
-)
+from state_sensor_ros.errors import no_frames, one_line, reason_of, SinkError, TransportError
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile

@@ -21,12 +21,7 @@ from state_sensor_ros.commands.format_options import refuse_given, refuse_of_oth
 from state_sensor_ros.commands.parameter_options import given_parameters, parameter_names
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames, Warnings
-from state_sensor_ros.errors import (
-    ConfigError,
-    DecodeError,
-    no_frames,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import ConfigError, DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.evaluation.ground_truth import (
     EgoTrack,
     FrameGroundTruth,

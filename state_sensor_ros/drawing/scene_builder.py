@@ -32,15 +32,7 @@ from state_sensor_ros.drawing.shapes import (
     VEHICLE,
 )
 from state_sensor_ros.drawing.tracks import TrackBuilder
-from state_sensor_ros.frame import (
-    Bools,
-    direction_of_change,
-    Floats,
-    Frame,
-    Ints,
-    MapLine,
-    Rows,
-)
+from state_sensor_ros.frame import Bools, direction_of_change, Floats, Frame, Ints, MapLine, Rows
 from state_sensor_ros.rotations import rpy_from_quaternion
 
 # Above one of these limits, 15 MB, every second instant is omitted: a screen does not show more.

@@ -33,11 +33,7 @@ import math
 import threading
 from typing import Protocol
 
-from state_sensor_ros.errors import (
-    ConfigError,
-    no_frames,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health, MAX_GAP_S, Schedule, SourceState

@@ -17,27 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import (
-    Given,
-    MESSAGE_PHASE,
-    MessageInstance,
-    Table,
-    Template,
-)
+from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
 from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Needs, NS_PER_S, Rows
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.tables import (
-    Fields,
-    given_header,
-    given_stamp,
-    header,
-    pose,
-    xyz,
-)
+from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,

@@ -21,14 +21,7 @@ from state_sensor_ros.rotations import body_from_unit, global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.per_actor import PerActorTopic
-from state_sensor_ros.topics.tables import (
-    diagonal,
-    header,
-    POSE,
-    pose,
-    twist,
-    UNKNOWN_VARIANCE,
-)
+from state_sensor_ros.topics.tables import diagonal, header, POSE, pose, twist, UNKNOWN_VARIANCE
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 

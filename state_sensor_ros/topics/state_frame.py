@@ -20,14 +20,7 @@ from state_sensor_ros.frame import EVERYTHING, Needs, Wheels
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.tables import (
-    Fields,
-    header,
-    lane,
-    pose,
-    twist,
-    xyz,
-)
+from state_sensor_ros.topics.tables import Fields, header, lane, pose, twist, xyz
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 

@@ -20,11 +20,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TimedFrame,
 )
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import send_parts, sensor_header
-from state_sensor_ros.emulator.threaded_server import (
-    accept_connection,
-    close_connection,
-    listen,
-)
+from state_sensor_ros.emulator.threaded_server import accept_connection, close_connection, listen
 
 
 class SensorPort:

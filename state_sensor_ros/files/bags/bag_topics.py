@@ -19,16 +19,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeVar
 
-from rosbags.interfaces import (
-    Qos as Profile,
-)
-from rosbags.interfaces import (
-    QosDurability,
-    QosHistory,
-    QosLiveliness,
-    QosReliability,
-    QosTime,
-)
+from rosbags.interfaces import Qos as Profile
+from rosbags.interfaces import QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores, TypesysError
 from rosbags.typesys.store import Typestore
 

@@ -26,20 +26,11 @@ from typing import Any, BinaryIO, TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.classes import class_of
-from state_sensor_ros.errors import (
-    DecodeError,
-    reason_of,
-    StateError,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import DecodeError, reason_of, StateError, TrajectoryFormatError
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.files.storage.input_file import open_positioned
-from state_sensor_ros.files.storage.storage_file import (
-    BagLimits,
-    DEFAULT_LIMITS,
-    too_large,
-)
+from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS, too_large
 from state_sensor_ros.files.tables.page_sizes import check_pages
 from state_sensor_ros.files.tables.table_columns import (
     CHANGES,

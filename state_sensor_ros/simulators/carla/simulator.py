@@ -200,10 +200,7 @@ class CarlaSimulator(Simulator):
 
 def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sensor, ...]:
     """Return the sensors on the player, of a recording or as ``config_file`` describes them."""
-    from state_sensor_ros.simulators.carla.recording import (
-        CarlaBagRecording,
-        DatasetRecording,
-    )
+    from state_sensor_ros.simulators.carla.recording import CarlaBagRecording, DatasetRecording
     from state_sensor_ros.simulators.carla.sensors import read_sensors
     if recording is None:
         return tuple(read_sensors(settings.config_file)) if settings.config_file else ()

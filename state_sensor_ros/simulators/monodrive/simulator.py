@@ -83,10 +83,7 @@ class MonodriveSimulator(Simulator):
                     reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
         # Loaded for streams only.
-        from state_sensor_ros.simulators.monodrive.source import (
-            ConfiguredSource,
-            open_sensor_port,
-        )
+        from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, open_sensor_port
         if settings.control_port:
             return ConfiguredSource(settings, report, reconnect=reconnect)
         return open_sensor_port(settings, reconnect=reconnect)

@@ -45,12 +45,7 @@ from state_sensor_ros.simulators.frame_arrays import (
     to_rep103_wheels,
 )
 from state_sensor_ros.simulators.json_values import as_rows, NAN, Number, packed_with_nulls
-from state_sensor_ros.simulators.monodrive.wire import (
-    FlatActor,
-    Vehicle,
-    Wheel,
-    WHEEL_MAX,
-)
+from state_sensor_ros.simulators.monodrive.wire import FlatActor, Vehicle, Wheel, WHEEL_MAX
 
 # Entry 0 of a shifted sample is an identity rotation although its wheel turns.
 _IDENTITY_WITHIN = 1e-6

@@ -19,11 +19,7 @@ import struct
 from typing import BinaryIO, Protocol
 
 from state_sensor_ros.simulators import one_line, reason_of, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.simulators.osi.messages import (
-    kind_of_messages,
-    kind_of_name,
-    MessageKind,
-)
+from state_sensor_ros.simulators.osi.messages import kind_of_messages, kind_of_name, MessageKind
 from state_sensor_ros.simulators.recordings import (
     BagError,
     BagLimits,

@@ -22,11 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from state_sensor_ros.simulators import build_frame, EGO_TAG, Frame, lane_states, Lanes
-from state_sensor_ros.simulators.frame_arrays import (
-    Floats,
-    global_from_unit,
-    quaternion_from_rpy,
-)
+from state_sensor_ros.simulators.frame_arrays import Floats, global_from_unit, quaternion_from_rpy
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN, RoadNetwork
 from state_sensor_ros.simulators.sumo.movements import (
     ANGLE,

@@ -31,12 +31,7 @@ from types import FrameType
 from typing import cast
 
 from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
-from state_sensor_ros.simulators.process_source import (
-    process_pipes,
-    ProcessEnd,
-    Restart,
-    StepPace,
-)
+from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd, Restart, StepPace
 from state_sensor_ros.simulators.sumo.commands import SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters

@@ -37,14 +37,7 @@ from state_sensor_ros.topics.stacks.object_topic import (
     ObjectTopicEncoder,
     SIZE,
 )
-from state_sensor_ros.topics.tables import (
-    diagonal,
-    Fields,
-    pose,
-    twist,
-    UNKNOWN_VARIANCE,
-    xyz,
-)
+from state_sensor_ros.topics.tables import diagonal, Fields, pose, twist, UNKNOWN_VARIANCE, xyz
 from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 

@@ -28,11 +28,7 @@ from state_sensor_ros.objects.predicted_paths import TIMES_S
 from state_sensor_ros.perception.perceiver import Perceived
 from state_sensor_ros.settings import PERCEPTION, Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.tables import (
-    Fields,
-    header,
-    UNKNOWN_VARIANCE,
-)
+from state_sensor_ros.topics.tables import Fields, header, UNKNOWN_VARIANCE
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 # Of objects: center xyz, orientation xyzw.
