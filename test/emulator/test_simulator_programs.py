@@ -164,8 +164,8 @@ def flood(connection, command):
             connection.sendall(requests)
 
 
-@pytest.mark.parametrize(('number', 'is_reading'), [
-    (signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGHUP, True)])
+@pytest.mark.parametrize(('number', 'is_reading'), first_of([
+    (signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGHUP, True)], n_always=2))
 def test_a_signal_ends_simulate_within_two_seconds(number, is_reading):
     with simulating('--rate', 'max', '--vehicles', '50', '--cycle', '3') as (process, port, _):
         with contextlib.ExitStack() as stack:
@@ -180,7 +180,7 @@ def test_a_signal_ends_simulate_within_two_seconds(number, is_reading):
 
 
 def test_simulate_keeps_its_rate_for_large_frames_at_little_cost():
-    with simulating('--rate', '60', '--vehicles', '1000', '--cycle', '2', '--frames', '31') as (
+    with simulating('--rate', '60', '--vehicles', '500', '--cycle', '2', '--frames', '31') as (
             process, port, _):
         before = processor_s(process.pid)
         begin_s = time.monotonic()
@@ -190,9 +190,9 @@ def test_simulate_keeps_its_rate_for_large_frames_at_little_cost():
             elapsed_s = time.monotonic() - begin_s
             used_s = processor_s(process.pid) - before
     assert [packet[3] for packet in packets] == list(range(2, 32))
-    assert packets[-1][0] > 1_500_000
+    assert packets[-1][0] > 750_000
     assert 0.47 < elapsed_s < AWAIT_S
-    frames = generate(1000, 9, 60.0, 1, 'v2')
+    frames = generate(500, 9, 60.0, 1, 'v2')
     next(frames)
     begin_s = time.process_time()
     next(frames)
@@ -360,7 +360,7 @@ def test_synth_overwrites_with_force_only(finish, tmp_path):
     assert len(json.loads(path.read_text(encoding='utf-8'))) == 1
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', one_of([signal.SIGINT, signal.SIGTERM]))
 def test_a_signal_leaves_nothing_of_synth(tmp_path, number):
     path = tmp_path / 'traffic.json'
     with start('synth', str(path), '--frames', '1000000', '--vehicles', '5') as process:

@@ -255,7 +255,7 @@ def one_frame(tmp_path):
     return path
 
 
-@pytest.mark.parametrize('name', one_of(BROKEN, n_always=5))
+@pytest.mark.parametrize('name', one_of(BROKEN, n_always=4))
 def test_simulator_that_cannot_be_loaded_is_dropped(tmp_path, one_frame, name):
     value, content, why = BROKEN[name]
     site = installed_toy(tmp_path / 'site', value, f'print("noise")\n{content}\n')

@@ -142,11 +142,12 @@ def test_sumo_network_and_ego_of_fcd_output_are_parameters(recorded, tmp_path, c
 
 def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path):
     begun = time.monotonic()
-    assert main(['record', str(tmp_path / 'a.json'), '--source', 'sumo', '-p', 'rate:=2',
-                 '--seconds', '4', '-q']) == 0
-    assert time.monotonic() - begun > 4
+    # On a busy machine SUMO takes some of them to start.
+    assert main(['record', str(tmp_path / 'a.json'), '--source', 'sumo', '-p', 'rate:=2', '-p',
+                 f'sumo.config:={write_hill(tmp_path)}', '--seconds', '8', '-q']) == 0
+    assert time.monotonic() - begun > 8
     with open_recording(tmp_path / 'a.json') as recording:
-        assert 0 < recording.duration < 8
+        assert 0 < recording.duration < 16
 
 
 @pytest.mark.thorough
@@ -188,9 +189,9 @@ def _command(process):
         return b''
 
 
-def test_sumo_is_inspected(capsys):
-    assert main(['inspect', '--live', '--source', 'sumo', '--frames', '10', '--json', '-p',
-                 'sumo.ego:=ego']) == 0
+def test_sumo_is_inspected(tmp_path, capsys):
+    assert main(['inspect', '--live', *UNPACED, '--frames', '10', '--json', '-p',
+                 f'sumo.config:={write_hill(tmp_path)}']) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found['frames'], found['generations']) == (10, {'sumo': 10})
 
