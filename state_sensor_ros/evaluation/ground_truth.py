@@ -35,6 +35,8 @@ MAX_DISTANCE_NS: Final = 100_010_000
 # Longest time between two frames that are interpolated.
 MAX_GAP_NS: Final = 1_000_000_000
 _ROW = np.dtype([('actor', np.int32), ('class', np.int8), ('state', np.float64, N_COLUMNS)])
+_EGO_ROW = np.dtype([('stamp_ns', np.int64), ('origin', np.float64, 3),
+                     ('pose', np.float64, 7), ('speed', np.float64)])
 # Frames in memory: two are interpolated; paths use those of the next seconds.
 _CACHED_BYTES, _LEAST_CACHED, _MOST_CACHED = 1 << 23, 2, 256
 # Actors, classes and states of a frame.
@@ -69,15 +71,16 @@ class EgoTrack:
         :param stamps_ns: (K,) int64.
         :returns: (K, 3), (K, 7) and (K,) float64.
         """
-        joined = np.column_stack((self.origins, self.speeds, self.poses))
-        found = np.full((len(stamps_ns), joined.shape[1]), np.nan)
+        found = np.full((len(stamps_ns), 11), np.nan)
         if len(self.stamps_ns):
             before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
             alone = np.flatnonzero((before == after) & (self.stamps_ns[before] != stamps_ns))
             if len(alone):
                 before[alone], after[alone], share[alone] = _last_steps(
                     self.stamps_ns, before[alone], stamps_ns[alone])
-            first, last = joined[before], joined[after]
+            first, last = (
+                np.column_stack((self.origins[rows], self.speeds[rows], self.poses[rows]))
+                for rows in (before, after))
             between = first + share[:, None] * (last - first)
             between[:, 7:] = slerp(first[:, 7:], last[:, 7:], share)
             found[is_near] = between[is_near]
@@ -333,10 +336,8 @@ class FrameGroundTruth:
         self._registry = registry_of(settings)
         self._selects = selects
         self._stamper = Stamper(settings.stamp_source)
-        self._stamps_ns: list[int] = []
-        self._origins: list[Floats] = []
-        self._poses: list[Floats] = []
-        self._speeds: list[float] = []
+        # Small arrays of each frame would fragment the heap: 20 kB a frame of 100 actors.
+        self._ego = SpooledRows(_EGO_ROW)
         self._offset: Floats = np.zeros(3)
         self._ego_frames = {BASE_LINK}
 
@@ -378,19 +379,18 @@ class FrameGroundTruth:
         self._offset = self._base_link.offset(frame, i_ego)
         axes = global_from_unit(orientation)[0]
         base = origin + axes @ self._offset
-        self._stamps_ns.append(stamp_ns)
-        self._origins.append(origin)
-        self._poses.append(np.concatenate((base, orientation[0])))
         twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
                             is_finite=True)[0]
-        self._speeds.append(float(twist[:3] @ axes[:, 0]))
+        self._ego.add(np.array((stamp_ns, origin, (*base, *orientation[0]),
+                                twist[:3] @ axes[:, 0]), _EGO_ROW))
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:
         """Return the truth."""
         ego = None
-        if self._stamps_ns:
-            ego = EgoTrack(np.array(self._stamps_ns, np.int64), np.stack(self._origins),
-                           np.stack(self._poses), np.array(self._speeds),
-                           frozenset(self._ego_frames - {BASE_LINK}), self._offset)
+        if len(self._ego):
+            rows = self._ego.all()
+            ego = EgoTrack(
+                rows['stamp_ns'].copy(), rows['origin'].copy(), rows['pose'].copy(),
+                rows['speed'].copy(), frozenset(self._ego_frames - {BASE_LINK}), self._offset)
         return self._builder.finish(ego)
