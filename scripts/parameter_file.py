@@ -29,7 +29,7 @@ _HEAD = """\
 # Parameters of the node that are not among its settings.
 _END = """\
 
-    # Quality of service of the topics of single actors. One of reliable, best_effort.
+    # Quality of service of the topics of each actor. One of reliable, best_effort.
     actor_qos:
       reliability: reliable
       depth: 10

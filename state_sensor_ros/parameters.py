@@ -139,7 +139,7 @@ class Parameter:
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if type(value) is not self.type:
-            raise ConfigError(self.name, repr(value), f'a value of type {self.type.__name__}')
+            raise ConfigError(self.name, repr(value), _KINDS[self.type])
         if isinstance(value, str):
             self._check_text(value)
         else:
@@ -154,7 +154,8 @@ class Parameter:
         rule = self.rule
         wrong = [v for v in items if type(v) is not item]
         if wrong:
-            raise ConfigError(self.name, repr(wrong[0]), f'items of type {item.__name__}')
+            raise ConfigError(self.name, repr(wrong[0]),
+                              f'a list in which each item is {_KINDS[item]}')
         if rule.choices:
             # An empty list of YAML has no type of items: a list of '' stands for it.
             items = tuple(item for item in items if item != '')
@@ -201,6 +202,11 @@ class Parameter:
             raise ConfigError(self.name, repr(text), 'a list, such as [a, b]')
         return self.checked([_scalar(part, self.item)
                              for part in inner[1:-1].split(',') if part.strip()])
+
+
+# What is expected of a value, by its type.
+_KINDS: dict[type, str] = {bool: 'true or false', int: 'a whole number', float: 'a number',
+                           str: 'text'}
 
 
 def _scalar(text: str, kind: type) -> object:

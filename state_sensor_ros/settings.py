@@ -334,8 +334,9 @@ class ParameterTable:
             known_by = {other.rpartition('.')[2]: other for other in reversed(known)}
             known_by |= {other: other for other in known}
             likely = known_by.get(nearest(name, known_by))
-            raise ConfigError(name, 'an unknown parameter', likely or 'a known one; the nearest '
-                              f'is {nearest(name, known, 0.0)}') from None
+            raise ConfigError(name, 'unknown parameter; ' + (
+                f'did you mean {likely}?' if likely
+                else f'the nearest name is {nearest(name, known, 0.0)}')) from None
 
     def without_effect(self, names: Iterable[str],
                        settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:

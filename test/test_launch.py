@@ -210,7 +210,7 @@ def test_launch_log_level_is_of_the_driver_alone(started):
 
 
 @pytest.mark.parametrize(('name', 'value', 'words'), [
-    ('port', 'abc', "port: found 'abc'; expected a value of type int"),
+    ('port', 'abc', "port: found 'abc'; expected a whole number"),
     ('port', '70000', 'port: found 70000; expected 1 to 65535'),
     ('params_file', '/nowhere.yaml', 'params_file: found no file (/nowhere.yaml); expected a'),
 ])

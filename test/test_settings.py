@@ -67,7 +67,7 @@ def test_settings_take_their_own_defaults():
      'relay_port: found 1998; expected three ports beside those of the server, 2000 to 2002'),
     ({'parent_frame': 'map'}, 'parent_frame'),
     ({'ego_frame': 'map'}, 'ego_frame'),
-    ({'colour': 'red'}, 'colour: found an unknown parameter'),
+    ({'colour': 'red'}, 'colour: unknown parameter'),
     ({'kp': 2.0}, 'expected control.kp'), ({'ghost': 1.0}, 'expected .*perception.ghosts'),
 ])
 def test_settings_that_do_not_go_together(values, words):

@@ -99,7 +99,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         convert_many(args, interruption)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
-        raise UsageError('several recordings, --jobs and --dask are for --to FORMAT')
+        what = 'more than one IN' if len(args.input) > 1 else \
+            '--jobs' if args.jobs is not None else '--dask'
+        raise UsageError(f'{what} is for --to FORMAT')
     [args.input] = args.input
     named, read = output_format(args.output, storage=args.storage or ''), format_of(args.input)
     # The format of a folder depends on the recording.

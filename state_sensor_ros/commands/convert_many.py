@@ -39,7 +39,7 @@ from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.formats import Format
-from state_sensor_ros.simulators.opening import format_of, formats
+from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 
@@ -55,10 +55,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises ConfigError: if there is no recording, or an output would be among the inputs.
     """
     file_format = next(row for row in formats() if row.name == args.to)
-    folder = Path(args.output)
     _check_options(args, file_format)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError('OUT', args.output, 'a folder')
     recordings = find_recordings(args.input, without=args.output)
     bags = [recording.path for recording in recordings if file_format.storage
             and _is_bag(recording.path)]
@@ -69,7 +66,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
             for recording, output in _outputs_of(recordings, args.output, file_format)]
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
-            raise ConfigError('OUT', f'{job.output}, which is one of IN', 'another folder')
+            raise ConfigError('OUT', f'{job.output}, which is also an input', 'another folder')
     waiting = [job for job in jobs if args.force or not is_newer(job.output, job.source)]
     written = BatchOutputs(args.output)
     waiting, refused = _replaceable(waiting, written, is_forced=args.force)
@@ -105,7 +102,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
         raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings '
                                     'could not be converted')
     facts = [f'{counted(len(waiting), "recording")} converted',
-             f'{len(jobs) - len(waiting)} done before',
+             f'{len(jobs) - len(waiting)} already up to date',
              *([f'{len(bags)} ignored'] if bags else [])]
     show_result(args.output, facts, is_quiet=args.quiet)
 
@@ -116,7 +113,13 @@ def _is_bag(path: str) -> bool:
 
 
 def _check_options(args: argparse.Namespace, output: Format) -> None:
-    """Refuse options that no job uses; any option of a reader may be used by some job."""
+    """Refuse options that no job uses, except those of readers, and an OUT that is no folder."""
+    folder, named = Path(args.output), format_of_name(args.output)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError('OUT', args.output, 'a folder')
+    if named is not None and not folder.exists():
+        raise UsageError(f'OUT {args.output} is the name of {named.noun}; expected a folder for '
+                         'the outputs of --to')
     if args.storage and output.storage != args.storage:
         raise UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}'
                          + (f' of {output.storage}' if output.storage else ''))
@@ -147,7 +150,8 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
     for recording, output in outputs.items():
         other = sources.setdefault(output, recording.path)
         if other != recording.path:
-            raise ConfigError('IN', f'{other} and {recording.path}', f'one recording for {output}')
+            raise ConfigError('IN', f'{other} and {recording.path}, which would both be written '
+                              f'to {output}', 'one of them')
     return list(outputs.items())
 
 

@@ -308,8 +308,10 @@ def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[Open
     from state_sensor_ros.files.storage.storage_file import limits_of
     path = Path(stack)
     if not is_bag(path):
-        found = 'no file of that name' if not path.exists() else 'another format'
-        raise TrajectoryFormatError(stack, found, "a rosbag2 bag with the stack's topics")
+        if not path.exists():
+            raise TrajectoryFormatError(stack, 'no such file or directory')
+        raise TrajectoryFormatError(stack, format_of(stack).noun, 'a bag with the topics of the '
+                                    'stack')
     return closing(OpenBag(path, limits_of(args.max_bag_bytes)))
 
 

@@ -292,7 +292,7 @@ def _refuse_without_output(given: Sequence[str], settings: Settings) -> None:
         if name not in used:
             raise UsageError(f'-p {name} is for the objects that --outputs autoware (tracking, '
                              'detection, predicted), derived_objects or vision write; none of '
-                             'those that are selected uses it')
+                             'the selected outputs uses it')
 
 
 def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
@@ -324,6 +324,16 @@ def _purpose(name: str) -> str:
     """Describe the formats that use an option."""
     writers = texts_of(row for row in formats() if name in written_with(row))
     readers = texts_of(row for row in formats() if name in row.reads)
-    texts = [f'{verb} {" or ".join(names)}' for verb, names in (
+    texts = [f'{verb} {_alternatives(names)}' for verb, names in (
         ('reading', readers), ('writing', writers)) if names]
     return ' and '.join(texts) or 'another use of the command'
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    """
+    Return names as in `a, b or c`.
+
+    >>> _alternatives(['a bag (.mcap, .db3)', 'a table', 'a trace'])
+    'a bag (.mcap, .db3), a table or a trace'
+    """
+    return ' or '.join(name for name in (', '.join(names[:-1]), *names[-1:]) if name)

@@ -220,7 +220,8 @@ def _clock_rows(inspector: Inspector) -> list[tuple[str, str]]:
     start = (f'game time {seconds(inspector.first_game_time)} to '
              f'{seconds(inspector.last_game_time)}')
     if inspector.first_time:
-        start += f', begun {datetime.fromtimestamp(inspector.first_time, timezone.utc):%F %T} UTC'
+        begun = datetime.fromtimestamp(inspector.first_time, timezone.utc)
+        start += f', started {begun:%F %T} UTC'
     rows = [('duration', f'{seconds(inspector.pacing.duration)} ({start})')]
     if pace.n_steps:
         median, least, greatest = (
@@ -242,8 +243,8 @@ def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
             tags[tag] = tags.get(tag, 0) + 1
     vehicles, objects = (counted(number, noun) for number, noun in (
         (n_vehicles, 'vehicle'), (len(actors) - n_vehicles, 'object')))
-    return [('actors', f'{len(actors)}: {vehicles}, {objects}; {a_frame} a frame'),
-            ('', listed(list(actors))),
+    return [('actors', f'{len(actors)}: {vehicles}, {objects}; {a_frame} per frame'),
+            *([('', listed(list(actors)))] if actors else []),
             ('tags', listed([f'{tag} {count}' for tag, count in sorted(
                 tags.items(), key=lambda item: -item[1])]) or 'none'),
             ('ego', listed(inspector.egos) or f'none; {_ego_hint(simulator)}')]

@@ -95,7 +95,7 @@ def seconds(text: str) -> float:
     """Return the time in ``text``, s, above 0; raise ArgumentTypeError otherwise."""
     value = number(text)
     if value <= 0:
-        raise argparse.ArgumentTypeError(f'{text} is not above 0')
+        raise argparse.ArgumentTypeError(f'{text} is not greater than 0')
     return value
 
 
@@ -106,5 +106,5 @@ def number(text: str) -> float:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f'{text!r} is not a number') from error
     if not math.isfinite(value) or value < 0:
-        raise argparse.ArgumentTypeError(f'{text} is not a number of 0 or more')
+        raise argparse.ArgumentTypeError(f'{text} is not a finite number of at least 0')
     return value

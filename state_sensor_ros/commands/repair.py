@@ -99,7 +99,7 @@ def _check_apart(part: Path, output: str) -> None:
         return
     here, there = part.resolve(), Path(output).resolve()
     if here == there or here in there.parents or there in here.parents:
-        raise ConfigError('OUT', output, 'a path outside PART that does not contain it')
+        raise ConfigError('OUT', output, 'a path that neither contains PART nor lies in it')
 
 
 def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:

@@ -96,14 +96,14 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 def _of_simulator(name: str) -> Objection:
     """Return the objection to options of the simulator ``name`` when another one is selected."""
     return lambda args: '' if find_simulator(args.source).name == name else \
-        f'found --source {args.source}; expected {name}'
+        f'only for --source {name}, not for {args.source}'
 
 
 def _complete(args: argparse.Namespace, mock_servers: Collection[str],
               groups: Sequence[MockServerOptions], refuse: Callable[[str], NoReturn]) -> None:
     """Set the options that are not given; refuse those without effect."""
     if find_simulator(args.source).name not in mock_servers:
-        refuse(f'--source: found {args.source}; expected a simulator that has a mock simulator: '
+        refuse(f'--source {args.source} has no mock simulator; expected one of '
                f'{", ".join(mock_servers)}')
     for group in groups:
         for objection, names in group.complete(args).items():

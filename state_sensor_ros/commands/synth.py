@@ -39,7 +39,8 @@ def frame_rate(text: str) -> float:
     """Return the frame rate in ``text``, Hz; raise ArgumentTypeError if out of range."""
     value = number(text)
     if not 0.0 < value <= MAX_RATE_HZ:
-        raise argparse.ArgumentTypeError(f'{text} Hz is not above 0 and up to {MAX_RATE_HZ:g}')
+        raise argparse.ArgumentTypeError(f'{text} Hz is not greater than 0 and at most '
+                                         f'{MAX_RATE_HZ:g}')
     return value
 
 

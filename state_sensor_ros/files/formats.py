@@ -258,13 +258,13 @@ PICTURE = Format(
     name='picture', noun='a picture', suffixes=('.png',), command=RENDER,
     writes=_DRAWN | {'at', 'size', 'dpi', 'style', 'legend'})
 VECTORS = Format(
-    name='vectors', noun='a picture without pixels', suffixes=('.svg', '.pdf'), command=RENDER,
+    name='vectors', noun='a vector picture', suffixes=('.svg', '.pdf'), command=RENDER,
     writes=_DRAWN | {'at', 'size', 'style', 'legend'})
 ANIMATION = Format(
     name='animation', noun='an animation', suffixes=('.html',), command=RENDER,
     writes=_DRAWN | {'at'})
 FILM = Format(
-    name='film', noun='a film', suffixes=('.gif', '.mp4'), command=RENDER,
+    name='film', noun='a video', suffixes=('.gif', '.mp4'), command=RENDER,
     writes=_DRAWN | {'size', 'dpi', 'legend'})
 SCENE = Format(
     name='scene', noun='a scene of Rerun', suffixes=('.rrd',), command=VIEW,

@@ -100,7 +100,7 @@ class StateSensorNode(ManagedNode):
         for line in self._own_parameters.warnings:
             self.get_logger().warning(line)
         for name, similar in self._own_parameters.unknown().items():
-            hint = f'; the most similar known name is {similar}' if similar else ''
+            hint = f'; did you mean {similar}?' if similar else ''
             self.get_logger().warning(one_line(f'unknown parameter {name} is ignored{hint}'))
         # A steady clock: with sim time, a paused simulation would stop the diagnostics.
         steady = Clock(clock_type=ClockType.STEADY_TIME)

@@ -130,11 +130,11 @@ class NodeParameters:
     def _declare_actor_qos(self) -> Qos:
         reliability = self._node.declare_parameter(
             _ACTOR_RELIABILITY, 'reliable', ParameterDescriptor(
-                description='Reliability of the topics of single actors.', read_only=True,
+                description='Reliability of the topics of each actor.', read_only=True,
                 additional_constraints='reliable | best_effort')).value
         depth = self._node.declare_parameter(
             _ACTOR_DEPTH, 10, ParameterDescriptor(
-                description='History depth of the topics of single actors.', read_only=True,
+                description='History depth of the topics of each actor.', read_only=True,
                 integer_range=[IntegerRange(from_value=1, to_value=_MAX_DEPTH)])).value
         if reliability not in ('reliable', 'best_effort'):
             raise ConfigError(_ACTOR_RELIABILITY, repr(reliability), 'reliable or best_effort')

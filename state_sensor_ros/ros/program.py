@@ -152,14 +152,14 @@ def _explain(option: str, subject: str = '', *_: str) -> int:
         groups = schema.by_subject()
         if subject not in groups:
             near = nearest(subject, groups)
-            sys.stderr.write(f'error: {option}: found {subject}; expected '
-                             f'{near or ", ".join(groups)}\n')
+            sys.stderr.write(f'error: there is no help about {subject!r}; ' + (
+                f'did you mean {near}?\n' if near else f'expected one of {", ".join(groups)}\n'))
             return 2
         sys.stdout.write('\n'.join((f'{subject}:', *_described(schema, groups[subject]), '')))
         return 0
     if option != '--help-all':
-        sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
-                         '--help\n')
+        sys.stderr.write(f'error: unknown argument {option}; parameters follow --ros-args (see '
+                         f'{PROGRAM} --help)\n')
         return 2
     schema = schema_of()
     sys.stdout.write('\n'.join((

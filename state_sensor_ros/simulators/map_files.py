@@ -43,9 +43,10 @@ def read_map(path: str) -> tuple[MapLine, ...]:
     readers = map_suffixes()
     suffix = max((each for each in readers if path.endswith(each)), key=len, default='')
     if not suffix:
-        raise ConfigError('map_file', path, f'a map: {", ".join(sorted(readers))}')
+        raise ConfigError(path, 'a file of another kind',
+                          f'a map: {", ".join(sorted(readers))}')
     if not Path(path).is_file():
-        raise ConfigError('map_file', path, 'an existing file')
+        raise ConfigError(path, 'no such file')
     reader = cast(Callable[[str], Sequence[MapLine]], imported(readers[suffix]))
     return tuple(reader(path))
 

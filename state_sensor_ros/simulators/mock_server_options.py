@@ -67,12 +67,12 @@ class MockServerOptions:
 def without_file(args: argparse.Namespace) -> str:
     """Return the objection to an option of synthetic traffic beside FILE in ``args``."""
     return '' if args.file is None else \
-        f'found FILE {args.file}; expected none: they are for synthetic traffic'
+        f'only for synthetic traffic, not for FILE {args.file}'
 
 
 def with_file(args: argparse.Namespace) -> str:
     """Return the objection to an option of recordings without FILE in ``args``."""
-    return '' if args.file else 'found no FILE; expected one: synthetic traffic does not end'
+    return '' if args.file else 'requires FILE: synthetic traffic does not end'
 
 
 def whole_number(text: str, low: int, high: int | None = None) -> int:
@@ -85,10 +85,11 @@ def whole_number(text: str, low: int, high: int | None = None) -> int:
     :returns: the number.
     :raises ArgumentTypeError: where it is none, or out of the limits.
     """
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.removeprefix('-').isdigit()):
         raise argparse.ArgumentTypeError(f'{text!r} is not a whole number')
     value = int(text)
     if value < low or (high is not None and value > high):
         raise argparse.ArgumentTypeError(
-            f'{text} is not ' + (f'{low} or more' if high is None else f'{low} to {high}'))
+            f'{text} is less than {low}' if high is None
+            else f'{text} is not between {low} and {high}')
     return value

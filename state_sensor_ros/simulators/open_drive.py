@@ -65,9 +65,9 @@ def read_lanes(path: str) -> Sequence[MapLine]:
         with open(path, 'rb') as file:
             return parse_lanes(file.read())
     except OSError as error:
-        raise ConfigError('map_file', f'{path}: {reason_of(error)}', 'a map') from error
+        raise ConfigError(path, reason_of(error)) from error
     except ValueError as error:
-        raise ConfigError('map_file', f'{path}: {error}', 'a map of OpenDRIVE') from error
+        raise ConfigError(path, str(error), 'an OpenDRIVE map') from error
 
 
 def parse_lanes(text: str | bytes) -> Sequence[MapLine]:

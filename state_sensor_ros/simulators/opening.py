@@ -135,7 +135,8 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     found = format_of(path)
     if not found.reader:
         readable = ', '.join(texts_of(each for each in formats() if each.reader))
-        raise TrajectoryFormatError(path, found.noun, f'one of {readable}')
+        raise TrajectoryFormatError(path, f'a {Path(path).suffix} file, which cannot be read',
+                                    f'one of {readable}')
     if options.topic and 'topic' not in found.reads:
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')
     with importing(path):

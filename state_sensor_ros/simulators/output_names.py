@@ -80,9 +80,9 @@ def _by_name(path: str, command: str) -> Format | None:
              for suffix in each.suffixes]
     if not suffix:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
-    [nearest] = get_close_matches(suffix.lower(), known, 1, 0.0)
-    raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format; the nearest is '
-                     f'{nearest}')
+    near = get_close_matches(suffix.lower(), known, 1, 0.5)
+    raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format; ' + (
+        f'the nearest is {near[0]}' if near else f'expected one of {", ".join(known)}'))
 
 
 def _is_made(format_: Format) -> bool:

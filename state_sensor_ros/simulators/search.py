@@ -56,10 +56,12 @@ def find_recordings(inputs: Iterable[str], without: str = '') -> list[FoundRecor
         for recording in recordings:
             other = found.setdefault(recording.place, recording)
             if os.path.realpath(other.path) != os.path.realpath(recording.path):
-                raise ConfigError('IN', f'{other.path} and {recording.path}',
-                                  f'one recording with the place {recording.place}')
+                raise ConfigError(
+                    'IN', f'{other.path} and {recording.path}, whose results would both be named '
+                    f'{recording.place}', 'one of them')
         if not recordings:
-            raise ConfigError('IN', f'no recording in {text}', 'at least one')
+            raise ConfigError('IN', f'no recording that matches {text}' if is_glob(text)
+                              else f'no recording in {text}', 'at least one')
     return list(found.values())
 
 

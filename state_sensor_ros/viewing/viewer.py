@@ -21,6 +21,7 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import os
 from pathlib import Path
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,8 @@ _SERVER_MEMORY = '50%'
 _POLICY = ("default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; "
            "style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob: {data}")
 _TIMEOUT_S = 10.0
+# Place in the source code of a library in an error text.
+_SOURCE_PLACE = re.compile(r'[\w ]*: os error at \S+: ')
 
 
 class Viewer:
@@ -103,8 +106,9 @@ class Viewer:
         lines = self._log.read().decode(errors='replace').strip().splitlines()
         reason = one_line(lines[-1].removeprefix('Error: ')) if lines else \
             f'exit code {self._process.poll()}'
-        return TransportError('viewer', f'cannot be started ({reason}); without a display --web '
-                              'serves the viewer to a browser, --save OUT.rrd writes a file')
+        reason = _SOURCE_PLACE.sub('', reason)
+        return TransportError('viewer', f'cannot start: {reason}; without a display, use --web '
+                              'for a browser or --save OUT.rrd for a file')
 
     def serve_page(self) -> str:
         """Serve the page to browsers of this machine; return its URL."""

@@ -20,7 +20,7 @@ import sys
 import time
 
 from budgets import AWAIT_S
-from paths import CARLA, ROOT
+from paths import CARLA, ROOT, SAMPLE
 from ports import free_port
 import pytest
 
@@ -63,7 +63,8 @@ def test_many_recordings_keep_their_layout(forked_jobs, drives, tmp_path, capsys
     assert main(['convert', str(drives), str(out), '--to', 'parquet', '--jobs', '2']) == 0
     assert tree(out) == ['a.parquet', 'day1/b.parquet', 'day1/bag.parquet', 'day1/c.parquet',
                          'town.parquet']
-    assert capsys.readouterr().out.startswith(f'{out}: 5 recordings converted, 0 done before')
+    assert capsys.readouterr().out.startswith(
+        f'{out}: 5 recordings converted, 0 already up to date')
     table = sensor.read_table(out / 'day1' / 'b.parquet')
     assert table.num_rows == sensor.read_table(drives / 'day1' / 'b.json.gz').num_rows
 
@@ -75,14 +76,14 @@ def test_many_recordings_are_resumed(forked_jobs, drives, tmp_path, capsys):
     capsys.readouterr()
     assert main(words) == 0
     assert tree(out) == ['a.json', 'b.json', 'c.json']
-    assert '3 recordings converted, 0 done before' in capsys.readouterr().out
+    assert '3 recordings converted, 0 already up to date' in capsys.readouterr().out
     before = (out / 'a.json').stat().st_mtime_ns
     assert main(words) == 0
-    assert '0 recordings converted, 3 done before' in capsys.readouterr().out
+    assert '0 recordings converted, 3 already up to date' in capsys.readouterr().out
     (out / 'b.json').unlink()
     os.utime(drives / 'day1' / 'c.json')
     assert main(words) == 0
-    assert '2 recordings converted, 1 done before' in capsys.readouterr().out
+    assert '2 recordings converted, 1 already up to date' in capsys.readouterr().out
     assert (out / 'a.json').stat().st_mtime_ns == before
     assert tree(out) == ['a.json', 'b.json', 'c.json']
 
@@ -177,7 +178,7 @@ def test_many_recordings_are_interrupted_and_resumed(forked_jobs, drives, tmp_pa
     before = (out / done[0]).stat().st_mtime_ns
     capsys.readouterr()
     assert main([*map(str, words)]) == 0
-    assert f' converted, {len(done)} done before' in capsys.readouterr().out
+    assert f' converted, {len(done)} already up to date' in capsys.readouterr().out
     assert tree(out) == expected
     assert (out / done[0]).stat().st_mtime_ns == before
 
@@ -317,3 +318,16 @@ def test_a_scheduler_that_is_not_there_is_an_error(drives, tmp_path, capsys, mon
                  address]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (['convert', 'IN', 'out.json', '--to', 'json'], 'OUT out.json is the name of a trajectory'),
+    (['convert', 'IN', 'out', '--to', 'json', '--jobs', '-3'], '--jobs: -3 is less than 1'),
+    (['convert', 'IN', 'IN', 'out'], 'more than one IN is for --to FORMAT'),
+    (['inspect', '*.none'], 'no recording that matches *.none')])
+def test_wrong_batch_is_refused_before_it_writes(tmp_path, monkeypatch, capsys, words, text):
+    monkeypatch.chdir(tmp_path)
+    with contextlib.suppress(SystemExit):
+        assert main([word.replace('IN', str(SAMPLE)) for word in words]) in (1, 2)
+    assert text in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -97,7 +97,7 @@ def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch
     assert not (there / 'out').exists()
     # Once more: what is there is skipped, also with a worker that runs elsewhere.
     assert main(['convert', 'drives', 'out', '--to', 'json', '--dask', scheduler.address]) == 0
-    assert '0 recordings converted, 1 done before' in capsys.readouterr().out
+    assert '0 recordings converted, 1 already up to date' in capsys.readouterr().out
     assert main(['inspect', 'drives', '--json', '--dask', scheduler.address]) == 0
 
 

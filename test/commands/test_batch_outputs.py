@@ -257,7 +257,7 @@ def test_two_batches_at_once_share_a_folder(file_format, drives, tmp_path):
     again = start(*words)
     with again:
         assert again.communicate(timeout=AWAIT_S)[0].endswith(
-            f': 0 recordings converted, {len(names)} done before\n')
+            f': 0 recordings converted, {len(names)} already up to date\n')
 
 
 def test_a_batch_on_a_full_disk_leaves_no_output(drives, tmp_path):
@@ -271,7 +271,7 @@ def test_a_batch_on_a_full_disk_leaves_no_output(drives, tmp_path):
         'error: out: 2 of 2 recordings could not be converted']
     assert written(tmp_path / 'out') == []
     ended = run_cut_short(*words, folder=tmp_path)
-    assert ended.output == 'out: 2 recordings converted, 0 done before\n'
+    assert ended.output == 'out: 2 recordings converted, 0 already up to date\n'
 
 
 def test_a_batch_without_room_for_its_list_is_one_line(drives, tmp_path):

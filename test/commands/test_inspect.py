@@ -287,7 +287,7 @@ def test_inspect_shows_one_screen(tmp_path, capsys):
     assert headings['generation'] == 'v2'
     assert headings['frames'].startswith('31, ')
     assert headings['rate'].startswith('20 Hz (step 50 ms')
-    assert headings['actors'] == '6: 4 vehicles, 2 objects; 6 a frame'
+    assert headings['actors'] == '6: 4 vehicles, 2 objects; 6 per frame'
     assert headings['replayable'] == 'yes'
     assert any('repeated frames: 1, first at line 1 column' in line for line in lines)
 

@@ -77,7 +77,7 @@ def test_render_takes_size_resolution_and_part_of_the_recording(tmp_path):
 
 
 @pytest.mark.parametrize(('words', 'error'), [
-    (['out.svg', '--dpi', '100'], '--dpi is for writing a picture (.png) or a film (.gif, .mp4)'),
+    (['out.svg', '--dpi', '100'], '--dpi is for writing a picture (.png) or a video (.gif, .mp4)'),
     (['out.html', '--size', '4x3'], '--size is for '), (['out.mp4', '--at', '1'], '--at is for '),
     (['out.png', '--size', '4x'], "argument --size: '4x' is not W or WxH, such as 3.5x3"),
     (['out.png', '--size', 'nanx3'], 'argument --size: nanx3 is not between 2.8x2 and 200x200'),

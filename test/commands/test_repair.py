@@ -171,9 +171,9 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
 @pytest.mark.parametrize(('part', 'out', 'expected'), [
     ('nothere', 'out.json', 'no such file'), ('drive.json', 'out', 'expected NAME.json or -'),
     ('mcap', 'out.json', 'expected a folder'), ('mcap', '-', 'expected a folder'),
-    ('drive.json', 'drive.json', 'expected a path outside PART'),
-    ('mcap', 'mcap/new', 'expected a path outside PART'),
-    ('mcap/mcap_0.mcap', 'mcap', 'expected a path outside PART'),
+    ('drive.json', 'drive.json', 'expected a path that neither contains PART nor lies in it'),
+    ('mcap', 'mcap/new', 'expected a path that neither contains PART nor lies in it'),
+    ('mcap/mcap_0.mcap', 'mcap', 'expected a path that neither contains PART nor lies in it'),
     ('fifo', 'out.json', 'neither a file nor a folder'),
     ('empty', 'out', 'no storage file of a bag'),
     ('.', '../two', 'storage files of bags in 2 folders')])

@@ -209,7 +209,7 @@ WITH_PARAMETER = {
     ('rate:=2.0', '-p rate is for', 2),
     ('loop:=true', '-p loop is for', 2),
     ('carla.start_spot:=2', '-p carla.start_spot is for', 2),
-    ('carla.start_spt:=2', 'carla.start_spt: found an unknown parameter; expected carla.', 1)])
+    ('carla.start_spt:=2', 'carla.start_spt: unknown parameter; did you mean carla.', 1)])
 @pytest.mark.parametrize('run', WITH_PARAMETER)
 def test_parameter_is_refused_by_name_in_each_command(folder, capsys, run, parameter, text, code):
     assert main([*map(str, WITH_PARAMETER[run]), '-p', parameter]) in (code, 2)

@@ -192,7 +192,7 @@ def test_view_without_a_display_names_the_ways_without_one():
          str(free_port())], text=True, capture_output=True, timeout=AWAIT_S, env=environment)
     assert (done.returncode, done.stdout) == (1, '')
     [line] = done.stderr.splitlines()
-    assert line.startswith('error: viewer: cannot be started (')
+    assert line.startswith('error: viewer: cannot start: ')
     assert line.endswith('--web serves the viewer to a browser, --save OUT.rrd writes a file')
 
 

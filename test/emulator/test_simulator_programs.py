@@ -298,7 +298,7 @@ def test_simulate_names_the_simulators_that_have_a_mock_server(finish):
         output.split())
     code, output, errors = finish('simulate', '--source', 'osi')
     assert (code, output) == (2, '')
-    assert ('found osi; expected a simulator that has a mock simulator: monodrive, carla, carla9 ('
+    assert ('--source osi has no mock simulator; expected one of monodrive, carla, carla9 ('
             in errors)
 
 

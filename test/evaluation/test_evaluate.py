@@ -584,7 +584,7 @@ def test_loop_of_transforms_ends(tmp_path, evaluate, stack):
 
 @pytest.mark.parametrize(('truth', 'bag', 'error'), [
     ('nothing.json', None, 'nothing.json'), (None, 'nothing', 'nothing: found no file'),
-    (None, 'drive', 'found another format; expected a rosbag2 bag')])
+    (None, 'drive', 'found a trajectory; expected a bag with the topics')])
 def test_files_that_are_not_there(tmp_path, capsys, drive, stack, truth, bag, error):
     truth = drive if truth is None else tmp_path / truth
     bag = {'drive': drive, None: stack}.get(bag, tmp_path / str(bag))

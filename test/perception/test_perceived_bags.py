@@ -329,7 +329,7 @@ def test_parameters_that_no_output_uses_are_refused(tmp_path, capsys, drive, out
 def test_wrong_values_and_names_are_refused(tmp_path, capsys, drive):
     for text, words in (('perception.missing:=2.0', 'expected 0 to 1'),
                         ('perception.mising:=0.1', 'perception.missing'),
-                        ('perception.seed:=0.5', 'a value of type int')):
+                        ('perception.seed:=0.5', 'a whole number')):
         assert main(['convert', str(drive), str(tmp_path / 'bag'), '--outputs', 'vision',
                      '-p', text]) != 0
         assert words in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_node_names_unknown_parameters(domain, simulator, tmp_path):
         simulator.accept()
         assert node.end()[0] == 0
         found = [line.partition(']: ')[2] for line in lines_of(node, 'WARN', 'unknown parameter')]
-    similar = '; the most similar known name is '
+    similar = '; did you mean '
     assert sorted(found) == [
         f'unknown parameter actor_qos.dept is ignored{similar}actor_qos.depth',
         f'unknown parameter reconect_max is ignored{similar}reconnect_max',

@@ -194,7 +194,7 @@ def test_toy_parameters_change_its_recordings(site, recording, tmp_path):
     assert ended.returncode == 1
     assert 'toy.radius: found 0.0; expected 0.01 to 10: Radius of the ball, m.' in ended.stderr
     ended = state_sensor(site, 'convert', recording, table, '--force', '-p', 'toy.radios:=1')
-    assert 'toy.radios: found an unknown parameter; expected toy.radius' in ended.stderr
+    assert 'toy.radios: unknown parameter; did you mean toy.radius?' in ended.stderr
 
 
 def test_toy_that_does_not_run_is_named(site):

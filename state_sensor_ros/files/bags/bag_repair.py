@@ -103,8 +103,8 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
             folders[here] = storage_files
     if len(folders) != 1:
         what = f'storage files of bags in {len(folders)} folders' if folders \
-            else 'no storage file of a bag'
-        raise TrajectoryFormatError(str(path), what, 'those of one bag')
+            else 'no storage file of a bag (.mcap, .db3)'
+        raise TrajectoryFormatError(str(path), what, 'the files of one bag')
     [(folder, storage_files)] = folders.items()
     try:
         metadata = read_metadata(folder, limits)

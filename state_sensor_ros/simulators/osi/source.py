@@ -62,8 +62,8 @@ class OsiSource(LiveSource):
         own = self.settings.of(OsiParameters)
         self._port = port = DatagramPort(own.bind, own.port)
         self.connected()
-        self.health.silence = (f'nothing has arrived at {self._address}: does the program send '
-                               'there? (esmini: --osi_receiver_ip)')
+        self.health.silence = (f'nothing has arrived at {self._address}; does the '
+                               'simulator send there? esmini: --osi_receiver_ip')
         heard_s = math.inf
         while not self.is_closing:
             datagram = port.receive(_WAIT_S)

@@ -189,6 +189,6 @@ def test_opendrive_that_cannot_be_read_is_one_line(tmp_path, capsys, text, reaso
     trace = osi_traces.write_plain(tmp_path / 'a_gt_.osi', osi_traces.drive(3))
     assert main(['convert', str(trace), str(tmp_path / 'o.mcap'), '--map-file', str(path)]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(f'error: map_file: found {path}: ')
-    assert line.endswith('; expected a map of OpenDRIVE')
+    assert line.startswith(f'error: {path}: found ')
+    assert line.endswith('; expected an OpenDRIVE map')
     assert reason in line

@@ -64,7 +64,7 @@ def test_fcd_recording_is_simulated_with_the_ego_of_the_parameter(ego):
 @pytest.mark.parametrize(('name', 'text'), [
     ('sumo.port:=3', '-p sumo.port is for a live stream'),
     ('carla.camera_fov:=70.0', '-p carla.camera_fov is for a recording of carla'),
-    ('sumo.egoo:=b', 'sumo.egoo: found an unknown parameter; expected sumo.ego')])
+    ('sumo.egoo:=b', 'sumo.egoo: unknown parameter; did you mean sumo.ego?')])
 @pytest.mark.parametrize('command', ['convert', 'inspect', 'render'])
 def test_fcd_recording_refuses_other_parameters(command, name, text, capsys):
     out = {'convert': ['out'], 'render': ['out.png']}.get(command, [])
