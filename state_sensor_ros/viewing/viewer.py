@@ -106,7 +106,7 @@ class Viewer:
         lines = self._log.read().decode(errors='replace').strip().splitlines()
         reason = one_line(lines[-1].removeprefix('Error: ')) if lines else \
             f'exit code {self._process.poll()}'
-        reason = _SOURCE_PLACE.sub('', reason)
+        reason = _SOURCE_PLACE.sub('', reason).rstrip('.')
         return TransportError('viewer', f'cannot start: {reason}; without a display, use --web '
                               'for a browser or --save OUT.rrd for a file')
 

@@ -193,7 +193,7 @@ def test_view_without_a_display_names_the_ways_without_one():
     assert (done.returncode, done.stdout) == (1, '')
     [line] = done.stderr.splitlines()
     assert line.startswith('error: viewer: cannot start: ')
-    assert line.endswith('--web serves the viewer to a browser, --save OUT.rrd writes a file')
+    assert line.endswith('use --web for a browser or --save OUT.rrd for a file')
 
 
 class Served:
