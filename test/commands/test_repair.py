@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of, tries
 from mcap_layout import CHUNK, offsets, records, rewritten, without_crcs
 from paths import DATA, ROOT
 from programs import start
@@ -273,9 +273,9 @@ def test_repair_of_mcap_cut_anywhere(source, mcap, tmp_path, repair):
     topics, whole = described(source / 'mcap')
     chance = random.Random(3)
     begin = offsets(data, CHUNK)[0]
-    cuts = [chance.randrange(begin + 6000, len(data)) for _ in range(25)]
+    cuts = [chance.randrange(begin + 6000, len(data)) for _ in range(tries(10))]
     cuts += [begin + 3000, len(data) - 1, len(data) - 8, len(data) - 37]
-    cuts += [at + i for at in offsets(data, CHUNK)[1:4] for i in (0, 1, 9, 40)]
+    cuts += [at + i for at in offsets(data, CHUNK)[1:3] for i in (0, 1, 9, 40)]
     for n_bytes in cuts:
         part.write_bytes(data[:n_bytes])
         shutil.rmtree(tmp_path / 'out', ignore_errors=True)
@@ -313,7 +313,7 @@ def messages_before(data, n_bytes):
     return found
 
 
-@pytest.mark.parametrize('compression', ['ZSTD', 'LZ4', 'own'])
+@pytest.mark.parametrize('compression', one_of(['ZSTD', 'own', 'LZ4']))
 def test_repair_of_compressed_mcap_cut_anywhere(source, tmp_path, repair, compression,
                                                 monkeypatch):
     writer_module = pytest.importorskip('mcap.writer', reason='needs the package mcap')
@@ -387,7 +387,7 @@ def test_repair_leaves_out_a_chunk_with_a_wrong_crc(source, mcap, tmp_path, repa
     assert sorted(lost) == sorted(before)
 
 
-@pytest.mark.parametrize('with_crcs', [True, False])
+@pytest.mark.parametrize('with_crcs', one_of([True, False]))
 def test_repair_goes_on_behind_zeroed_pages(source, mcap, tmp_path, repair, with_crcs):
     data, part = mcap
     whole = described(source / 'mcap')[1]

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 from paths import CARLA, ROOT
 from ports import free_port
 import pytest
@@ -68,7 +68,8 @@ def test_result_on_standard_output_leaves_it_to_the_data(drive):
     assert found.stderr == 'standard output: 5 frames, 0.2 s, 4 actors\n'
 
 
-@pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '>/dev/full', '>&- 2>&- <&-'])
+@pytest.mark.parametrize('closed', one_of(
+    ['>/dev/full', '2>&-', '>&- 2>&- <&-', '>&-', '<&-'], n_always=3))
 def test_result_needs_no_reader(tmp_path, closed):
     command = f'"$0" -m state_sensor_ros synth out.json --frames 2 {closed}'
     found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=AWAIT_S,
@@ -89,7 +90,7 @@ def test_data_without_room_is_an_error(tmp_path, end, reason):
         1, f'error: -: {reason}\n')
 
 
-@pytest.mark.parametrize('unbuffered', ['', '1'])
+@pytest.mark.parametrize('unbuffered', one_of(['', '1']))
 @pytest.mark.parametrize(('words', 'code', 'errors'), [
     ('--help >/dev/full', 1, 'error: standard output: no space left on device\n'),
     ('convert --help >&-', 1, 'error: standard output: bad file descriptor\n'),
@@ -111,9 +112,8 @@ def test_durations_are_rounded_alike(tmp_path, capsys):
     for i, frame in enumerate(frames):
         frame['game_time'] = 1.0 + i * 0.33285
     drive.write_text(json.dumps(frames))
-    for name in ('drive.png', 'drive.html'):
-        assert main(['render', str(drive), str(tmp_path / name)]) == 0
-        assert ' 21 frames, 6.66 s, ' in capsys.readouterr().out
+    assert main(['render', str(drive), str(tmp_path / 'drive.html')]) == 0
+    assert ' 21 frames, 6.66 s, ' in capsys.readouterr().out
     assert '6.66 s' in (tmp_path / 'drive.html').read_text().partition('<p>')[2][:80]
     assert main(['render', str(drive), str(tmp_path / 'late.png'), '--at', '7']) == 1
     assert 'expected 0 to 6.66 s, ' in capsys.readouterr().err

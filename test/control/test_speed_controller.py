@@ -59,7 +59,7 @@ def overshoot(speeds, before, target):
     return max(math.copysign(1.0, target - before) * (speed - target) for speed in speeds)
 
 
-@settings(max_examples=tries(50), deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(SPEEDS, SPEEDS, strategies.sampled_from([(0.05, 0), (0.05, 1), (0.1, 1), (0.1, 2)]))
 def test_step_of_speed_settles_without_overshoot(first, second, timing):
     drive = Drive(0.0, *timing)
@@ -80,7 +80,7 @@ def test_ego_does_not_creep_before_it_stops(second):
     assert speeds[-1] <= 0.1
 
 
-@settings(max_examples=tries(50), deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(strategies.floats(0.5, 20.0), strategies.floats(0.3, 3.0))
 def test_acceleration_stays_below_its_limit(target, limit):
     drive = Drive()
@@ -92,7 +92,7 @@ def test_acceleration_stays_below_its_limit(target, limit):
     assert max(b - a for a, b in zip(speeds, speeds[n:], strict=False)) < limit * seconds + 0.3
 
 
-@settings(max_examples=tries(300), deadline=None)
+@settings(max_examples=tries(100), deadline=None)
 @given(ANY, ANY, ANY, ANY, strategies.lists(strategies.tuples(ANY, ANY), max_size=5))
 def test_no_input_gives_a_number_out_of_range(speed, acceleration, limit, angle, measured):
     controller = SpeedController(OWN)

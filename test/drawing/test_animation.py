@@ -165,7 +165,7 @@ def test_animation_escapes_names():
     scene_of(), scene_of(frame(0.0)), scene_of(frame(0.0, Agent('a', speed=np.nan))),
     *invalid_scenes()])
 @pytest.mark.filterwarnings('error::RuntimeWarning')
-@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+@pytest.mark.parametrize('coloring', one_of([BY_SPEED, BY_ACTOR]))
 def test_animation_of_invalid_scenes_is_valid(scene, coloring):
     page = page_of(scene, coloring=coloring)
     n_parts = len(page.data['parts']['classes'])

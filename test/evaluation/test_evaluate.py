@@ -59,6 +59,12 @@ EGO_KEYS = {'ate_rmse', 'rpe_rmse', 'ate', 'rpe', 'longitudinal_error', 'lateral
 STATISTICS = {'rmse', 'mean', 'median', 'std', 'min', 'max', 'sse'}
 
 
+@pytest.fixture
+def without_pictures(monkeypatch):
+    """Have pages without their pictures, most of their time: only the text is read."""
+    monkeypatch.setattr(evaluation_plots, '_png', lambda figure: 'data:image/png;base64,')
+
+
 def test_json_has_the_keys_of_the_interface(evaluate, stack):
     result = evaluate(stack)
     assert result.keys() == KEYS
@@ -188,6 +194,7 @@ def test_parquet_has_a_row_for_each_match(tmp_path, drive, stack):
     assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out), '--force']) == 0
 
 
+@pytest.mark.usefixtures('without_pictures')
 def test_output_on_standard_output_is_alone_there(capfd, drive, stack):
     assert main(['evaluate', str(drive), str(stack), '--html', '-']) == 0
     captured = capfd.readouterr()
@@ -224,12 +231,6 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     assert text.count('<img src="data:image/png;base64,') == 5 + 10
     times = sorted(float(time_s) for time_s, *_ in moments)
     assert min(after - before for before, after in pairwise(times)) >= 0.5
-
-
-@pytest.fixture
-def without_pictures(monkeypatch):
-    """Have pages without their pictures, most of their time: only the text is read."""
-    monkeypatch.setattr(evaluation_plots, '_png', lambda figure: 'data:image/png;base64,')
 
 
 @pytest.mark.usefixtures('without_pictures')
@@ -373,6 +374,7 @@ def test_base_link_is_refused_beside_objects_alone(evaluate, stack):
         stack, '--topic', TRACKING, '--base-link-xyz', '1', '0', '0', code=2)
 
 
+@pytest.mark.usefixtures('forked_jobs')
 def test_options_of_objects_may_be_beside_odometry_of_one_of_many(tmp_path, capsys, drive, stack):
     ego = write_bag(tmp_path / 'ego', messages_of(stack, (EGO,)))
     assert main(['evaluate', str(drive), str(stack), str(ego), '--classes', 'car', '-q']) == 0
@@ -660,6 +662,7 @@ def test_missing_trackeval_is_one_line(tmp_path, drive, stack):
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures('forked_jobs')
 def test_many_bags_by_one_truth(tmp_path, capsys, drive, stack):
     changed(stack, tmp_path / 'runs' / 'good', lambda message, log_ns: None)
     changed(stack, tmp_path / 'runs' / 'late', late)
@@ -680,6 +683,7 @@ def late(message, log_ns):
     message.header.stamp.sec += 1000
 
 
+@pytest.mark.usefixtures('without_pictures', 'forked_jobs')
 def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
     for name in ('one', 'two'):
         (tmp_path / 'truths').mkdir(exist_ok=True)
@@ -703,6 +707,7 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
         assert option[0] in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures('without_pictures', 'forked_jobs')
 def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
     """Rows of both bags with their names; each is compared with the earlier one of its name."""
     pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
@@ -754,6 +759,7 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
     assert f'found no result of {other}; expected one' in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures('without_pictures')
 def test_comparison_with_an_earlier_run(tmp_path, capsys, evaluate, drive, stack):
     """Cars off by 0.3 m, after cars off by 0.1 m and 0.2 s of misses."""
     count = iter(range(1000))
@@ -884,6 +890,7 @@ def test_each_number_has_an_interval(tmp_path, evaluate, stack):
         assert 'ego/rpe/5s/translation/rmse' not in intervals
 
 
+@pytest.mark.usefixtures('forked_jobs')
 def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):
     words = ['evaluate', str(drive), str(stack), '--jobs', '1', '--fail-below']
     assert main([*words, 'detection/map=0.9']) == 0

@@ -11,6 +11,7 @@
 import copy
 import math
 
+from budgets import one_of
 import numpy as np
 import pytest
 from stack_bags import (
@@ -51,7 +52,7 @@ def others_are_perfect(numbers, *moved):
             assert numbers[name] == pytest.approx(value, abs=1e-6), name
 
 
-@pytest.mark.parametrize('std_m', [0.05, 0.2, 0.4])
+@pytest.mark.parametrize('std_m', one_of([0.2, 0.05, 0.4]))
 def test_noise_of_position(evaluated, std_m):
     """The distance of two normal errors is Rayleigh's: mean s sqrt(pi / 2)."""
     random = np.random.default_rng(1)
@@ -67,7 +68,7 @@ def test_noise_of_position(evaluated, std_m):
     others_are_perfect(numbers, 'ate', 'hota')
 
 
-@pytest.mark.parametrize('share', [0.1, 0.4])
+@pytest.mark.parametrize('share', one_of([0.1, 0.4]))
 def test_missed_objects(evaluated, share):
     random = np.random.default_rng(2)
 
@@ -337,7 +338,7 @@ def test_ego_in_an_unknown_child_frame(tmp_path, capsys, drive, stack, child, is
         'it were base_link\n')
 
 
-@pytest.mark.parametrize('topic', [DETECTION, DERIVED, VISION])
+@pytest.mark.parametrize('topic', one_of([DETECTION, DERIVED, VISION]))
 def test_objects_in_base_link(tmp_path, evaluate, stack, topic):
     """Objects in the ego's frame are brought back by the bag's own TF."""
     egos = {log_ns: message.pose.pose for _, _, log_ns, message in messages_of(stack, (EGO,))}

@@ -11,6 +11,7 @@
 import json
 import math
 
+from budgets import one_of
 import numpy as np
 from paths import DATA
 import pytest
@@ -74,7 +75,7 @@ def test_scores_are_those_of_motmetrics_and_nuscenes(scene):
         np.mean(list(expected['averages'].values()), axis=0))
 
 
-@pytest.mark.parametrize('seed', range(3, 6))
+@pytest.mark.parametrize('seed', one_of([5, 3, 4]))
 def test_averages_are_those_of_nuscenes_devkit(seed, nuscenes):
     truths, stacks = nuscenes.made_tracks(seed)
     expected = nuscenes.expected_tracking(truths, stacks)
@@ -90,7 +91,7 @@ def test_golden_scenes_have_every_error():
     assert 0.0 < GOLDEN[1]['expected']['averages']['car'][0] < 1.0
 
 
-@pytest.mark.parametrize('seed', range(10))
+@pytest.mark.parametrize('seed', one_of(range(10), n_always=3))
 def test_scores_are_those_of_motmetrics(seed):
     """Dense objects: several matches are possible in most frames."""
     motmetrics = pytest.importorskip('motmetrics')

@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 import struct
 
+from budgets import each_once, first_of
 import lz4.frame
 from paths import SAMPLE
 from programs import run_cut_short
@@ -105,8 +106,7 @@ def refusal(path, *words):
     return line
 
 
-@pytest.mark.parametrize('compression', ['zstd', 'lz4'])
-@pytest.mark.parametrize('size', [HUGE, 1000, 2**26], ids=['true', 'small', 'the limit'])
+@pytest.mark.parametrize(('compression', 'size'), each_once(['lz4', 'zstd'], [HUGE, 1000, 2**26]))
 def test_chunk_that_grows_is_refused(tmp_path, bombs, compression, size):
     path = tmp_path / 'bomb.mcap'
     path.write_bytes(mcap(schema(), channel(), chunk(bombs[compression], compression, size)))
@@ -150,7 +150,7 @@ def test_definitions_are_bounded_together(tmp_path):
 def test_topics_share_their_definition(tmp_path):
     path = tmp_path / 'many.mcap'
     large = schema(2, 'x/msg/Large', '#' * 10_000_000)
-    topics = b''.join(channel(i, f'/x/{i}', 2) for i in range(2, 60_000))
+    topics = b''.join(channel(i, f'/x/{i}', 2) for i in range(2, 20_000))
     path.write_bytes(mcap(schema(), channel(), large, topics))
     assert 'found no frames' in refusal(path)
 
@@ -212,12 +212,12 @@ def test_message_that_grows_is_refused(tmp_path, bombs):
     assert '--max-bag-bytes' in line
 
 
-@pytest.mark.parametrize(('column', 'expected'), [
+@pytest.mark.parametrize(('column', 'expected'), first_of(n_always=3, cases=[
     ('data BLOB AS (zeroblob(900000000))', 'computed columns'),
     # Each message is below the limit; all of them never end.
     ('data BLOB AS (zeroblob(60000000))', 'computed columns'),
     ('data BLOB, more BLOB AS (zeroblob(60000000)) VIRTUAL', 'computed columns'),
-    (f"data BLOB DEFAULT x'{'00' * 100_000}'", 'computed columns')])
+    (f"data BLOB DEFAULT x'{'00' * 100_000}'", 'computed columns')]))
 def test_sqlite_that_computes_its_messages_is_refused(tmp_path, column, expected):
     path = bag_of(tmp_path / 'bag', storage='sqlite3', files=['b.db3'])
     database = sqlite3.connect(path / 'b.db3')

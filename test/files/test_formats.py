@@ -21,7 +21,7 @@ import sys
 from budgets import AWAIT_S
 import carla9_logs
 from paths import CARLA, SAMPLE
-from programs import STATE_SENSOR
+from programs import start
 import pytest
 
 import state_sensor_ros as sensor
@@ -157,8 +157,8 @@ def test_format_that_is_interrupted_leaves_nothing(row, drive, tmp_path):
     frames = json.dumps(json.loads(Path(drive).read_bytes()))[:-1].encode()
     folder = tmp_path / 'empty'
     folder.mkdir()
-    with subprocess.Popen([*STATE_SENSOR, 'convert', '-', name_of(row)], cwd=folder,
-                          stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with start('convert', '-', name_of(row), cwd=folder, stdin=subprocess.PIPE,
+               text=False) as process:
         process.stdin.write(frames)
         process.stdin.flush()
         while not os.listdir(folder):
@@ -186,7 +186,7 @@ def recordings(tmp_path_factory):
         elif row.name == 'carla-log':
             out.write_bytes(carla9_logs.drive())
         else:
-            assert main(['convert', str(SAMPLE), str(out), '--quiet']) == 0
+            assert main(['convert', str(SAMPLE), str(out), '--end', '1', '--quiet']) == 0
         return out
 
     return made
@@ -267,10 +267,11 @@ def test_format_that_is_not_there_is_refused(row, tmp_path, monkeypatch, capsys)
 
 @each_drawn
 def test_picture_is_drawn_of_what_is_selected(row, drive, capsys):
-    assert main(['render', '--actors', ego_of(drive), '--end', '0.2', drive, name_of(row)]) == 0
+    words = [drive, name_of(row), *(['--size', '4x3'] if row.name != 'animation' else [])]
+    assert main(['render', '--actors', ego_of(drive), '--end', '0.2', *words]) == 0
     assert '5 frames, 0.2 s, 1 actor,' in capsys.readouterr().out
-    assert main(['render', drive, name_of(row)]) == 1
-    assert main(['render', drive, name_of(row), '--force', '-q', '--rate', '10']) == 0
+    assert main(['render', *words]) == 1
+    assert main(['render', *words, '--force', '-q', '--rate', '10']) == 0
 
 
 @pytest.mark.parametrize(('row', 'name', 'text'), [

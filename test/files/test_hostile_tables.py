@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 
+from budgets import tries
 import numpy as np
 from programs import ENVIRONMENT
 import pytest
@@ -27,7 +28,7 @@ if find_spec('pyarrow'):
     import pyarrow.parquet as pq
 
 pytestmark = pytest.mark.skipif(not find_spec('pyarrow'), reason='pyarrow is not installed')
-N_FLIPS = 200
+N_FLIPS = tries(100)
 MAX_KB = 1_000_000
 MEASURED = """
 import sys
@@ -187,7 +188,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize('large', [pytest.param(
-    name, marks=[pytest.mark.thorough] * (name not in ('names', 'rows'))) for name in LARGE])
+    name, marks=[pytest.mark.thorough] * (name != 'names')) for name in LARGE])
 def test_a_small_file_takes_limited_memory(large, table, tmp_path):
     path = tmp_path / 'a.parquet'
     rows, options = LARGE[large](table)

@@ -10,6 +10,7 @@
 
 from itertools import compress
 
+from budgets import first_of
 from encode_world import definitions
 import pytest
 from sensed_scenes import scene
@@ -58,10 +59,11 @@ def encoded(global_frame, perception):
 
 
 # The elements begin at another phase with a longer name.
-@pytest.mark.parametrize(('global_frame', 'perception'), [
-    ('map', {'missing': 0.5}), ('odom', {'missing': 1.0}), ('world_of_x', {'ghosts': 2.0}),
-    ('map', {'missing': 0.7, 'ghosts': 1.0}), ('odom', {'missing': 1.0, 'ghosts': 2.0}),
-    ('world_of_x', {'position_std': 0.4, 'missing': 0.3, 'ghosts': 0.7})], ids=str)
+@pytest.mark.parametrize(('global_frame', 'perception'), first_of(n_always=3, cases=[
+    ('world_of_x', {'position_std': 0.4, 'missing': 0.3, 'ghosts': 0.7}),
+    ('odom', {'missing': 1.0}), ('map', {'missing': 0.7, 'ghosts': 1.0}),
+    ('map', {'missing': 0.5}), ('world_of_x', {'ghosts': 2.0}),
+    ('odom', {'missing': 1.0, 'ghosts': 2.0})]), ids=str)
 def test_messages_are_those_that_are_laid_out_anew(monkeypatch, global_frame, perception):
     found = encoded(global_frame, perception)
     with monkeypatch.context() as patched:

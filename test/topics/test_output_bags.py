@@ -14,6 +14,7 @@ import json
 import math
 import uuid
 
+from budgets import one_of
 from message_store import read
 from paths import SAMPLE
 import pytest
@@ -95,7 +96,8 @@ class Converted:
         return self.change(i, lambda actor: velocity_at(actor, centre_and_size(actor)[0]))
 
 
-@pytest.fixture(scope='module', params=[None, *FILES], ids=lambda file: file or 'sample')
+@pytest.fixture(scope='module', params=one_of([None, *FILES], n_always=2),
+                ids=lambda file: file or 'sample')
 def converted(request, tmp_path_factory):
     path = SAMPLE if request.param is None else path_of(request.param)
     return Converted(path, tmp_path_factory.mktemp('bag') / 'bag')
