@@ -21,23 +21,23 @@ CACHED = PYTHONDONTWRITEBYTECODE=
 .PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint format docs dist release-check clean
 
 help:
-	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
+	@echo 'make setup     install ROS 2, libraries, the messages and this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
 	@echo '               STACKS=1 with the messages of autonomy stacks'
-	@echo 'make test      setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for all of a file'
-	@echo 'make test-all  those that are marked as thorough too, and more random inputs, as in CI'
-	@echo 'make coverage  the tests of `make test` with the coverage of the package'
-	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer; SUMO=1 with'
-	@echo '               SUMO as the simulator, which it then installs (0.3 GB); DRIVE=1 drives the ego along a line;'
+	@echo 'make test      setup, then the tests (some minutes); TESTS="test/test_x.py -k name" selects tests'
+	@echo 'make test-all  like test, with the thorough tests and more random inputs, as in CI'
+	@echo 'make coverage  like test, and measure the coverage of the package'
+	@echo 'make demo      setup, then run simulator and node and record a bag; DURATION=60 (s) for longer; SUMO=1 with'
+	@echo '               SUMO as the simulator (installs 0.3 GB); DRIVE=1 drives the ego along a line;'
 	@echo '               CARLA=1 with the mock server of CARLA 0.9 as the simulator (installs 0.2 GB)'
-	@echo 'make bench     setup, then the benchmark; with a sourced rclcpp, beside a driver in C++'
-	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails if a figure is a quarter worse than'
+	@echo 'make bench     setup, then the benchmark; if rclcpp is sourced, compare with a driver in C++'
+	@echo 'make bench-quick  setup, then a benchmark of two minutes; fails if a figure is a quarter worse than'
 	@echo '               stored; STORE=1 stores the figures'
-	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there, for files that changed since they were clean'
-	@echo 'make format    setup, then what ruff can mend by itself: order of imports, quotes, blank ends of lines'
-	@echo 'make dist      wheel and source distribution in dist, each installed and tried on every Python of this machine'
-	@echo 'make release-check  what is missing before a release: versions, changelog, placeholders'
-	@echo 'make docs      the documentation as a site in build/doc; warnings and dead links are errors'
-	@echo 'make clean     remove all that setup, test and demo made'
+	@echo 'make lint      setup, then ruff, mypy and the installed ament linters, for files that changed'
+	@echo 'make format    setup, then let ruff fix the order of imports, quotes and trailing whitespace'
+	@echo 'make dist      build wheel and source distribution in dist, and try both with every Python of this machine'
+	@echo 'make release-check  list what is missing for a release: versions, changelog, placeholders'
+	@echo 'make docs      build the site of the documentation in build/doc; warnings and dead links are errors'
+	@echo 'make clean     remove everything that setup, test and demo created'
 
 setup:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }

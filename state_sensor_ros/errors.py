@@ -236,9 +236,6 @@ class TruncatedError(TrajectoryFormatError):
     """
     A recording is truncated.
 
-    ``n_frames`` number of complete frames; ``end`` offset after the last of them; ``lost``
-    description of the rest.
-
     :param where: the recording and the place in it.
     :param found: see :class:`StateSensorError`.
     :param expected: see :class:`StateSensorError`.

@@ -27,10 +27,13 @@ INDEX_NEEDS = Needs(boxes=False, wheels=False, inputs=False, appearance=False)
 @dataclass(frozen=True, slots=True)
 class LaneChange:
     """
-    A change of an actor to another lane of the same road section since its frame before.
+    A change of an actor to another lane of the same road section.
 
-    ``name`` raw; ``game_time`` of the first frame in the new lane, s; ``from_lane`` and
-    ``to_lane`` OpenDRIVE ids; ``direction`` ``left`` or ``right``, in the direction of driving.
+    :ivar name: raw name of the actor.
+    :ivar game_time: time of the first frame in the new lane, s.
+    :ivar from_lane: OpenDRIVE id of the lane before the change.
+    :ivar to_lane: OpenDRIVE id of the lane after it.
+    :ivar direction: ``left`` or ``right``, as the driver sees it.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -71,8 +74,11 @@ class RecordedActor:
     """
     An actor of a recording.
 
-    ``name`` raw; ``kind`` in its first frame, and ``class_name`` by its tags there, as in tables;
-    ``first`` and ``last`` game time of its frames, s.
+    :ivar name: raw name of the actor.
+    :ivar kind: its kind in its first frame.
+    :ivar class_name: its class by the tags in that frame, as in tables.
+    :ivar first: game time of its first frame, s.
+    :ivar last: game time of its last frame, s.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:

@@ -309,9 +309,8 @@ class Recording:
         Return a loop over the frames as a sensor of the ego would see them.
 
         The keywords are the parameters ``perception.*`` of the driver, all off by default. Objects
-        that are not seen are missing, the others have noise, and false positives are added;
-        the ego, and
-        actors that are not objects, do not change.
+        that are not seen are missing, the others have noise, and false positives are added.
+        The ego and actors that are not objects do not change.
 
         >>> import state_sensor_ros as sensor
         >>> with sensor.open_recording('drive.json') as recording:
@@ -500,12 +499,14 @@ class FrameFault:
     """
     An actor, payload or part of a stream that was dropped, or changed.
 
-    ``kind`` is ``dropped`` or ``duplicate`` for an actor that was dropped, ``other_id`` for one
-    that does not have the id of the source, ``payload`` for a whole payload,
-    ``cut`` for the missing end of a recording, ``connection`` for a lost connection; ``place`` in
-    the recording or stream, in words; ``text`` what was found and what is expected; ``error`` the
-    error with separate ``where``, ``found`` and ``expected``, None for ``cut`` and ``connection``;
-    ``index`` of the payload in a recording, from 0, else None.
+    :ivar kind: ``dropped`` or ``duplicate`` for an actor that was dropped, ``other_id`` for an
+        actor that does not have the id of the source, ``payload`` for a whole payload, ``cut`` for
+        the missing end of a recording, ``connection`` for a lost connection.
+    :ivar place: description of the place in the recording or stream.
+    :ivar text: description of what was found and what was expected.
+    :ivar error: the error with ``where``, ``found`` and ``expected``; None for ``cut`` and
+        ``connection``.
+    :ivar index: index of the payload in a recording, from 0; None for a stream.
     """
 
     kind: str

@@ -52,10 +52,13 @@ class SafetyEvent:
     """
     A stretch of frames in which a measure is beyond its threshold.
 
-    ``kind`` ``hard_braking``, ``cut_in``, ``near_miss`` or ``collision``; ``start`` and ``end``
-    game times of its first and last frame, s; ``actor`` raw name of the other actor, '' for none;
-    ``measure`` name of the array in :class:`Safety`, and ``value`` its worst number in the event;
-    for a collision the ``impact_speed`` in its first frame.
+    :ivar kind: ``hard_braking``, ``cut_in``, ``near_miss`` or ``collision``.
+    :ivar start: game time of its first frame, s.
+    :ivar end: game time of its last frame, s.
+    :ivar actor: raw name of the other actor, ``''`` for none.
+    :ivar measure: name of the measure, an array of :class:`Safety`.
+    :ivar value: worst value of the measure in the event; for a collision, the ``impact_speed`` in
+        its first frame.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -75,20 +78,27 @@ class SafetyEvent:
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Safety:
     """
-    Measures of safety of one actor in the T frames of a recording.
+    Safety measures of one actor in the T frames of a recording.
 
-    All arrays are (T,) float64, NaN where undefined, as in frames without the actor; names are ''
-    there. Boxes are as for objects: an actor without a box has the size of its class.
+    All arrays are (T,) float64 and NaN if a measure is undefined, as in frames without the actor;
+    names are ``''`` there. An actor without a box has the size of its class.
 
-    ``name`` raw name of the actor; ``game_time`` s; ``gap`` from its front to the rear of the lead
-    vehicle along the lane, m; ``time_headway`` gap by its speed, s, from 0.1 m/s on;
-    ``time_to_collision`` until its box touches another one if all keep their velocities, s;
-    ``post_encroachment_time`` from the moment when one of two actors on crossing paths has left a
-    place until the other one reaches it, s; ``required_deceleration`` to the speed of the lead
-    vehicle within the gap, m/s2; ``closest_distance`` to the nearest box, m, 0 for a contact;
-    ``acceleration`` along its x axis, m/s2; ``impact_speed`` relative to the closest actor,
-    m/s. ``lead``, ``collision_partner``, ``crossing_actor`` and ``closest_actor`` raw
-    names of the others.
+    :ivar name: raw name of the actor.
+    :ivar game_time: times of the frames, s.
+    :ivar gap: distance along the lane from its front to the rear of the lead vehicle, m.
+    :ivar time_headway: gap divided by its speed, s; defined from 0.1 m/s.
+    :ivar time_to_collision: time until its box touches another one if all velocities stay, s.
+    :ivar post_encroachment_time: time from the moment when one of two actors on crossing paths
+        has left a place until the other one reaches it, s.
+    :ivar required_deceleration: deceleration to the speed of the lead vehicle within the gap,
+        m/s2.
+    :ivar closest_distance: distance to the nearest box, m; 0 for a contact.
+    :ivar acceleration: acceleration along its x axis, m/s2.
+    :ivar impact_speed: speed relative to the closest actor, m/s.
+    :ivar lead: raw names of the lead vehicles.
+    :ivar collision_partner: raw names of the actors of ``time_to_collision``.
+    :ivar crossing_actor: raw names of the actors of ``post_encroachment_time``.
+    :ivar closest_actor: raw names of the actors of ``closest_distance``.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:

@@ -38,9 +38,10 @@ _NAMES = ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', '
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Track:
     """
-    One actor over T instants; all arrays are float64, and NaN where unknown.
+    One actor over T instants; all arrays are float64, and NaN if a value is unknown.
 
-    ``name`` raw; ``game_time`` (T,) s.
+    :ivar name: raw name of the actor.
+    :ivar game_time: (T,) times, s.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
