@@ -43,7 +43,6 @@ ABSENT = absent_modules({
     'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'simulators/test_map_files.py': ('sumolib',),
     'ros/test_carla9_node.py': ('carla', 'simulation_interfaces'),
-    'ros/test_sumo_faults.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_sumo_node.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_simulation_services.py': ('simulation_interfaces',),
     'ros/test_command_inputs.py': ('ackermann_msgs', 'autoware_control_msgs',

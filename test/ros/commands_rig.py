@@ -187,7 +187,7 @@ class Obeying:
         if kind == 'monodrive':
             source = RecordingSource(n_vehicles)
             self.server = stack.enter_context(MonodriveServer(
-                source, MonodriveOptions(control_port=0, rate=40.0)))
+                source, MonodriveOptions(control_port=0, rate=40.0 if n_vehicles == 1 else 10.0)))
             own = {'port': self.server.port, 'control_port': self.server.control_port,
                    'desired_tags': ['vehicle']}
             self.pedals = source.pedals

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, each_once
 from paths import DATA, ROOT
 import pytest
 
@@ -78,8 +78,8 @@ def test_tf_message_has_the_type_hash_of_the_real_one():
 
 @pytest.mark.skipif(not list(ROOT.glob('install/*/package.stamp')),
                     reason='built in a workspace, not by `make setup`')
-@pytest.mark.parametrize('shell', ['bash', 'dash', 'zsh', 'ksh', 'sh'])
-@pytest.mark.parametrize('folder', [ROOT, Path('/')], ids=['source', 'root'])
+@pytest.mark.parametrize(('shell', 'folder'), each_once(
+    ('bash', 'dash', 'zsh', 'ksh', 'sh'), (ROOT, Path('/'))))
 def test_entered_shell_has_programs_and_messages(shell, folder):
     if not shutil.which(shell):
         pytest.skip(f'no {shell}')

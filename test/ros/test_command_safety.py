@@ -21,13 +21,13 @@ from budgets import one_of, tries
 from builtin_interfaces.msg import Time
 from commands_rig import controls, driven, FAST, is_brake, obeyed, pedals, Stack, twist
 from ports import free_ports
+from process_state import children
 from programs import start
 import pytest
 from rig import END_S, listening, Managed, NodeProcess
 from rosgraph_msgs.msg import Clock
 from scripted_simulator import complete
 from stopwatch import Stopwatch
-from test_sumo_faults import sumo_of
 
 TIMEOUT_S = 0.5
 DRIVE = pedals(throttle=0.5)
@@ -302,7 +302,7 @@ def test_stopped_simulator_holds_up_no_end(domain, listener, kind):
                      **FAST, **own) as node:
         stack = Stack(listener).matched()
         stack.publish_until(DRIVE, lambda: any(each.throttle for each in stack.sent[-1:]))
-        pid = sumo_of(node) if server is None else server.pid
+        pid = server.pid if server else next(children(node.process.pid, b'sumo_process'))
         os.kill(pid, signal.SIGSTOP)
         try:
             stack.publish_until(DRIVE, lambda: stack.status().get('state') == 'stale')

@@ -306,6 +306,10 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
         assert changed['dropped'] >= 1
     assert values['samples missed'] == str(n_missing), values
     assert values['simulator restarts'] == '0'
+    # The last one is never dropped.
+    rig.listener.until(lambda: rig.frames[-1].sample_count == rig.n_sent)
+    order = [each.sample_count for each in rig.frames]
+    assert order == sorted(order)
     rig.finish()
 
 

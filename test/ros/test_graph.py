@@ -211,7 +211,21 @@ def test_graph_consistency_status_warns_within_3_s(domain, listener, simulator, 
         assert words in values['message']
 
 
-def test_graph_other_distribution_receives_odometry(domain, listener, simulator):
+PRINT_ODOMETRY = """
+from nav_msgs.msg import Odometry
+import rclpy
+rclpy.init()
+node, received = rclpy.create_node('subscriber'), []
+node.create_subscription(Odometry, '/state_sensor/ego/odometry', received.append, 10)
+while not received:
+    rclpy.spin_once(node, timeout_sec=0.1)
+message = received[0]
+print(message.header.frame_id, message.child_frame_id, message.twist.twist.linear.x)
+rclpy.shutdown()
+"""
+
+
+def test_graph_other_distribution_receives_odometry(domain, listener, simulator, tmp_path):
     """A node of one distribution sends to a subscriber of the other, where both are set up."""
     mine = Path(os.environ.get('VIRTUAL_ENV', sys.prefix)).name
     others = [path for path in sorted(ROOT.glob('.venv-*')) if path.name != mine
@@ -219,7 +233,8 @@ def test_graph_other_distribution_receives_odometry(domain, listener, simulator)
     if not others:
         pytest.skip('one distribution only is set up: `ROS_DISTRO_WHEELS=kilted make setup`')
     distribution = others[0].name.removeprefix('.venv-')
-    script = Path(__file__).parent / 'print_odometry.py'
+    script = tmp_path / 'print_odometry.py'
+    script.write_text(PRINT_ODOMETRY)
     environment = {key: os.environ[key] for key in ('PATH', 'HOME') if key in os.environ}
     environment |= {'ROS_DOMAIN_ID': str(domain), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
     with NodeProcess(domain, port=simulator.port), subprocess.Popen(

@@ -20,7 +20,7 @@ from process_state import handles
 import pytest
 from rig import END_S, framed, Managed, NodeProcess, ScriptedSimulator
 
-N_ROUNDS = tries(15)
+N_ROUNDS = tries(8)
 
 
 class Streaming:

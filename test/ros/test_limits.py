@@ -111,8 +111,7 @@ def test_a_waiting_actor_gets_the_place_of_one_that_leaves(bench):
 
     def send(names):
         rig.send_packet(packet(rig.content(*[state(name) for name in names])))
-        for _ in range(5):
-            rig.listener.spin(0.01)
+        rig.listener.spin_for(0.02)
         return [name for name in 'abcd' if odometry[name]]
 
     # Actors of the frame and those that have topics then.

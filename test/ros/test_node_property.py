@@ -38,7 +38,7 @@ from rig import (
 )
 
 # For each of the two tests.
-BUDGET_S = tries(3)
+BUDGET_S = tries(2)
 MIN_STEPS = 5
 SEED = int(os.environ.get('STATE_SENSOR_PROPERTY_SEED', '1'))
 STEPS = [int(word) for word in os.environ.get('STATE_SENSOR_PROPERTY_STEPS', '').split(',')

@@ -52,8 +52,7 @@ def test_an_actor_comes_back_inside_an_array_after_its_timeout(bench, debug_draw
 
     def send(*states):
         rig.send_packet(packet(rig.content(*states)))
-        for _ in range(8):
-            rig.listener.spin(0.01)
+        rig.listener.spin_for(0.03)
 
     rig.listener.until(lambda: (send(ego, car, other),
                                 all(odometry.values()) and lanes and rig.frames)[-1])
@@ -81,7 +80,7 @@ def test_an_actor_comes_back_inside_an_array_after_its_timeout(bench, debug_draw
 BAD_TIMES = (-3_000_000_000, -1, 2 ** 31, 2 ** 63 - 1, -2 ** 63, 2 ** 62)
 
 
-@pytest.mark.parametrize('time_s', one_of(BAD_TIMES, n_always=2))
+@pytest.mark.parametrize('time_s', one_of(BAD_TIMES))
 def test_utc_times_that_ros_cannot_represent_cost_their_frames_only(bench, time_s):
     rig = bench(stamp_source='utc', overflow='block')
     rig.simulator.accept()
@@ -256,8 +255,7 @@ class SlowBench:
             # Another actor in each frame, so that ~/actors changes, too.
             rig.send_packet(packet(rig.content(
                 state('ego_car', tags=('ego',)), state(f'car_{rig.n_sent % 2}'))))
-            for _ in range(8):
-                rig.listener.spin(0.01)
+            rig.listener.spin_for(0.03)
             return all(topics)
 
         rig.listener.until(send, what='new frames on all topics')

@@ -7,13 +7,21 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""SUMO on the topics of the node."""
+"""SUMO on the topics of the node; one that is missing, wrong, late, over or killed."""
 
+import os
+from pathlib import Path
+import signal
+import socket
+
+from blocked_modules import environment_without
+from budgets import AWAIT_S
 from message_store import typestore
 import numpy as np
-from paths import ROOT
+from paths import DATA, ROOT
+from process_state import children
 import pytest
-from rig import NodeProcess
+from rig import FAST, NodeProcess, statuses
 from rosbags.rosbag2 import Reader
 
 from state_sensor_ros.commands.command_line import main
@@ -23,6 +31,11 @@ pytestmark = pytest.mark.thorough
 
 OWN = 'state_sensor_ros'
 NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
+STALE = 3
+HILL = DATA / 'sumo' / 'hill.net.xml'
+ROUTES = """<routes><vType id="car"/><route id="over" edges="up down turn"/>
+<flow id="car" type="car" route="over" begin="0" end="60" period="3"/></routes>"""
+
 
 
 @pytest.fixture(scope='module')
@@ -96,3 +109,108 @@ def test_sumo_bag_has_roads_lights_and_map(tmp_path, network):
     check_roads(found['roads'][0], network)
     check_lights(found['traffic_lights'], network)
     check_map(found['map'][0], network)
+
+
+@pytest.fixture
+def reports(listener):
+    return listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+
+
+def scenario(folder, *, end=1e6, network=HILL):
+    """Write a scenario that ends at a time, s; return its configuration."""
+    (folder / 'a.rou.xml').write_text(ROUTES)
+    (folder / 'a.sumocfg').write_text(
+        f'<configuration><input><net-file value="{network}"/><route-files value="a.rou.xml"/>'
+        f'</input><time><end value="{end}"/></time></configuration>')
+    return {'sumo.config': str(folder / 'a.sumocfg')}
+
+
+def sumo_of(node):
+    """Return the id of the process of SUMO, 0 for none."""
+    return next(children(node.process.pid, b'sumo_process'), 0)
+
+
+def message_of(line):
+    return line.partition(']: ')[2] or line
+
+
+def test_sumo_that_is_not_installed_is_one_line(domain, tmp_path):
+    with NodeProcess(domain, source='sumo', environment=environment_without(
+            'libsumo', tmp_path)) as node:
+        assert node.process.wait(AWAIT_S) == 1
+        [line] = node.log.splitlines()
+    assert message_of(line).endswith(
+        "source sumo: found no module libsumo; expected the library libsumo: pip install "
+        "'state_sensor_ros[sumo]' (in a ROS workspace: pip install libsumo)")
+
+
+@pytest.mark.parametrize(('parameters', 'words'), [
+    ({'sumo.config': '/nowhere.sumocfg'}, 'sumo.config: found /nowhere.sumocfg'),
+    ({'sumo.net': '/nowhere.net.xml'}, 'sumo.net: found /nowhere.net.xml'),
+    ({'sumo.config': __file__, 'sumo.port': 8813}, 'sumo.port: found 8813; expected 0')])
+def test_sumo_parameters_that_cannot_be_are_refused_at_start(domain, parameters, words):
+    with NodeProcess(domain, source='sumo', **parameters) as node:
+        assert node.process.wait(AWAIT_S) == 1
+        [line] = node.log.splitlines()
+    assert words in line
+
+
+def test_sumo_network_that_is_wrong_is_named_until_it_is_right(domain, listener, tmp_path):
+    wrong = scenario(tmp_path, network='none.net.xml')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, source='sumo', **FAST, **wrong) as node:
+        listener.until(lambda: 'not connected' in node.log)
+        [line] = [line for line in node.log.splitlines() if 'not connected' in line]
+        assert 'none.net.xml' in line
+        assert wrong['sumo.config'] in line
+        scenario(tmp_path)
+        listener.until(lambda: frames)
+        assert node.end()[0] == 0
+
+
+def test_sumo_scenario_that_is_over_is_said_and_goes_stale(domain, listener, reports, tmp_path):
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, source='sumo', **FAST, **scenario(tmp_path, end=3)) as node:
+        listener.until(lambda: frames)
+        listener.until(lambda: 'the scenario is over' in node.log)
+        listener.until(lambda: any(status['level'] == STALE and status['message'].endswith(
+            ' s: the scenario is over') for status in statuses(reports)))
+        assert node.is_alive
+        assert not sumo_of(node)
+        assert statuses(reports)[-1]['reconnects'] == '0'
+        assert node.end()[0] == 0
+    assert frames[-1].game_time == pytest.approx(2.95)
+
+
+def test_sumo_that_is_killed_is_started_again_and_counted(domain, listener, reports, tmp_path):
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, source='sumo', **FAST, **scenario(tmp_path)) as node:
+        for n_killed in (1, 2):
+            listener.until(lambda: frames)
+            before = sumo_of(node)
+            os.kill(before, signal.SIGKILL)
+            listener.until(lambda killed=before: sumo_of(node) not in (0, killed))
+            listener.until(lambda n=n_killed: statuses(reports)[-1]['reconnects'] == str(n))
+            # Written after the first frames: a SUMO that is killed before is connected once.
+            listener.until(lambda n=n_killed: node.log.count('connected again') == n)
+            # The last frames of the killed one have arrived: the next are of its successor. If
+            # that is killed before its first frame, it is a repeated failure, which is not logged.
+            frames.clear()
+        listener.until(lambda: frames)
+        listener.until(lambda: 'SUMO was ended by signal 9' in node.log,
+                       what='the line of the log')
+        status = Path(f'/proc/{sumo_of(node)}/status')
+        assert node.end()[0] == 0
+    # On a slow machine it ends up to a second after the node.
+    listener.until(lambda: not status.exists() or 'State:\tZ' in status.read_text())
+
+
+def test_sumo_port_that_waits_for_other_clients_is_named(domain, listener):
+    # Takes the connection and does not answer, as a SUMO whose other clients are missing.
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+        with NodeProcess(domain, source='sumo', **{'sumo.port': port}) as node:
+            listener.until(lambda: 'other clients (--num-clients)' in node.log)
+            assert f'127.0.0.1:{port}' in node.log
+            code, seconds = node.end()
+    assert (code, seconds < 2.5) == (0, True)
