@@ -909,3 +909,17 @@ def test_parameters_of_the_truth(capsys, evaluate, drive, stack):
         assert main(['evaluate', str(drive), str(stack), '-p', name]) == 2
         assert words in capsys.readouterr().err
     assert main(['evaluate', str(drive), str(stack), str(stack), '-p', 'tf:=none']) == 2
+
+
+def test_a_figure_is_laid_out_and_drawn_once(monkeypatch):
+    figure = pytest.importorskip('matplotlib.figure').Figure
+    from state_sensor_ros.evaluation.evaluation_plots import ego_over_time
+    draw, drawn = figure.draw, []
+
+    def counted_draw(self, renderer):
+        drawn.append(self)
+        draw(self, renderer)
+    monkeypatch.setattr(figure, 'draw', counted_draw)
+    address = ego_over_time(np.array(((0.0, 0.1), (1.0, 0.2))))
+    assert address.startswith('data:image/png;base64,iVBOR')
+    assert len(drawn) == 1
