@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.evaluation.resampling import TimeBlocks
+from state_sensor_ros.evaluation.spooled_rows import N_BLOCK
 from state_sensor_ros.evaluation.track_record import least_pairs, TrackArrays, ZERO_SIMILARITY_M
 from state_sensor_ros.frame import Bools, Floats, Rows
 
@@ -96,37 +97,46 @@ def identity_counts(tracks: TrackArrays, blocks: TimeBlocks) -> IdentityCounts:
     codes = tracks.truth_ids[tracks.pair_truths].astype(np.int64) * max(tracks.n_stack_ids, 1) \
         + tracks.stack_ids[tracks.pair_stacks]
     known, places = np.unique(codes, return_inverse=True)
+    del codes
     truths, stacks = np.divmod(known, max(tracks.n_stack_ids, 1))
     n_truths, n_stacks = (np.bincount(ids, minlength=n_ids) for ids, n_ids in (
         (tracks.truth_ids, tracks.n_truth_ids), (tracks.stack_ids, tracks.n_stack_ids)))
     frames = tracks.truth_frames[tracks.pair_truths]
     potential = np.bincount(places, _shares(tracks, similarity), len(known))
     alignment = potential / (n_truths[truths] + n_stacks[stacks] - potential)
-    levels = np.searchsorted(ALPHAS - _EPSILON, similarity, side='right')
+    levels = np.searchsorted(ALPHAS - _EPSILON, similarity, side='right').astype(np.int8)
     rows = np.flatnonzero(_best(tracks, frames, alignment[places] * similarity) & (levels > 0))
     used, numbers = np.unique(places[rows], return_inverse=True)
     may_match = similarity >= _IDENTITY_SIMILARITY
     are_identical = may_match & _assigned_tracks(
         truths, stacks, np.bincount(places, may_match, len(known)))[places]
-    object_blocks = [blocks.of_frames[frames] for frames in (
-        tracks.truth_frames, tracks.stack_frames)]
     lengths = sum(
         _table(ids, columns, n_ids, blocks)[chosen] for ids, columns, n_ids, chosen in (
-            (tracks.truth_ids, object_blocks[0], tracks.n_truth_ids, truths[used]),
-            (tracks.stack_ids, object_blocks[1], tracks.n_stack_ids, stacks[used])))
+            (tracks.truth_ids, tracks.truth_frames, tracks.n_truth_ids, truths[used]),
+            (tracks.stack_ids, tracks.stack_frames, tracks.n_stack_ids, stacks[used])))
+    n_objects: Floats = np.zeros(blocks.n_blocks)
+    for columns in (tracks.truth_frames, tracks.stack_frames):
+        n_objects += np.bincount(blocks.of_frames[columns], minlength=blocks.n_blocks)
     return IdentityCounts(
-        np.bincount(np.concatenate(object_blocks), minlength=blocks.n_blocks).astype(np.float64),
+        n_objects,
         np.bincount(blocks.of_frames[frames[are_identical]], minlength=blocks.n_blocks)
         .astype(np.float64),
-        _table(numbers * _N_LEVELS + levels[rows], blocks.of_frames[frames[rows]],
-               len(used) * _N_LEVELS, blocks), lengths)
+        _table(numbers * _N_LEVELS + levels[rows], frames[rows], len(used) * _N_LEVELS, blocks),
+        lengths)
 
 
-def _table(rows: npt.NDArray[Any], columns: Rows, n_rows: int,
+def _table(rows: npt.NDArray[Any], frames: npt.NDArray[np.int32], n_rows: int,
            blocks: TimeBlocks) -> Any:  # noqa: ANN401
-    """Return a sparse matrix of the numbers of equal rows and columns."""
+    """Return a sparse matrix of the numbers of equal rows and blocks of frames."""
     from scipy.sparse import csr_matrix
-    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n_rows, blocks.n_blocks))
+    shape = n_rows, blocks.n_blocks
+    table = csr_matrix(shape)
+    # All at once would take 50 bytes of memory a row.
+    for first in range(0, len(rows), N_BLOCK):
+        chosen = rows[first:first + N_BLOCK]
+        table += csr_matrix((np.ones(len(chosen)), (
+            chosen, blocks.of_frames[frames[first:first + N_BLOCK]])), shape=shape)
+    return table
 
 
 def _shares(tracks: TrackArrays, similarity: Floats) -> Floats:
