@@ -21,7 +21,7 @@ import sys
 import sysconfig
 from types import SimpleNamespace
 
-from budgets import AWAIT_S, one_of
+from budgets import AWAIT_S
 import numpy as np
 from paths import ROOT
 import pytest
@@ -107,7 +107,8 @@ def test_set_up_without_network_is_an_error(tmp_path):
     assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
 
 
-@pytest.mark.parametrize('signum', one_of([signal.SIGINT, signal.SIGTERM]))
+@pytest.mark.thorough
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
 def test_set_up_interrupted_ends_its_programs_and_can_run_again(tmp_path, signum):
     """While the index does not answer."""
     with socket.create_server(('127.0.0.1', 0)) as index:

@@ -190,7 +190,8 @@ def test_a_scheduler_without_workers_is_one_line(scheduler, short_waits, tmp_pat
     assert line == f'error: {scheduler.address}: no worker for 2 s'
 
 
-@pytest.mark.parametrize('number', one_of([signal.SIGSTOP, signal.SIGKILL]))
+@pytest.mark.thorough
+@pytest.mark.parametrize('number', [signal.SIGSTOP, signal.SIGKILL])
 def test_a_scheduler_that_is_lost_is_one_line(
         number, scheduler, short_waits, tmp_path, capsys, monkeypatch):
     drives, out = tmp_path / 'drives', tmp_path / 'out'

@@ -14,7 +14,7 @@ from importlib import import_module
 import json
 import shutil
 
-from budgets import one_of
+from budgets import each_once, one_of
 from paths import CARLA, DATA, SAMPLE
 from ports import free_port
 import pytest
@@ -75,9 +75,8 @@ def check(command, words, used, capsys):
         assert ' is for ' in line or ' are for ' in line or name == 'storage'
 
 
-@pytest.mark.parametrize('written', [name for name, row in ROWS.items()
-                                     if row.is_written and name != 'dataset'])
-@pytest.mark.parametrize('read', READ)
+@pytest.mark.parametrize(('read', 'written'), each_once(list(READ), [
+    name for name, row in ROWS.items() if row.is_written and name != 'dataset']))
 def test_convert_refuses_what_it_does_not_use(folder, capsys, read, written):
     row = ROWS[written]
     out = f'out{row.suffixes[0]}' if row.suffixes else 'out'

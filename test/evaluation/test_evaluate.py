@@ -707,6 +707,7 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
         assert option[0] in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures('without_pictures', 'forked_jobs')
 def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
     """Rows of both bags with their names; each is compared with the earlier one of its name."""

@@ -62,7 +62,7 @@ def check_perfect(result, topic=TRACKING):
     assert ('prediction' in result) is (topic == PREDICTED)
 
 
-@pytest.mark.parametrize('topic', OBJECTS)
+@pytest.mark.parametrize('topic', one_of(OBJECTS, n_always=3))
 def test_drive_against_itself(evaluate, stack, topic):
     result = evaluate(stack, '--topic', topic)
     check_perfect(result, topic)
