@@ -28,7 +28,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from state_sensor_ros.errors import ConfigError, importing, StateSensorError
+from state_sensor_ros.errors import ConfigError, importing, reason_of, StateSensorError
 from state_sensor_ros.parameters import as_yaml, nearest
 from state_sensor_ros.pipeline.process import EndingSignals, StandardStreams
 from state_sensor_ros.ros.node import StateSensorNode
@@ -204,8 +204,8 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
     :raises ConfigError: when the arguments for ROS are wrong.
     """
     for option, file in pairwise(words):
-        if option == '--params-file' and not Path(file).is_file():
-            raise ConfigError(option, f'there is no file {file}')
+        if option == '--params-file':
+            _check_parameter_file(Path(file))
     try:
         # The handlers of rclpy would end the context before the markers are deleted.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
@@ -214,6 +214,19 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
         # The rest of the text is a position in the source code of rcl.
         found = str(error).partition(', at /')[0].removeprefix('failed to initialize rcl: ')
         raise ConfigError('ROS arguments', found.strip(), 'such as -p NAME:=VALUE') from error
+
+
+def _check_parameter_file(file: Path) -> None:
+    """Refuse a file without parameters: rcl takes any YAML, and the node would use defaults."""
+    if not file.is_file():
+        raise ConfigError('--params-file', f'there is no file {file}')
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f'--params-file {file}', reason_of(error)) from error
+    if b'ros__parameters' not in content:
+        raise ConfigError(f'--params-file {file}', 'a file without parameters',
+                          'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE')
 
 
 def _run(ending: Ending, streams: StandardStreams) -> int:

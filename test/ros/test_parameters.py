@@ -145,7 +145,8 @@ def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
 
 @pytest.mark.parametrize(('arguments', 'words'), [
     (['-p', 'port'], 'port'), (['-r', '__node:=bad-name'], '__node:=bad-name'),
-    (['--params-file', '/nowhere.yaml'], '--params-file: there is no file /nowhere.yaml')],
+    (['--params-file', '/nowhere.yaml'], '--params-file: there is no file /nowhere.yaml'),
+    (['--params-file', str(SAMPLE)], 'found a file without parameters')],
     ids=str)
 def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments, words):
     with NodeProcess(domain, arguments=arguments) as node:
