@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 from blocked_modules import environment_without
-from budgets import AWAIT_S, is_large
+from budgets import AWAIT_S, first_of, is_large
 from paths import ROOT, SAMPLE
 import pytest
 
@@ -43,7 +43,7 @@ def run_without(modules, folder, *words):
                           text=True, timeout=AWAIT_S, env=environment)
 
 
-@pytest.mark.parametrize(('module', 'library', 'extra', 'words'), [
+@pytest.mark.parametrize(('module', 'library', 'extra', 'words'), first_of(n_always=5, cases=[
     ('msgspec', 'msgspec', '', ['inspect', SAMPLE]),
     ('numpy', 'numpy', '', ['inspect', SAMPLE]),
     ('rosbags', 'rosbags', '', ['convert', SAMPLE, 'bag']),
@@ -54,7 +54,7 @@ def run_without(modules, folder, *words):
         'convert', SAMPLE, 'out', '--to', 'json', '--dask', 'tcp://127.0.0.1:1']),
     ('plotly', 'plotly', 'plot', ['render', SAMPLE, 'out.html']),
     ('google.protobuf', 'protobuf', 'carla', [
-        'simulate', '--protocol', 'carla', '--frames', '1'])])
+        'simulate', '--protocol', 'carla', '--frames', '1'])]))
 def test_missing_library_is_one_line(tmp_path, module, library, extra, words):
     remedy = f"'state_sensor_ros[{extra}]' (in a ROS workspace: pip install {library})" \
         if extra else library
