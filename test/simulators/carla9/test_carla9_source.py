@@ -488,14 +488,16 @@ def test_server_that_stalls_dies_and_returns(tick):
             reader.start()
             await_true(lambda: len(received) > 5)
             server.send_signal(signal.SIGSTOP)
-            await_true(lambda: source.health.n_losses == 1)
+            await_true(lambda: source.health.n_losses)
             assert 'time-out of 500ms' in source.health.loss
             server.send_signal(signal.SIGCONT)
             n_received = len(received)
             await_true(lambda: len(received) > n_received + 5)
+            # On a loaded machine a time-out may have passed more than once.
+            n_losses = source.health.n_losses
             server.kill()
             server.communicate()
-            await_true(lambda: source.health.n_losses == 2)
+            await_true(lambda: source.health.n_losses > n_losses)
             await_true(lambda: 'connection refused' in source.health.last_error.lower())
             servers.append(programs.start(*words, port))
             n_received = len(received)
