@@ -38,7 +38,7 @@ def test_osi_live_is_on_topics_and_losses_are_counted(domain, listener):
 def test_osi_live_without_a_program_says_so(domain, listener):
     port = osi_traces.free_udp_port()
     with NodeProcess(domain, source='osi', port=port) as node:
-        listener.until(lambda: 'does the program send there?' in node.log)
+        listener.until(lambda: 'simulator send there?' in node.log)
         assert node.end()[0] == 0
 
 
