@@ -68,7 +68,7 @@ def test_settings_take_their_own_defaults():
     ({'parent_frame': 'map'}, 'parent_frame'),
     ({'ego_frame': 'map'}, 'ego_frame'),
     ({'colour': 'red'}, 'colour: unknown parameter'),
-    ({'kp': 2.0}, 'expected control.kp'), ({'ghost': 1.0}, 'expected .*perception.ghosts'),
+    ({'kp': 2.0}, 'did you mean control.kp'), ({'ghost': 1.0}, 'did you mean .*perception.ghosts'),
 ])
 def test_settings_that_do_not_go_together(values, words):
     with pytest.raises(ConfigError, match=words):
