@@ -233,7 +233,7 @@ class FrameRecorder:
     def finish(self) -> FrameRecord:
         """Return the record."""
         self._flush()
-        return FrameRecord(self._frames.all(), {
+        return FrameRecord(self._frames.read_all(), {
             name: Detections(detections, truths) for name, detections, truths in zip(
                 EVALUATED_CLASSES, self._detections, self._truths, strict=True)
             if len(detections) or len(truths)})

@@ -150,7 +150,7 @@ class GroundTruth:
 
     @property
     def n_cached(self) -> int:
-        """Number of frames that may be in memory."""
+        """Return the number of frames that may be in memory."""
         frame_bytes = len(self.rows) * _ROW.itemsize // max(len(self.stamps_ns), 1)
         return min(max(_CACHED_BYTES // max(frame_bytes, 1), _LEAST_CACHED), _MOST_CACHED)
 
@@ -389,7 +389,7 @@ class FrameGroundTruth:
         """Return the truth."""
         ego = None
         if len(self._ego):
-            rows = self._ego.all()
+            rows = self._ego.read_all()
             ego = EgoTrack(
                 rows['stamp_ns'].copy(), rows['origin'].copy(), rows['pose'].copy(),
                 rows['speed'].copy(), frozenset(self._ego_frames - {BASE_LINK}), self._offset)

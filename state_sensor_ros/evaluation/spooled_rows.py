@@ -94,7 +94,7 @@ class SpooledRows:
         for first in range(0, len(self), N_BLOCK):
             yield self.read(first, min(first + N_BLOCK, len(self)))
 
-    def all(self) -> npt.NDArray[Any]:
+    def read_all(self) -> npt.NDArray[Any]:
         """Return all rows, (N,)."""
         return self.read(0, len(self))
 

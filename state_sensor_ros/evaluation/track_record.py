@@ -110,7 +110,8 @@ class TrackRecorder:
 
     def finish(self) -> TrackArrays:
         """Return the tracks."""
-        truths, stacks, pairs = self._truths.all(), self._stacks.all(), self._pairs.all()
+        truths, stacks, pairs = (
+            rows.read_all() for rows in (self._truths, self._stacks, self._pairs))
         ids = stacks['id']
         means = np.bincount(ids, stacks['score']) / np.maximum(np.bincount(ids), 1)
         # In place: the confidences of single objects are not used.

@@ -86,7 +86,7 @@ def test_rows_come_back_from_a_file_without_a_name(n_rows, tmp_path, monkeypatch
         spooled.add(rows[first:first + 999])
     assert list(tmp_path.iterdir()) == []
     assert len(spooled) == n_rows
-    assert np.array_equal(spooled.all(), rows)
+    assert np.array_equal(spooled.read_all(), rows)
     assert np.array_equal(np.concatenate([rows[:0], *spooled.blocks()]), rows)
     assert np.array_equal(spooled.column('number'), rows['number'])
     assert np.array_equal(spooled.column('pair', 1), rows['pair'][:, 1])
