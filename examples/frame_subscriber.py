@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A node that prints the distance of the ego to its nearest actor, from the driver's ~/frame."""
+"""A node that prints the distance from the ego to the nearest actor; it reads ~/frame."""
 from contextlib import suppress
 import math
 

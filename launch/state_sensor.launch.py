@@ -49,7 +49,7 @@ ARGUMENTS = (
     DeclareLaunchArgument('host', default_value='', description='host of the simulator'),
     DeclareLaunchArgument('port', default_value='', description='sensor port on that host'),
     DeclareLaunchArgument('config_file', default_value='',
-                          description="the simulator's own sensor JSON"),
+                          description="the simulator's sensor configuration file"),
     DeclareLaunchArgument(
         'params_file', default_value='',
         description='YAML file of parameters; other arguments take precedence over it'),

@@ -83,7 +83,7 @@ def main() -> int:
     parser.add_argument('--duration', type=seconds, default=10.0, metavar='S',
                         help='how long to record, s (default: 10)')
     parser.add_argument('--output', type=Path, default=ROOT / 'demo', metavar='FOLDER',
-                        help='folder of all output, emptied first (default: demo)')
+                        help='output folder; replaces earlier output (default: demo)')
     parser.add_argument('--sumo', action='store_true',
                         help='with SUMO in place of the mock simulator')
     parser.add_argument('--carla', action='store_true',
@@ -237,7 +237,7 @@ class Program:
             with log.open('wb') as output:
                 self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         except FileNotFoundError:
-            raise DemoError(f'found no {command[0]}; expected `. scripts/env.sh`') from None
+            raise DemoError(f'{command[0]} not found; run `. scripts/env.sh` first') from None
         stack.callback(self._end)
 
     def check(self) -> None:
@@ -261,7 +261,7 @@ class Program:
                 return found[1]
             self.check()
             time.sleep(0.05)
-        raise DemoError(f'{self._process.args[0]} printed no such line in {START_TIMEOUT_S:g} s')
+        raise DemoError(f'{self._process.args[0]} was not ready within {START_TIMEOUT_S:g} s')
 
     def wait(self) -> None:
         """

@@ -73,7 +73,7 @@ def _tools() -> Path:
     python = TOOLS / 'bin' / 'python3'
     stamp = TOOLS / 'requirements.txt'
     if not stamp.is_file() or stamp.read_bytes() != REQUIREMENTS.read_bytes():
-        print('dist: installing what builds and checks into .venv-release', flush=True)
+        print('dist: installing the release tools into .venv-release', flush=True)
         _run([sys.executable, '-m', 'venv', '--clear', TOOLS])
         _run([python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check', '-r',
               REQUIREMENTS])

@@ -128,7 +128,7 @@ def check_machine(environment: Environment) -> None:
     for module in ('ensurepip', 'venv'):
         if not _module_exists(module):
             raise SetupError(
-                'python3: found no module {} in {}; expected one that makes virtual environments '
+                'python3: found no module {} in {}; virtual environments need it '
                 '(Debian, Ubuntu: apt install python3-venv)'.format(module, sys.executable))
     for variable, usual in (('CC', ['cc', 'gcc', 'clang']), ('CXX', ['c++', 'g++', 'clang++'])):
         names = shlex.split(os.environ.get(variable, ''))[:1] or usual

@@ -73,7 +73,7 @@ def _run(words: list[str], name: str = '') -> bool:
         if name.startswith('ament_'):
             print(f'lint: {name} skipped: not on PyPI, part of a full ROS 2')
             return True
-        print(f'lint: {name} failed: found no such program; expected it from `make setup-all`')
+        print(f'lint: {name} failed: the program is not installed; run `make setup-all`')
         return False
     done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           encoding='utf-8', errors='replace', check=False)

@@ -64,7 +64,7 @@ def _wrong_copies() -> list[str]:
         match = re.search(f'{before}([^<\n]*){after}', text)
         found = match[1] if match else 'no version'
         if found != VERSION:
-            lines.append(f'{name}: found {found}; expected {VERSION}, as version.py has it '
+            lines.append(f'{name}: found {found}; expected {VERSION}, as in version.py '
                          '(python3 scripts/release_check.py --write)')
     return lines
 

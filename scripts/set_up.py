@@ -38,9 +38,9 @@ def main() -> int:
     parser.add_argument('--extra', action='append', default=[], metavar='NAME',
                         choices=sorted(path.stem
                                        for path in (ROOT / 'requirements').glob('*.txt')),
-                        help='with the optional libraries of requirements/NAME.txt; repeatable')
+                        help='also install the libraries of requirements/NAME.txt; repeatable')
     parser.add_argument('--stacks', action='store_true',
-                        help='with the messages of autonomy stacks, which tests need')
+                        help='also build the messages of autonomy stacks, which tests need')
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, interrupt)
     try:

@@ -135,19 +135,19 @@ def failure(step: str, output: str, log: Path) -> SetupError:
         return DiskError('{}: no space left on device ({:.1f} GB free here); the set-up takes '
                          'about 1 GB (log: {})'.format(step, free / 1e9, log))
     if 'CERTIFICATE_VERIFY_FAILED' in output:
-        return SetupError('network: found a certificate of the package index that is not trusted; '
-                          'expected PyPI, or that of a proxy in PIP_CERT (log: {})'.format(log))
+        return SetupError('network: the certificate of the package index is not trusted; '
+                          'if it is that of a proxy, set PIP_CERT (log: {})'.format(log))
     if any(sign in output for sign in NETWORK_SIGNS):
-        return SetupError('network: found no connection to the package index; expected PyPI '
-                          'within reach (log: {})'.format(log))
+        return SetupError('network: cannot connect to the package index; is PyPI '
+                          'reachable? (log: {})'.format(log))
     # pip reports an index that answers with errors like one without the package.
     missing = re.search(r'satisfies the requirement (\S+) \(from versions: none\)', output)
     if missing:
-        return SetupError('network: found no {} in the package index, or an index that fails; '
-                          'expected PyPI within reach (log: {})'.format(missing.group(1), log))
+        return SetupError('network: the package index has no {} or does not respond; '
+                          'is PyPI reachable? (log: {})'.format(missing.group(1), log))
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
-    return SetupError('{}: found "{}"; expected it to succeed (log: {})'.format(
+    return SetupError('{} failed: {} (log: {})'.format(
         step, (errors or lines or ['no output'])[0], log))
 
 

@@ -206,8 +206,8 @@ class Lanes:
     ``actor`` (L,) int64 row of the owner, ascending; ``is_changing`` (L, 2) bool, whether a lane
     change to the left and to the right is under way; ``ids`` (L, 3) int32 of road, section and
     lane; ``s`` (L,) float64, meters along the road. If lanes are not decoded, all arrays but
-    ``actor`` are blank (false, zero, NaN). ``road_names`` by id the names of all roads so far,
-    also of those without actors, from a source whose roads have names instead of numbers.
+    ``actor`` are blank (false, zero, NaN). ``road_names`` maps ids to the names of all roads so
+    far, including those without actors, if the source names its roads instead of numbering them.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -285,7 +285,7 @@ class MapLine:
         """
         Check the shape, and make the array read-only.
 
-        :raises StateError: for another shape, fewer than two points, or one that is not on Earth.
+        :raises StateError: for a wrong shape, fewer than two points, or one not on Earth.
         """
         if self.points_xyz.ndim != 2 or self.points_xyz.shape[1] != 3 or len(self.points_xyz) < 2:
             raise StateError('points_xyz', f'shape {self.points_xyz.shape}',
@@ -446,7 +446,7 @@ class Frame:
             raise StateError('kinematics', f'shape {self.kinematics.shape}', f'({n_actors}, 13)')
         if len(self.kinds) != n_actors or len(self.tags) != n_actors:
             raise StateError('kinds, tags', f'{len(self.kinds)}, {len(self.tags)} entries',
-                             f'{n_actors}, one an actor')
+                             f'{n_actors}, one per actor')
         _freeze(self.kinds, self.kinematics)
         for name, column, shape in (('inputs', self.inputs, (n_actors, 4)),
                                     ('forward_speed', self.forward_speed, (n_actors,)),

@@ -101,7 +101,7 @@ def test_set_up_without_network_is_an_error(tmp_path):
     # Nothing listens on port 9 of this machine.
     done = set_up(tmp_path, PIP_INDEX_URL='http://127.0.0.1:9/simple', PIP_CONFIG_FILE=os.devnull)
     assert done.returncode == 1
-    assert done.stderr.startswith('error: network: found no connection to the package index')
+    assert done.stderr.startswith('error: network: cannot connect to the package index')
     assert done.stderr.count('\n') == 1
     # What was begun is not taken for finished.
     assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
@@ -170,12 +170,12 @@ def test_set_up_shows_progress_without_a_terminal(tmp_path, monkeypatch, capsys,
 @pytest.mark.parametrize(('printed', 'message'), [
     ('[Errno 28] No space left on device', (r'step: no space left on device \(\d+\.\d GB free '
      r'here\); the set-up takes about 1 GB')),
-    ('SSLError: CERTIFICATE_VERIFY_FAILED', ('network: found a certificate of the package index '
-     'that is not trusted; expected PyPI, or that of a proxy in PIP_CERT')),
+    ('SSLError: CERTIFICATE_VERIFY_FAILED', ('network: the certificate of the package index '
+     'is not trusted; if it is that of a proxy, set PIP_CERT')),
     # An index that answers with 503.
     ('ERROR: Could not find a version that satisfies the requirement a==1 (from versions: none)',
-     ('network: found no a==1 in the package index, or an index that fails; expected PyPI within '
-      'reach'))])
+     ('network: the package index has no a==1 or does not respond; '
+      r'is PyPI reachable\?'))])
 def test_set_up_says_why_a_step_failed(tmp_path, monkeypatch, printed, message):
     with pytest.raises(Exception, match=rf'^{message} \(log: step\.log\)$'):
         run_step(tmp_path, monkeypatch, f'echo "{printed}"; exit 1')

@@ -144,7 +144,7 @@ class RelayHealth:
         if self._n_copied:
             health.last_error = why
         elif event['by'] == 'client' and self._n_described:
-            health.silence = 'the client of the relay has ended its episode and begun no other one'
+            health.silence = 'the client of the relay has ended its episode and not begun another'
         else:
             health.fail(why)
 

@@ -98,7 +98,7 @@ class LateCalls:
 class DriverState(Enum):
     """What the driver does; the values are the texts of the diagnostics."""
 
-    IDLE = "the simulator's own driver drives"
+    IDLE = 'the simulator drives the ego'
     DRIVING = 'commands are sent'
     STALE = 'the ego brakes: it is not in new frames'
     TIMED_OUT = 'the ego brakes: no command arrives'
@@ -191,7 +191,7 @@ class EgoDriver:
         :param age_s: time that it waited before, s.
         """
         if age_s >= self._parameters.timeout:
-            self.refuse(f'it waited {age_s:.3g} s, longer than control.timeout')
+            self.refuse(f'the command waited {age_s:.3g} s, longer than control.timeout')
             return
         with self._changed:
             if self._state is DriverState.CLOSED:

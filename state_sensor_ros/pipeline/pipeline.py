@@ -334,8 +334,8 @@ class Pipeline:
                 packet.time and frame.time and abs(packet.time - frame.time) > 1):
             self._are_clocks_reported = True
             self._report('clocks', 'the header of a packet has game_time '
-                         f'{packet.game_time:.9g}, time {packet.time}, its JSON '
-                         f'{frame.game_time:.9g}, {frame.time}: those of the JSON '
+                         f'{packet.game_time:.9g}, time {packet.time}, its JSON has '
+                         f'{frame.game_time:.9g}, {frame.time}: the values in the JSON '
                          'are used (reported once)')
 
     def _publish(self, packet: Packet, decoded: Decoded, subscriptions: Subscriptions,
@@ -405,7 +405,7 @@ class Pipeline:
         self.counters.n_restarts += 1
         self.finish()
         if not is_intended:
-            self._report('restart', 'the simulator was restarted, or its clock set: '
+            self._report('restart', 'the simulator was restarted, or its clock was set: '
                          + self.stamper.restart_cause)
         self._codec.encoder.restart()
         self._restart_actors()

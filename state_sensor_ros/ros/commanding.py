@@ -285,14 +285,14 @@ class Commanding:
             faults.append('no command for a while')
         elif state is DriverState.DRIVING and self._needs_speed \
                 and math.isnan(self._motion().speed):
-            faults.append('the ego brakes: its speed is not known')
+            faults.append('the ego brakes: its speed is unknown')
         if state is DriverState.DRIVING and self._topics.unknown_state:
-            faults.append(f'the ego stands: no message on {self._topics.unknown_state} yet')
+            faults.append(f'the ego does not move: no message on {self._topics.unknown_state} yet')
         if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
-            faults.append(f'{counters.n_refused - last.n_refused} commands refused: '
+            faults.append(f'commands refused ({counters.n_refused - last.n_refused}): '
                           f'{counters.last_refusal}')
         if counters.n_unsent > last.n_unsent:
-            faults.append(f'{counters.n_unsent - last.n_unsent} commands not sent')
+            faults.append(f'commands not sent ({counters.n_unsent - last.n_unsent})')
         latencies_ms = [latency / 1e6 for latency in list(counters.latencies_ns)]
         return Status(Level.WARN if faults else Level.OK, '; '.join(faults) or state.value, (
             ('state', state.name.lower()),
@@ -330,7 +330,7 @@ class Commanding:
         if self._seen is None:
             return 'the ego brakes: no frame has arrived'
         if not _has_ego(self._seen):
-            return 'the ego brakes: it is not in the frames, its speed is not known'
+            return 'the ego brakes: it is not in the frames, so its speed is unknown'
         return f'the ego brakes: its last new frame is {self._age_s():.1f} s old'
 
     def _place(self) -> tuple[int, str]:

@@ -222,7 +222,7 @@ def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
     fine = 'twist and pose agree' if result.n_pairs else 'nothing has moved yet'
     message = '; '.join(result.complaints) or fine
     if missing:
-        level, message = Level.STALE, f'{missing}; until then: {message}'
+        level, message = Level.STALE, f'{missing}; before that: {message}'
     return Status(level, message, (
         ('displacement per velocity x time', shown(result.linear_slope)),
         ('rotation per angular velocity x time', shown(result.angular_slope)),

@@ -41,7 +41,7 @@ def check_packages(settings: Settings) -> None:
 # Name that rmw gives the node of a publisher that is discovered before the node.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 # Text that stands for it.
-UNDISCOVERED = 'of a node that is not discovered yet'
+UNDISCOVERED = 'a node that is not discovered yet'
 
 
 def rival_publishers(node: Node, topic: str) -> list[str]:
@@ -90,7 +90,7 @@ class OtherPublishers:
             names.discard(self._node.get_fully_qualified_name())
             self._topics.remove(topic)
             self._warn(f'{topic} has another publisher, '
-                       f'{", ".join(sorted(names)) or "of this name"}')
+                       f'{", ".join(sorted(names)) or "a node of the same name"}')
 
 
 class DuplicateNodes:

@@ -279,7 +279,7 @@ def _descriptor(name: str, schema: ParameterTable) -> ParameterDescriptor:
     if name != found.name:
         descriptor.description += f' Another name of {found.name}.'
     if not rule.dynamic:
-        descriptor.description += ' Changes only while the node is unconfigured.'
+        descriptor.description += ' Can be changed only while the node is unconfigured.'
     if rule.low is not None and rule.high is not None and not is_list:
         if found.type is int:
             descriptor.integer_range = [IntegerRange(from_value=int(rule.low),

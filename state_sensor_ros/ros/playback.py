@@ -23,8 +23,8 @@ from state_sensor_ros.files.player import FileSource
 _PAUSED, _STEP, _SEEK = 'playback.paused', 'playback.step', 'playback.seek'
 _HELP = {
     _PAUSED: (False, 'Whether the recording is paused.'),
-    _STEP: (0, 'Set to N: plays N frames at once and pauses.'),
-    _SEEK: (0.0, 'Set to T: continues T seconds from the beginning of the recording.'),
+    _STEP: (0, 'Set to N to play N frames at once and pause.'),
+    _SEEK: (0.0, 'Set to T to continue T seconds after the start of the recording.'),
 }
 
 

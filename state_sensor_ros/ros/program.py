@@ -71,7 +71,7 @@ class Ending:
         """
         Return ``code``; end the process with it if threads of the program still run.
 
-        The interpreter must not be finalised while a thread is inside a library.
+        The interpreter must not be finalized while a thread is inside a library.
 
         :param code: exit code.
         """
@@ -99,8 +99,8 @@ class Ending:
     def _leave_unfinished(self) -> NoReturn:
         # Without sys.stderr, whose lock the main thread may hold.
         with suppress(OSError):
-            os.write(_STANDARD_ERROR, b'warning: found work that did not end within '
-                     + f'{END_S:g} s of a signal; left it unfinished\n'.encode())
+            os.write(_STANDARD_ERROR, b'warning: some work did not finish within '
+                     + f'{END_S:g} s of the signal and was abandoned\n'.encode())
         self._streams.close()
         os._exit(0)
 
@@ -213,7 +213,7 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
     except RuntimeError as error:
         # The rest of the text is a position in the source code of rcl.
         found = str(error).partition(', at /')[0].removeprefix('failed to initialize rcl: ')
-        raise ConfigError('ROS arguments', found.strip(), 'such as -p NAME:=VALUE') from error
+        raise ConfigError('ROS arguments', found.strip(), '-p NAME:=VALUE') from error
 
 
 def _check_parameter_file(file: Path) -> None:

@@ -192,7 +192,7 @@ class SimulationServices:
             response.result = _unsupported('steps of a live simulator')
         elif not source.is_paused:
             response.result = _result(Result.RESULT_OPERATION_FAILED,
-                                      'found a source that plays; expected it to be paused')
+                                      'found a source that is playing; expected it to be paused')
         elif request.steps < 1:
             response.result = _result(Result.RESULT_OPERATION_FAILED,
                                       f'found {request.steps} steps; expected 1 or more')

@@ -189,11 +189,11 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
     simulator = find_simulator(settings.source)
     if settings.stamp_source == 'utc' and settings.source != FILE \
             and not simulator.has_wall_time:
-        raise ConfigError('stamp_source', 'utc', f'game_time or ros where source is '
+        raise ConfigError('stamp_source', 'utc', f'game_time or ros if source is '
                           f'{settings.source}: its frames carry no date')
     if settings.control_input and (settings.source == FILE or not simulator.takes_commands):
         raise ConfigError('control_input', settings.control_input,
-                          f"'' where source is {settings.source}: it takes no commands")
+                          f"'' if source is {settings.source}: it takes no commands")
     if settings.source != FILE:
         _check_libraries(simulator, settings)
     simulator.check(settings)

@@ -178,7 +178,7 @@ def test_gear_is_known_before_the_ego_drives(listener, driven_by):
     assert managed.request('activate')
     assert stands()
     loop.stack.publish_until(control(5), lambda: loop.stack.status()['message']
-                             == f'the ego stands: no message on {GEAR_TOPIC} yet')
+                             == f'the ego does not move: no message on {GEAR_TOPIC} yet')
     assert loop.stack.status()['level'] == 1
     volatile.send(DRIVE)
     loop.drives(control(5), 5.0)

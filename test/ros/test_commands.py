@@ -40,7 +40,7 @@ def test_pedals_reach_the_simulator_and_the_status(domain, listener):
     with driven(domain) as (peer, _):
         stack = Stack(listener).matched()
         listener.until(lambda: len(peer.requests) > 5, what='samples')
-        # Before the first command the simulator's own driver drives, also after a deactivation.
+        # Before the first command the simulator drives the ego, also after a deactivation.
         managed = Managed(listener)
         assert managed.request('deactivate')
         assert not controls(peer)
@@ -265,7 +265,7 @@ def test_ego_without_a_speed_brakes_and_is_named(domain, listener):
     # The frames have no velocity.
     with driven(domain, control_input='twist', undesired_tags=['ego']) as (peer, _):
         stack = Stack(listener, VELOCITY, twist(0)).matched()
-        stack.publish_until(twist(5.0), lambda: 'its speed is not known'
+        stack.publish_until(twist(5.0), lambda: 'its speed is unknown'
                             in stack.status().get('message', ''))
         assert stack.status()['level'] == 1
         assert all(map(is_brake, controls(peer)))
@@ -277,7 +277,7 @@ def test_ego_without_a_speed_brakes_and_is_named(domain, listener):
     ({'source': 'carla', 'relay_port': 9000}, 'control_input: found twist; expected'),
     ({'source': 'sumo'}, "sumo.ego: found ''; expected `first` or the id of a vehicle"),
     ({'source': 'file', 'trajectory_file': 'drive.json'},
-     "control_input: found twist; expected '' where source is file: it takes no commands"),
+     "control_input: found twist; expected '' if source is file: it takes no commands"),
     ({'control_input': 'joystick'}, "control_input: found 'joystick'; expected one of"),
     ({'control.kp': -1.0}, 'control.kp: found -1.0; expected 0 to 100')])
 def test_input_that_cannot_be_used_is_refused_at_start(domain, parameters, text):

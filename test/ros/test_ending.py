@@ -330,7 +330,7 @@ def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(start, number,
         code, seconds = end(process, number)
         assert code == 0
         assert seconds < END_S
-        assert process.stderr.read().startswith('warning: found work that did not end within ')
+        assert process.stderr.read().startswith('warning: some work did not finish within ')
 
 
 def test_ending_does_not_wait_for_a_reader_of_the_warning(start):

@@ -329,8 +329,8 @@ class EpisodeClient:
             part = wait.receive(self._world.open_socket, n_bytes - len(data))
             if not part:
                 raise TransportError(self._world.where, 'the server closed the connection '
-                                     'instead of a reply to the request of an episode; a CARLA '
-                                     '0.9 is source carla9')
+                                     'instead of replying to the episode request; for CARLA '
+                                     '0.9, use source carla9')
             data += part
         return bytes(data)
 
@@ -351,7 +351,7 @@ def silence_of_a_port(host: str, port: int) -> str:
     """
     return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '
             'of CARLA 0.8 serves one client, so end the other one, or let it connect through '
-            'relay_port; a CARLA 0.9 is source carla9')
+            'relay_port; for CARLA 0.9, use source carla9')
 
 
 def _connect(connection: Connection, patience_s: float = 0.0) -> None:

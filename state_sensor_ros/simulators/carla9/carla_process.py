@@ -244,8 +244,8 @@ class WorldClient:
         if world.id != self._episode:
             return True
         self._tell(WorldSilence(
-            'the world is in synchronous mode and no client ticks it: one may have been killed; '
-            'carla9.tick makes the steps' if world.get_settings().synchronous_mode
+            'the world is in synchronous mode and no client ticks it; if the client was killed, '
+            'set carla9.tick' if world.get_settings().synchronous_mode
             else 'the server answers but makes no steps'))
         return False
 

@@ -120,8 +120,8 @@ class Carla9Source(StepSource):
                 answer += piece
         if not _VERSION.search(answer) and not self.is_closing:
             raise TransportError(
-                self._address, 'no CARLA 0.9 answers: it may be a CARLA 0.8, which is source '
-                'carla, another server, or one that is still loading')
+                self._address, 'no reply from CARLA 0.9: the server may be CARLA 0.8 (source '
+                'carla), another program, or still loading')
         release = _VERSION.search(answer)
         if self._own.ackermann and release and not has_ackermann(release[0].decode()):
             raise TransportError(self._address, f'the server is CARLA {release[0].decode()}: '
@@ -169,7 +169,7 @@ class Carla9Source(StepSource):
             self.show_pause()
         if self._own.tick and self._found is None and message.found.is_synchronous:
             self._report('settings', f'the world was in {message.found}: another client ticks '
-                         'it, or one was killed; this is restored at the end')
+                         'it or was killed; the mode is restored at the end')
         self._found = message.found if self._own.tick else None
 
     @property

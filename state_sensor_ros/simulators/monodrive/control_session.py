@@ -322,7 +322,7 @@ class ControlSession:
         """
         if not self._requesting.acquire(timeout=0 if is_urgent else patience_s):
             if not is_urgent:
-                raise UnansweredError(self.where, 'no reply to the request before, in '
+                raise UnansweredError(self.where, 'no reply to the previous request in '
                                       f'{patience_s:g} s')
             # The thread that waits for the reply before reads this one's, too.
             self._send_order(command, message, may_send)
@@ -330,7 +330,7 @@ class ControlSession:
         try:
             with self._closed_on_failure():
                 while self._outstanding and not is_urgent:
-                    self._next_reply(self._short_wait('reply to the request before', patience_s))
+                    self._next_reply(self._short_wait('reply to the previous request', patience_s))
                 reference = self._send_order(command, message, may_send)
                 self._reply_to(reference, self._short_wait(
                     f'reply to {command}', patience_s)).check(self.where, command, reference)
@@ -401,12 +401,11 @@ class ControlSession:
         :raises TransportError: when the connection failed, or its peer does not read.
         """
         if not self._sending.acquire(timeout=_ORDER_S):
-            raise UnansweredError(self.where, f'the request before is not read in {_ORDER_S:g} s')
+            raise UnansweredError(self.where, f'previous request not read in {_ORDER_S:g} s')
         try:
             if not may_send() or len(self._outstanding) >= _MOST_OUTSTANDING:
-                raise UnansweredError(self.where, f'{command} came too late, while '
-                                      f'{counted(len(self._outstanding), "reply")} '
-                                      'to earlier requests were missing')
+                raise UnansweredError(self.where, f'{command} came too late (requests '
+                                      f'without a reply: {len(self._outstanding)})')
             # A socket of its own: the time-out of the other is that of the reading thread.
             with self._connection.open_socket.dup() as connected:
                 connected.settimeout(_ORDER_S)

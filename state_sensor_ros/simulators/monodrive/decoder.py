@@ -291,7 +291,7 @@ def _head_of_v0(payload: FrameV0) -> PayloadHead:
     game_time, time, sample_count = map(payload.get, ('game_time', 'time', 'sample_count'))
     if not isinstance(game_time, int | float | None) or isinstance(game_time, bool) \
             or not _is_count(time, INT64_MAX) or not _is_count(sample_count, UINT32_MAX):
-        raise DecodeError('payload', 'an unusual head', 'numbers')
+        raise DecodeError('payload', 'game_time, time or sample_count of another type', 'numbers')
     return game_time, time, sample_count
 
 

@@ -108,7 +108,7 @@ def _entries(i_first: int, counts: tuple[int, ...],
     actor = np.repeat(np.arange(i_first, i_first + len(counts)), counts)
     entry_ids = np.array(ids, np.int64)
     if len(np.unique(actor * (WHEEL_MAX + 1) + entry_ids)) < len(actor):
-        raise DecodeError('wheels', 'an id twice', 'each id once a vehicle')
+        raise DecodeError('wheels', 'an id twice', 'each id once per vehicle')
     shared = (actor, _front_wheels_alone(actor, entry_ids).astype(np.uint8),
               entry_ids.astype(np.int32), _groups(actor, entry_ids, 4))
     for column in shared:
@@ -133,7 +133,7 @@ def read_flat_wheels(actors: Iterable[FlatActor]) -> Wheels:
             continue
         entries = {entry.id: (NAN, NAN, NAN, *entry.orientation) for entry in actor.wheels}
         if len(entries) < len(actor.wheels):
-            raise DecodeError('wheels', 'an id twice', 'each id once an actor')
+            raise DecodeError('wheels', 'an id twice', 'each id once per actor')
         for wheel, source_id in _source_ids(entries.keys(), len(actor.wheel_speed)).items():
             rows.append(i_actor)
             wheel_ids.append(wheel)

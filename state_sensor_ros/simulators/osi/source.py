@@ -92,7 +92,7 @@ class OsiSource(LiveSource):
         if parts.n_invalid > health.n_protocol_errors:
             health.n_protocol_errors = parts.n_invalid
             self._report('osi_invalid', f'{self._address}: {counted(parts.n_invalid, "datagram")} '
-                         'that are not parts of messages as esmini sends them')
+                         'invalid: not message parts as esmini sends them')
 
     def disconnect(self) -> None:
         """Close the port."""

@@ -146,7 +146,7 @@ class SumoEgo:
             try:
                 restore(found)
             except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
-                _warn(f'the ego is given back with changes: {error}')
+                _warn(f'the ego was not fully restored: {error}')
 
     def _restore_route(self, found: _Found) -> None:
         vehicle, body = self._sumo.vehicle, self._body
@@ -213,7 +213,7 @@ class SumoEgo:
                 self._is_warned = True
                 _warn(f'another client drives the vehicle {self._name!r} (speed mode '
                       f'{_NO_CHECKS}, maximum speed {_MOST_SPEED:g} m/s): commands have no effect '
-                      'until it gives the vehicle back')
+                      'until that client releases it')
             return
         vehicle.setSpeedMode(self._name, _NO_CHECKS)
         vehicle.setLaneChangeMode(self._name, _NO_CHECKS)

@@ -69,8 +69,8 @@ class SumoSource(StepSource):
         """Report a joined SUMO that does not answer."""
         if not (self._own.config or self.health.n_packets or messages.poll(_SILENCE_S)):
             self.health.silence = (
-                f'{self._address} has not answered: it may wait for other clients '
-                '(--num-clients), or for one that steps it')
+                f'{self._address} has not answered: it may be waiting for other '
+                'clients (--num-clients), or for a client that steps it')
             self._report('silence', self.health.silence)
 
     def take(self, message: object) -> FrameLike | Packet | None:

@@ -229,8 +229,8 @@ def _opened(own: SumoParameters) -> Iterator[Sumo]:
     try:
         sumo.setOrder(own.order)
     except (traci.exceptions.FatalTraCIError, struct.error, ValueError) as error:
-        raise TransportError('no SUMO answers', 'is it the port of --remote-port, and is a place '
-                             'free for one more client (--num-clients)?') from error
+        raise TransportError('SUMO does not answer', 'is this its --remote-port, and does '
+                             '--num-clients allow one more client?') from error
     try:
         yield sumo
     finally:

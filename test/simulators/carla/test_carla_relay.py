@@ -183,7 +183,7 @@ def test_relay_names_a_client_between_two_episodes():
         client.frame()
         client.measurements.close()
         until(lambda: node.relay.health.silence == (
-            'the client of the relay has ended its episode and begun no other one'), 'a silence')
+            'the client of the relay has ended its episode and not begun another'), 'a silence')
         assert node.relay.health.state == 'connected'
 
 

@@ -522,7 +522,7 @@ def test_source_of_carla_0_8_names_the_one_of_carla_0_9():
             output, errors = process.communicate(timeout=AWAIT_S)
             assert (process.returncode, output) == (1, '')
             [line] = [line for line in errors.splitlines() if line.startswith('error: ')]
-            assert line.endswith('a CARLA 0.9 is source carla9)')
+            assert line.endswith('for CARLA 0.9, use source carla9)')
             assert line.count('127.0.0.1') == 1
         with opened(server) as (_, packets, _):
             assert frame_of(packets)
