@@ -14,12 +14,11 @@ from geometry_msgs.msg import TwistStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import rclpy
-from rclpy.executors import ExternalShutdownException
+from rclpy.signals import SignalHandlerOptions
 
 import state_sensor_ros as sensor
 
-SPEED, LATERAL, BRAKING = 15.0, 1.5, 1.5  # m/s, m/s2
-REAR = 1.0  # m from the ego's origin back to the point that follows the line
+SPEED, LATERAL, BRAKING, REAR = 15.0, 1.5, 1.5, 1.0  # m/s, m/s2; m back to the point on the line
 
 
 class Line:
@@ -51,10 +50,11 @@ class Line:
 
 if len(sys.argv) != 2:
     sys.exit(print(__doc__, file=sys.stderr) or 2)
-with suppress(KeyboardInterrupt, ExternalShutdownException):
-    rclpy.init()
+with suppress(KeyboardInterrupt):
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)  # Ctrl-C: KeyboardInterrupt
     node, line = rclpy.create_node('line_follower'), Line(sys.argv[1])
     publisher = node.create_publisher(TwistStamped, '/state_sensor/command_velocity', 1)
     node.create_subscription(Odometry, '/state_sensor/ego/odometry',
                              lambda odometry: publisher.publish(line.twist(odometry)), 1)
-    rclpy.spin(node)
+    while True:
+        rclpy.spin_once(node, timeout_sec=0.1)

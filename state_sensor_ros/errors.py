@@ -176,7 +176,7 @@ def failed_stream(where: str, reason: str, missing: str) -> TransportError:
     for place in (where, f'{_NO_CONNECTION}{where}'):
         if reason.startswith(f'{place}: '):
             return TransportError(place, reason.removeprefix(f'{place}: '))
-    reason = reason.replace(f' at {where}', '')
+    reason = reason.replace(f' at {where}', '').removeprefix(f'{where} ')
     return TransportError(where, f'{missing} ({reason})' if reason else missing)
 
 

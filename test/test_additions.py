@@ -194,7 +194,7 @@ def test_parameter_of_the_driver_is_added_by_a_declaration(tmp_path):
         0, [1, 'error: grip: found 3.0; expected 0 to 2: Grip of the road.'], 2, 1)
     assert seen['inspect'][0] == 0
     assert '--grip is for writing a bag' in seen['table'][1]
-    assert 'expected grip' in seen['near'][1]
+    assert 'did you mean grip' in seen['near'][1]
     assert '\n    # Grip of the road. (D)\n    grip: 1.0\n' in seen['yaml'][1]
     assert '| `grip` **D** | `1.0` | float 0 … 2 | Grip of the road. |' in seen['document'][1]
     if 'changes' in seen:

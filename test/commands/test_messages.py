@@ -53,5 +53,5 @@ def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path,
                  '--frames', '3']) == 0
     assert main(['inspect', str(path)]) == 0
     output = capsys.readouterr().out
-    assert '1: 1 vehicle, 0 objects; 1 a frame\n' in output
+    assert '1: 1 vehicle, 0 objects; 1 per frame\n' in output
     assert ', rotation not compared\n' in output

@@ -289,7 +289,9 @@ def test_repair_of_mcap_cut_anywhere(source, mcap, tmp_path, repair):
         assert sorted(found) == sorted(expected)
         assert found_topics <= topics
         assert re.match(rf'{len(found)} messages? of ', line)
-        assert ('nothing was lost' in line) == (len(found) == len(whole))
+        # A cut may leave all messages of a chunk, and not its end.
+        assert 'nothing was lost' not in line or len(found) == len(whole)
+        assert 'nothing was lost' in line or n_bytes < len(data) - 40
 
 
 def messages_before(data, n_bytes):

@@ -585,7 +585,7 @@ def test_loop_of_transforms_ends(tmp_path, evaluate, stack):
 
 
 @pytest.mark.parametrize(('truth', 'bag', 'error'), [
-    ('nothing.json', None, 'nothing.json'), (None, 'nothing', 'nothing: found no file'),
+    ('nothing.json', None, 'nothing.json'), (None, 'nothing', 'nothing: no such file'),
     (None, 'drive', 'found a trajectory; expected a bag with the topics')])
 def test_files_that_are_not_there(tmp_path, capsys, drive, stack, truth, bag, error):
     truth = drive if truth is None else tmp_path / truth

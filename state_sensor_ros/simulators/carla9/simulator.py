@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 import re
 from types import MappingProxyType
 from typing import ClassVar, TYPE_CHECKING
@@ -112,6 +111,8 @@ class Carla9Simulator(Simulator):
             if settings.control_input == 'vehicle_control':
                 raise ConfigError('carla9.ackermann', 'true', 'a control_input with a speed: '
                                   'ackermann, autoware or twist')
+            # Heavy: it would be loaded with the library.
+            from importlib.metadata import PackageNotFoundError, version
             with suppress(PackageNotFoundError):
                 if not has_ackermann(version('carla')):
                     raise ConfigError('carla9.ackermann', "CARLA's client library "
