@@ -40,6 +40,8 @@ def test_example_node_prints_the_nearest_actor_until_ctrl_c(bench, domain):
                 rig.send_packet(packet(rig.content(ego, far, near))),
                 select.select([process.stdout], [], [], 0.05)[0])[-1])
             line = process.stdout.readline()
+            # It waits for the next message then: rclpy may raise an error of its own before.
+            rig.listener.spin_for(0.5)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=AWAIT_S)
         finally:

@@ -146,7 +146,7 @@ def test_carla_episodes_of_one_frame_are_restarts(numbers):
     assert (pipeline.counters.n_restarts, pipeline.counters.n_repeated) == (5, 0)
     for topic in ('~/frame', '~/player/status', '/tf'):
         assert len(sink.read(topic)) == 6
-    assert reports[0][1].endswith('clock set: another frame has the same game_time')
+    assert reports[0][1].endswith('clock was set: another frame has the same game_time')
 
 
 def test_carla_tags_choose_agents_on_every_topic():
