@@ -35,10 +35,12 @@ def handles(pid, number):
 
 def children(pid, name):
     """Yield the numbers of the children of a process whose command line has a name, as bytes."""
-    for path in Path(f'/proc/{pid}/task').glob('*/children'):
-        for child in map(int, path.read_text().split()):
-            if name in Path(f'/proc/{child}/cmdline').read_bytes():
-                yield child
+    for _, numbers in read_threads(pid, 'children'):
+        for child in map(int, numbers.split()):
+            # It may have ended since.
+            with suppress(OSError):
+                if name in Path(f'/proc/{child}/cmdline').read_bytes():
+                    yield child
 
 
 def read_threads(pid, name):

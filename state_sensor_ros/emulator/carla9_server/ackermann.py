@@ -85,12 +85,12 @@ class AckermannController:
 
     def _steer(self, last: float, elapsed_s: float) -> float:
         lock = math.radians(FULL_LOCK_DEG)
-        wanted = min(max(self.target.steering_angle / lock, -1.0), 1.0)
+        wanted = _clamped(self.target.steering_angle / lock, -1.0, 1.0)
         rate = abs(self.target.steering_speed)
         if rate < _NO_STEERING_SPEED:
             return wanted
         most = rate * elapsed_s / lock
-        return last + min(max(wanted - last, -most), most)
+        return last + _clamped(wanted - last, -most, most)
 
     def _follow(self, speed: float, target: AckermannTarget, elapsed_s: float) -> None:
         wanted = target.speed

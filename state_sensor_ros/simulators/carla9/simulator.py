@@ -114,9 +114,9 @@ class Carla9Simulator(Simulator):
             # Heavy: it would be loaded with the library.
             from importlib.metadata import PackageNotFoundError, version
             with suppress(PackageNotFoundError):
-                if not has_ackermann(version('carla')):
-                    raise ConfigError('carla9.ackermann', "CARLA's client library "
-                                      f'{version("carla")}', 'version 0.9.14 or later')
+                if not has_ackermann(release := version('carla')):
+                    raise ConfigError('carla9.ackermann', f"CARLA's client library {release}",
+                                      'version 0.9.14 or later')
 
     def follows_speed(self, settings: Settings) -> bool:
         """Return whether the controller of the server is used."""

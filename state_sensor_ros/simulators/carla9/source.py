@@ -118,11 +118,11 @@ class Carla9Source(StepSource):
                 if not piece:
                     break
                 answer += piece
-        if not _VERSION.search(answer) and not self.is_closing:
+        release = _VERSION.search(answer)
+        if not release and not self.is_closing:
             raise TransportError(
                 self._address, 'no reply from CARLA 0.9: the server may be CARLA 0.8 (source '
                 'carla), another program, or still loading')
-        release = _VERSION.search(answer)
         if self._own.ackermann and release and not has_ackermann(release[0].decode()):
             raise TransportError(self._address, f'the server is CARLA {release[0].decode()}: '
                                  'carla9.ackermann needs 0.9.14 or later')

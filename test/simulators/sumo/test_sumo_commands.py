@@ -17,6 +17,7 @@ import threading
 import time
 
 from budgets import AWAIT_S
+from process_state import children
 import pytest
 from sumo_runs import GRID, HILL, write_hill
 
@@ -155,8 +156,8 @@ def test_sumo_that_is_killed_does_not_end_a_recording(tmp_path, capsys):
     def kill():
         deadline = time.monotonic() + AWAIT_S
         while time.monotonic() < deadline:
-            for child in _children():
-                if b'sumo_process' in _command(child) and is_writing():
+            for child in children(os.getpid(), b'sumo_process'):
+                if is_writing():
                     os.kill(child, signal.SIGKILL)
                     return
             time.sleep(0.01)
@@ -173,20 +174,6 @@ def test_sumo_that_is_killed_does_not_end_a_recording(tmp_path, capsys):
         times = [frame.game_time for frame in recording]
     assert len(times) == 600
     assert times.count(0.0) == 2
-
-
-def _children():
-    for task in os.listdir('/proc/self/task'):
-        with open(f'/proc/self/task/{task}/children') as file:
-            yield from map(int, file.read().split())
-
-
-def _command(process):
-    try:
-        with open(f'/proc/{process}/cmdline', 'rb') as file:
-            return file.read()
-    except OSError:
-        return b''
 
 
 def test_sumo_is_inspected(tmp_path, capsys):
