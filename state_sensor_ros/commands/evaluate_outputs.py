@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, ExitStack
 import os
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import (
@@ -26,7 +26,6 @@ from state_sensor_ros.commands.summary import (
 )
 from state_sensor_ros.errors import one_line, UsageError
 from state_sensor_ros.evaluation.detection_metrics import RECALLS
-from state_sensor_ros.evaluation.evaluation_plots import SafetySection
 from state_sensor_ros.evaluation.evaluation_result import Change
 from state_sensor_ros.evaluation.evaluator import MatchObserver, TopicResult
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES, Matches
@@ -37,6 +36,9 @@ from state_sensor_ros.evaluation.matching import (
 )
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.library.safety import Safety
+
+if TYPE_CHECKING:
+    from state_sensor_ros.evaluation.evaluation_plots import SafetySection
 
 # Rows that are written at once.
 _ROWS_OF_GROUP = 1 << 15
@@ -116,6 +118,8 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
 
 
 def _safety_section(safety: Safety) -> SafetySection:
+    # It needs matplotlib.
+    from state_sensor_ros.evaluation.evaluation_plots import SafetySection
     events = safety.events()
     return SafetySection(
         safety.name, tuple(worst_rows(safety)), tuple(map(event_texts, events)),

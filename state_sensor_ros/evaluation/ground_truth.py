@@ -251,8 +251,10 @@ class GroundTruth:
         before = np.where(self.stamps_ns[after] == stamps_ns, after, before)
         is_known = is_near & ((before != after) | (self.stamps_ns[after] == stamps_ns))
         for i in np.flatnonzero(is_known).tolist():
-            first, last = (self._position_xy(int(rows[i]), actors) for rows in (before, after))
-            found[:, i] = first + share[i] * (last - first)
+            found[:, i] = self._position_xy(int(before[i]), actors)
+            if before[i] != after[i]:
+                last = self._position_xy(int(after[i]), actors)
+                found[:, i] += share[i] * (last - found[:, i])
         return found
 
     def _position_xy(self, frame: int, actors: Rows) -> Floats:
@@ -260,7 +262,7 @@ class GroundTruth:
         present, _, states = self.frame(frame)
         if not len(present):
             return np.full((len(actors), 2), np.nan)
-        places = np.searchsorted(present, actors).clip(0, len(present) - 1)
+        places = np.minimum(np.searchsorted(present, actors), len(present) - 1)
         return np.where((present[places] == actors)[:, None], states[places, XY], np.nan)
 
 

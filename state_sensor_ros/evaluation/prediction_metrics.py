@@ -16,6 +16,7 @@ horizon. Only points after now count. Where Argoverse and nuScenes differ, both 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -34,6 +35,7 @@ from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import plane_rotations
 
 HORIZONS_S: Final = (3.0, 5.0, 8.0)
+_HORIZONS_NS: Final = tuple(round(horizon_s * 1e9) for horizon_s in HORIZONS_S)
 # Numbers of paths of greatest confidence that count; 0 for all.
 ALL_PATHS: Final = 0
 PATH_COUNTS: Final = (ALL_PATHS, 1, 6)
@@ -69,11 +71,10 @@ class PathScorer:
         names = [frame.truth.ids[row] for row in matches[rows].tolist()]
         paths = [sorted(frame.stack.paths[row], key=lambda path: -path.confidence)
                  for row in rows.tolist()]
-        alike = _alike(paths)
+        displaced = self._displacements(paths, names, now_ns)
         overlap_ns = self._overlap_times(paths, frame.stack.states[rows], names, now_ns)
-        self._sums.append(np.stack([self._horizon_sums(
-            alike, names, overlap_ns, now_ns, round(horizon_s * 1e9))
-            for horizon_s in HORIZONS_S]))
+        self._sums.append(np.stack([_horizon_sums(displaced, overlap_ns, i)
+                                    for i in range(len(HORIZONS_S))]))
 
     def frame_sums(self) -> Floats:
         """
@@ -85,48 +86,25 @@ class PathScorer:
         shape = (0, len(HORIZONS_S), len(PATH_COUNTS), len(SCORE_NAMES) + 2)
         return np.stack(self._sums) if self._sums else np.zeros(shape)
 
-    def _horizon_sums(self, alike: _Alike, names: Sequence[str], overlap_ns: Floats, now_ns: int,
-                      horizon_ns: int) -> Floats:
-        objects, ranks, errors = self._errors(alike, names, now_ns, horizon_ns)
-        sums = np.zeros((len(PATH_COUNTS), len(SCORE_NAMES) + 2))
-        for i, n_paths in enumerate(PATH_COUNTS):
-            counts = ranks < n_paths if n_paths else np.ones(len(ranks), np.bool_)
-            scores, scored = _least(objects[counts], errors[counts], len(names))
-            sums[i, 0] = len(scored)
-            sums[i, 1:-1] = scores.sum(axis=0)
-            sums[i, -1] = (overlap_ns[scored] <= horizon_ns).sum()
-        return sums
-
-    def _errors(self, alike: _Alike, names: Sequence[str], now_ns: int,
-                horizon_ns: int) -> tuple[Rows, Rows, Floats]:
-        """
-        Return the displacements of the paths that reach a horizon.
-
-        :returns: object and rank of each of R paths; (R, 3) float64, mean, final and greatest
-            displacement, m.
-        """
-        found: list[tuple[Rows, Rows, Floats]] = [
-            (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
-        for (step_ns, n_poses), (objects, ranks, poses) in alike.items():
-            if step_ns <= 0 or (n_poses - 1) * step_ns < horizon_ns:
+    def _displacements(self, paths: Sequence[Sequence[PathOfObject]], names: Sequence[str],
+                       now_ns: int) -> list[_Displaced]:
+        """Return the distances of the points of paths to the ground truth."""
+        found = []
+        for (step_ns, n_poses), (objects, ranks, poses) in _alike(paths).items():
+            if step_ns <= 0 or n_poses < 2:
                 continue
-            n_counted = horizon_ns // step_ns
-            # The horizon itself may lie between two points.
-            wanted_ns = np.append(np.arange(1, n_counted + 1) * step_ns, horizon_ns)
+            n_points = min(n_poses - 1, _HORIZONS_NS[-1] // step_ns)
+            # A horizon may lie between two points.
+            wanted_ns = np.append(np.arange(1, n_points + 1) * step_ns, _HORIZONS_NS)
             place = wanted_ns / step_ns
             before = np.minimum(place.astype(np.int64), n_poses - 2)
             share = (place - before)[:, None]
             stacked = np.array(poses)[:, :, :2]
             path_xy = stacked[:, before] * (1.0 - share) + stacked[:, before + 1] * share
             true_xy = self._truth.positions_at([names[row] for row in objects], now_ns + wanted_ns)
-            off = np.linalg.norm(path_xy - true_xy, axis=2)
-            means = off[:, :n_counted].mean(axis=1) if n_counted else off[:, -1]
-            errors = np.column_stack((means, off[:, -1], off.max(axis=1)))
-            # NaN if the ground truth does not reach the horizon.
-            reach = np.isfinite(errors).all(axis=1)
-            found.append((np.array(objects)[reach], np.array(ranks)[reach], errors[reach]))
-        objects_, ranks_, errors_ = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return objects_, ranks_, errors_
+            found.append(_Displaced(step_ns, (n_poses - 1) * step_ns, np.array(objects),
+                                    np.array(ranks), np.linalg.norm(path_xy - true_xy, axis=2)))
+        return found
 
     def _overlap_times(self, paths: Sequence[Sequence[PathOfObject]], states: Floats,
                        names: Sequence[str], now_ns: int) -> Floats:
@@ -149,24 +127,79 @@ class PathScorer:
         present, own = now[0], self._truth.actors_of(names)
         likeliest = _alike([of_object[:1] for of_object in paths])
         for (step_ns, n_poses), (objects, _, poses) in likeliest.items():
-            if step_ns <= 0:
+            n_steps = min(n_poses - 1, _HORIZONS_NS[-1] // step_ns) if step_ns > 0 else 0
+            if n_steps < 1:
                 continue
-            rows, boxes = np.array(objects), states[objects]
-            n_steps = min(n_poses - 1, round(HORIZONS_S[-1] * 1e9) // step_ns)
-            stacked = np.array(poses)[:, :n_steps + 1]
+            stacked = np.array(poses)[:, 1:n_steps + 1].swapaxes(0, 1)
+            boxes = np.tile(states[objects], (n_steps, 1, 1))
             x, y, z, w = np.moveaxis(stacked[:, :, 3:], 2, 0)
-            yaws = np.arctan2(2.0 * (x * y + z * w), 1.0 - 2.0 * (y * y + z * z))
-            for i in range(1, n_steps + 1):
-                found = self._rows_at(now_ns + i * step_ns)
-                if found is None:
-                    break
-                boxes[:, XY], boxes[:, YAW] = stacked[:, i, :2], yaws[:, i]
-                actors, _, true_boxes = found
-                hits = boxes_overlap(boxes, true_boxes) & np.isin(actors, present) \
-                    & (actors != own[rows, None])
-                first_ns[rows] = np.minimum(
-                    first_ns[rows], np.where(hits.any(axis=1), i * step_ns, np.inf))
+            boxes[..., XY] = stacked[:, :, :2]
+            boxes[..., YAW] = np.arctan2(2.0 * (x * y + z * w), 1.0 - 2.0 * (y * y + z * z))
+            others = np.stack([self._states_at(present, now_ns + i * step_ns)
+                               for i in range(1, n_steps + 1)])
+            hits = (boxes_overlap(boxes, others) & (present != own[objects, None])).any(axis=2)
+            steps = np.where(hits.any(axis=0), hits.argmax(axis=0) + 1.0, np.inf)
+            first_ns[objects] = np.minimum(first_ns[objects], steps * step_ns)
         return first_ns
+
+    def _states_at(self, actors: Rows, stamp_ns: int) -> Floats:
+        """Return (K, 9) states of actors at a time, NaN for those that are not present."""
+        states = np.full((len(actors), 9), np.nan)
+        found = self._rows_at(stamp_ns)
+        if found is not None:
+            _, rows, places = np.intersect1d(actors, found[0], assume_unique=True,
+                                             return_indices=True)
+            states[rows] = found[2][places]
+        return states
+
+
+@dataclass(frozen=True, eq=False)
+class _Displaced:
+    """
+    Distances of R paths of equal steps to the ground truth.
+
+    ``objects`` and ``ranks`` (R,) of the paths; ``distances`` (R, P + H), m, at each step and at
+    each horizon, NaN where the ground truth does not have the object.
+    """
+
+    step_ns: int
+    length_ns: int
+    objects: Rows
+    ranks: Rows
+    distances: Floats
+
+
+def _horizon_sums(displaced: Sequence[_Displaced], overlap_ns: Floats, i_horizon: int) -> Floats:
+    """
+    Return the sums of a frame at a horizon.
+
+    :param displaced: the paths.
+    :param overlap_ns: (K,) float64, of each object.
+    :param i_horizon: index in HORIZONS_S.
+    :returns: (K, 7) float64 by PATH_COUNTS.
+    """
+    horizon_ns = _HORIZONS_NS[i_horizon]
+    found: list[tuple[Rows, Rows, Floats]] = [
+        (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
+    for each in displaced:
+        if each.length_ns < horizon_ns:
+            continue
+        points = each.distances[:, :horizon_ns // each.step_ns]
+        last = each.distances[:, i_horizon - len(HORIZONS_S)]
+        means = points.mean(axis=1) if points.size else last
+        errors = np.column_stack((means, last, np.column_stack((points, last)).max(axis=1)))
+        # NaN if the ground truth does not reach the horizon.
+        reach = np.isfinite(errors).all(axis=1)
+        found.append((each.objects[reach], each.ranks[reach], errors[reach]))
+    objects, ranks, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    sums = np.zeros((len(PATH_COUNTS), len(SCORE_NAMES) + 2))
+    for i, n_paths in enumerate(PATH_COUNTS):
+        counts = ranks < n_paths if n_paths else np.ones(len(ranks), np.bool_)
+        scores, scored = _least(objects[counts], errors[counts], len(overlap_ns))
+        sums[i, 0] = len(scored)
+        sums[i, 1:-1] = scores.sum(axis=0)
+        sums[i, -1] = (overlap_ns[scored] <= horizon_ns).sum()
+    return sums
 
 
 # Object, rank and poses of the paths, by step and number of poses.
@@ -222,20 +255,23 @@ def boxes_overlap(first: Floats, second: Floats) -> Bools:
     """
     Return which boxes overlap in the plane, by the separating axes of rectangles.
 
-    :param first: (K, 9) float64, states.
-    :param second: (M, 9) float64, states; a box of unknown size overlaps with none.
-    :returns: (K, M) bool.
+    :param first: (T, K, 9) float64, states at T times.
+    :param second: (T, M, 9) float64, states; a box of unknown size or place overlaps with none.
+    :returns: (T, K, M) bool.
     """
-    overlap: Bools = np.zeros((len(first), len(second)), np.bool_)
-    halves, other_halves = 0.5 * first[:, SIZE][:, :2], 0.5 * second[:, SIZE][:, :2]
-    reach = np.hypot(*halves.T)[:, None] + np.hypot(*other_halves.T)
-    offsets = second[None, :, XY] - first[:, None, XY]
-    rows, columns = (np.hypot(offsets[..., 0], offsets[..., 1]) < reach).nonzero()
-    axes, other_axes = plane_rotations(first[rows, YAW]), plane_rotations(second[columns, YAW])
-    ways, cosines = offsets[rows, columns][:, None], np.abs(axes.transpose(0, 2, 1) @ other_axes)
-    halves, other_halves = halves[rows], other_halves[columns]
+    halves, other_halves = 0.5 * first[..., SIZE][..., :2], 0.5 * second[..., SIZE][..., :2]
+    reach = np.hypot(halves[..., 0], halves[..., 1])[:, :, None] \
+        + np.hypot(other_halves[..., 0], other_halves[..., 1])[:, None]
+    x, y = (second[:, None, :, i] - first[:, :, None, i] for i in (0, 1))
+    overlap: Bools = x * x + y * y < reach * reach
+    close = times, rows, columns = overlap.nonzero()
+    axes = plane_rotations(first[times, rows, YAW])
+    other_axes = plane_rotations(second[times, columns, YAW])
+    ways = np.column_stack((x[close], y[close]))[:, None]
+    cosines = np.abs(axes.transpose(0, 2, 1) @ other_axes)
+    halves, other_halves = halves[times, rows], other_halves[times, columns]
     gaps = np.abs((ways @ axes)[:, 0]) - halves - (cosines @ other_halves[:, :, None])[:, :, 0]
     other_gaps = np.abs((ways @ other_axes)[:, 0]) - other_halves \
         - (halves[:, None] @ cosines)[:, 0]
-    overlap[rows, columns] = (gaps < 0.0).all(axis=1) & (other_gaps < 0.0).all(axis=1)
+    overlap[close] = (gaps < 0.0).all(axis=1) & (other_gaps < 0.0).all(axis=1)
     return overlap

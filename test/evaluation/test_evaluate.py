@@ -645,12 +645,14 @@ def test_buses_and_trailers_of_derived_objects(tmp_path, evaluate, drive):
     assert tracked.keys() == {'bus', 'truck', 'trailer', 'car'}
 
 
-def test_missing_trackeval_is_one_line(tmp_path, drive, stack):
+def test_without_optional_packages(tmp_path, drive, stack):
+    missing = 'trackeval scipy matplotlib plotly pyarrow'
+
     def run(*words):
         return subprocess.run(
             [sys.executable, '-m', 'state_sensor_ros', 'evaluate', str(drive), str(stack), *words],
             cwd=tmp_path, capture_output=True, text=True, timeout=AWAIT_S,
-            env=environment_without('trackeval', tmp_path) | {'PYTHONPATH': f'{tmp_path}:{ROOT}'},
+            env=environment_without(missing, tmp_path) | {'PYTHONPATH': f'{tmp_path}:{ROOT}'},
             check=False)
     found = run()
     assert found.stderr == (

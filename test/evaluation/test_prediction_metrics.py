@@ -115,9 +115,9 @@ def test_horizon_that_no_path_reaches():
     ((2.6, 1.6, math.pi / 4, 2.0, 2.0), True), ((2.8, 1.8, math.pi / 4, 2.0, 2.0), False),
     ((0.0, 0.0, 1.0, 0.5, 0.5), True), ((1.0, 0.0, 0.0, math.nan, 2.0), False)])
 def test_boxes_overlap(other, expected):
-    first, second = states((0.0, 0.0, 0.0, 4.0, 2.0)), states(other)
-    assert boxes_overlap(first, second).tolist() == [[expected]]
-    assert boxes_overlap(second, first).tolist() == [[expected]]
+    first, second = states((0.0, 0.0, 0.0, 4.0, 2.0))[None], states(other)[None]
+    assert boxes_overlap(first, second).tolist() == [[[expected]]]
+    assert boxes_overlap(second, first).tolist() == [[[expected]]]
 
 
 def test_boxes_overlap_as_polygons():
@@ -129,6 +129,7 @@ def test_boxes_overlap_as_polygons():
     polygons = [affinity.translate(affinity.rotate(
         geometry.box(-length / 2, -width / 2, length / 2, width / 2), yaw, (0, 0),
         use_radians=True), x, y) for x, y, yaw, length, width in rows]
-    boxes = states(*rows)
+    boxes = states(*rows).reshape(2, 40, 9)
     assert boxes_overlap(boxes, boxes).tolist() == [
-        [one.intersects(other) for other in polygons] for one in polygons]
+        [[one.intersects(other) for other in each] for one in each]
+        for each in (polygons[:40], polygons[40:])]
