@@ -270,7 +270,7 @@ def recovered(path):
 
 def test_repair_of_mcap_cut_anywhere(source, mcap, tmp_path, repair):
     data, part = mcap
-    topics, whole = described(source / 'mcap')
+    topics, _ = described(source / 'mcap')
     chance = random.Random(3)
     begin = offsets(data, CHUNK)[0]
     [data_end] = [at + 9 + size for opcode, at, size in records(data) if opcode == DATA_END]
