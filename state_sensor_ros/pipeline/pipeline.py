@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 import threading
 import time
 from typing import Protocol, TypeVar
 
 import numpy as np
 
-from state_sensor_ros.errors import DecodeError, StateSensorError
+from state_sensor_ros.errors import DecodeError, shortened, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.payloads import (
@@ -178,7 +179,7 @@ class Pipeline:
         self._sending = threading.Lock()
         self._is_cancelled = False
         self._unknown_members: frozenset[str] = frozenset()
-        self._are_clocks_reported = False
+        self._are_clocks_reported = self._are_tags_checked = False
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -347,8 +348,15 @@ class Pipeline:
             elif fault.kind == DROPPED:
                 self.counters.n_dropped_actors += 1
             self._report_error(fault.kind, fault.error)
-        frame = decoded.frame if self._tag_rule.passes_all \
-            else self._tag_rule.select(decoded.frame)
+        frame = self._tag_rule.select(decoded.frame)
+        if not self._are_tags_checked and decoded.frame.n_actors:
+            self._are_tags_checked = True
+            if not frame.n_actors:
+                tags = sorted(set(chain.from_iterable(decoded.frame.tags)))
+                selection = (f'{name} {shortened(", ".join(getattr(self._settings, name)))!r}'
+                             for name in ('desired_tags', 'undesired_tags'))
+                self._report('tags', f'{" and ".join(selection)} select no actor of the first '
+                             f'frame; its tags: {shortened(", ".join(tags)) or "none"}')
         if frame.boxes is not None and not self._settings.include_obb:
             frame = replace(frame, boxes=NO_BOXES)
         if packet.is_behind_gap:
@@ -427,6 +435,7 @@ class Pipeline:
             self._settings, self._delay_s = settings, settings.perception.delay
             self._codec.encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
+        self._are_tags_checked = False
         self._subscriptions = None
         self._actor_topics.reconfigure()
 

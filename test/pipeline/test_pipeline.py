@@ -55,6 +55,25 @@ def test_pipeline_reports_two_clocks_once(header, in_json, is_reported):
         assert f'game_time {header[0]:g}, time {header[1]}, its JSON' in reports[0][1]
 
 
+def test_tags_that_select_nothing_are_reported_once():
+    reports = []
+    settings = Settings(desired_tags=('vehicel',))
+    pipeline = Pipeline(settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())),
+                        SilentSink(NOTHING),
+                        report=lambda kind, text: reports.append((kind, text)))
+    # A frame without actors, as SUMO begins, says nothing of tags.
+    for time_s, frame in enumerate(({'frame': []}, {}, {})):
+        pipeline.process(packet((time_s, 0), frame), 0)
+    [(_, text)] = reports
+    assert text == ("desired_tags 'vehicel' and undesired_tags '' select no actor of the first "
+                    'frame; its tags: ego')
+    pipeline.reconfigure(Settings(desired_tags=('bus',)))
+    pipeline.process(packet((9.0, 0), {}), 0)
+    pipeline.reconfigure(Settings(desired_tags=('EGO',)))
+    pipeline.process(packet((10.0, 0), {}), 0)
+    assert len(reports) == 2
+
+
 GOOD = {'frame': [{'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1]}],
         'game_time': 1.0, 'time': 0}
 
