@@ -10,7 +10,7 @@
 from contextlib import suppress
 import math
 
-import rclpy
+import rclpy.executors
 
 from state_sensor_ros.msg import StateFrame
 
@@ -23,7 +23,7 @@ def print_nearest(frame):
         print(f'{frame.game_time:.2f} s: {min(near)[1]} at {min(near)[0]:.1f} m', flush=True)
 
 
-with suppress(KeyboardInterrupt):
+with suppress(KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
     rclpy.init()
     node = rclpy.create_node('distances')
     node.create_subscription(StateFrame, '/state_sensor/frame', print_nearest, 10)

@@ -18,12 +18,15 @@ import sys
 from budgets import AWAIT_S
 from paths import ROOT
 from programs import PIPES
+import pytest
 from rig import packet, state
 
 EXAMPLE = ROOT / 'examples' / 'frame_subscriber.py'
 
 
-def test_example_node_prints_the_nearest_actor_until_ctrl_c(bench, domain):
+@pytest.mark.parametrize('number', [
+    signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
+def test_example_node_prints_the_nearest_actor_until_it_is_ended(bench, domain, number):
     rig = bench()
     environment = os.environ | {'ROS_DOMAIN_ID': str(domain)}
     with subprocess.Popen([sys.executable, '-u', str(EXAMPLE)], **PIPES,
@@ -42,10 +45,10 @@ def test_example_node_prints_the_nearest_actor_until_ctrl_c(bench, domain):
             line = process.stdout.readline()
             # It waits for the next message then: rclpy may raise an error of its own before.
             rig.listener.spin_for(0.5)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             _, errors = process.communicate(timeout=AWAIT_S)
         finally:
             process.kill()
     assert re.fullmatch(r'\d+\.\d\d s: near at 12\.5 m\n', line)
-    # It ends quietly at Ctrl-C, as follow_line.py does in test_follow_line.py.
+    # It ends quietly, as follow_line.py does in test_follow_line.py.
     assert (process.returncode, errors) == (0, '')
