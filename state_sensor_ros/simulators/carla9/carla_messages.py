@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from state_sensor_ros.simulators import MapLine
 from state_sensor_ros.simulators.carla9.actors import ActorRows
-from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
+from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 from state_sensor_ros.simulators.frame_arrays import Rows
 
 # Numbers of an actor in a step.

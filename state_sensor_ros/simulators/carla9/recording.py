@@ -27,7 +27,7 @@ from state_sensor_ros.simulators import (
 )
 from state_sensor_ros.simulators.carla9.decoder import LogDecoder
 from state_sensor_ros.simulators.carla9.packets import LogFile, LoggedFrame, MAGIC
-from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters
+from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 from state_sensor_ros.simulators.recordings import open_positioned
 
 _VERSION_BYTES = 2

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
-import re
 from types import MappingProxyType
 from typing import ClassVar, TYPE_CHECKING
 from weakref import ref
@@ -23,10 +21,7 @@ from state_sensor_ros.simulators import (
     EgoCommands,
     Format,
     FrameDecoder,
-    LIVE,
     MockServer,
-    NODE,
-    parameter,
     PayloadDecoder,
     refuse_unused,
     Report,
@@ -34,6 +29,7 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
+from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
 
 if TYPE_CHECKING:
     import argparse
@@ -41,37 +37,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.simulators.mock_server_options import MockServerOptions
 
 _LOG = 'state_sensor_ros.simulators.carla9.recording'
-
-
-@dataclass(frozen=True, slots=True)
-class Carla9Parameters:
-    """What only CARLA 0.9 needs."""
-
-    host: str = parameter('127.0.0.1', 'Host of the server.', pattern=re.compile(r'\S+'),
-                          used_by=LIVE)
-    port: int = parameter(2000, 'RPC port of the server; it streams on the next one.',
-                          low=1, high=65533, used_by=LIVE, libraries={'': ('carla',)})
-    timeout: float = parameter(5.0, 'Longest wait for a reply of the server, s.',
-                               low=0.1, high=600.0, used_by=LIVE)
-    ego: str = parameter('', 'Role name or id of the ego; empty: `hero`, else `ego_vehicle`.')
-    tick: bool = parameter(False, 'Set synchronous mode and tick at `rate`; otherwise follow '
-                           'the server or another client.', used_by=LIVE)
-    step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
-                            low=0.001, high=0.1, used_by=LIVE)
-    ackermann: bool = parameter(False, 'Have the controller of the server follow wanted speeds; '
-                                'needs CARLA 0.9.14.', affects=NODE, used_by=LIVE,
-                                needs=('control_input',))
-    static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
-
-
-def has_ackermann(release: str) -> bool:
-    """
-    Return whether a version of CARLA follows speeds.
-
-    :param release: such as ``0.9.16``, or with more after it; another one counts as newer.
-    """
-    numbers = re.match(r'(\d+)\.(\d+)\.(\d+)', release)
-    return numbers is None or tuple(map(int, numbers.groups())) >= (0, 9, 14)
 
 
 class Carla9Simulator(Simulator):

@@ -39,7 +39,7 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
     WorldStep,
 )
 from state_sensor_ros.simulators.carla9.frames import WorldFrames
-from state_sensor_ros.simulators.carla9.simulator import Carla9Parameters, has_ackermann
+from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
 from state_sensor_ros.simulators.connections import Connection
 from state_sensor_ros.simulators.process_source import StepControl, StepSource
 

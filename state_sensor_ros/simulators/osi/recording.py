@@ -26,7 +26,7 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
 from state_sensor_ros.simulators.osi.messages import parse_truth, TIME
-from state_sensor_ros.simulators.osi.simulator import OsiParameters
+from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.simulators.recordings import PERIOD_S
 
 PLAIN = '.osi'

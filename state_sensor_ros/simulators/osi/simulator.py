@@ -11,24 +11,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-import re
 from types import MappingProxyType
 from typing import ClassVar
 
 from state_sensor_ros.simulators import (
     Format,
-    LIVE,
-    parameter,
     PayloadDecoder,
     Report,
     Settings,
     Simulator,
     Source,
 )
+from state_sensor_ros.simulators.osi.parameters import OsiParameters
 
-# Port of the UDP receivers of esmini.
-DEFAULT_PORT = 48198
 _READER = 'state_sensor_ros.simulators.osi.recording:open_trace'
 _READS = frozenset(('max_bag_bytes', 'osi.ego'))
 _TRACE = Format(
@@ -40,17 +35,6 @@ _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
     recognized_by='state_sensor_ros.simulators.osi.message_files:is_mcap_trace', reader=_READER,
     reads=_READS | {'topic'})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OsiParameters:
-    """What only OSI needs."""
-
-    bind: str = parameter('127.0.0.1', 'Address to receive ground truth at, over UDP.',
-                          pattern=re.compile(r'\S+'), used_by=LIVE)
-    port: int = parameter(DEFAULT_PORT, 'UDP port to receive ground truth at.',
-                          low=1, high=65535, used_by=LIVE)
-    ego: str = parameter('', 'Name or id of the ego, if messages name no host.')
 
 
 class OsiSimulator(Simulator):
@@ -78,7 +62,3 @@ class OsiSimulator(Simulator):
         """Make the source; the port is opened when its packets are iterated over."""
         from state_sensor_ros.simulators.osi.source import OsiSource
         return OsiSource(settings, self.address(settings), report, reconnect=reconnect)
-
-
-# esmini's.
-DEFAULT_PORT = 48198

@@ -25,7 +25,7 @@ import time
 
 from state_sensor_ros.simulators import counted, LiveSource, Packet, Report, Settings
 from state_sensor_ros.simulators.connections import DatagramPort
-from state_sensor_ros.simulators.osi.simulator import OsiParameters
+from state_sensor_ros.simulators.osi.parameters import OsiParameters
 
 _HEAD = struct.Struct('<iI')
 # Time between two checks whether the stream is over, s.

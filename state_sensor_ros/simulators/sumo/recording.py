@@ -31,7 +31,7 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.recordings import decompressed, DecompressedFile, open_positioned
 from state_sensor_ros.simulators.sumo.decoder import decode_step, StepScanner
 from state_sensor_ros.simulators.sumo.map import NO_NETWORK, read_network, RoadNetwork
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.step_frames import (
     ActorType,
     PASSENGER,

@@ -11,9 +11,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-import re
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -21,50 +20,16 @@ from state_sensor_ros.simulators import (
     ConfigError,
     EgoCommands,
     Format,
-    LIVE,
-    parameter,
     refuse_unused,
     Report,
     Settings,
     Simulator,
     Source,
 )
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
 _FCD = 'state_sensor_ros.simulators.sumo.recording'
-# A longer step is a mistake of unit: milliseconds for seconds.
-_LONGEST_STEP_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class SumoParameters:
-    """What only SUMO needs."""
-
-    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the included one.',
-                            used_by=LIVE)
-    host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'),
-                          used_by=LIVE)
-    port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
-                          low=0, high=65535, used_by=LIVE,
-                          libraries={'0': ('libsumo', 'sumolib'), '': ('traci', 'sumolib')})
-    order: int = parameter(1, 'Order of this client among those of a running SUMO.',
-                           low=0, high=1000000, used_by=LIVE)
-    step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
-                              'clients.', used_by=LIVE)
-    release: str = parameter('restore', 'When a running SUMO gets back a driven ego: at once, or '
-                             'after braking to a stop; modes and route are restored.',
-                             choices=('restore', 'stop'), used_by=LIVE)
-    ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
-                         'it has left.')
-    step: float = parameter(0.05, 'Step of a SUMO that is started here, simulated s.',
-                            low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
-    seed: int = parameter(0, 'Random seed of a SUMO that is started here.', low=0,
-                          high=2147483647, used_by=LIVE)
-    args: tuple[str, ...] = parameter(
-        (), 'Additional command-line arguments of a SUMO that is started here.', used_by=LIVE)
-    net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')
-
-
 _OF_STARTED = ('step', 'seed', 'args')
 _OF_JOINED = ('host', 'order', 'step_it', 'release')
 

@@ -25,7 +25,7 @@ from state_sensor_ros.simulators import (
 )
 from state_sensor_ros.simulators.process_source import ProcessEnd, StepControl, StepSource
 from state_sensor_ros.simulators.sumo.map import RoadNetwork, Signals
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.step_frames import with_roads
 from state_sensor_ros.simulators.sumo.sumo_messages import Run, Started, Stepped
 

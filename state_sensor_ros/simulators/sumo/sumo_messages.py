@@ -17,7 +17,7 @@ from typing import TypeAlias
 from state_sensor_ros.simulators import EgoCommand, Frame
 from state_sensor_ros.simulators.process_source import Restart, StepPace
 from state_sensor_ros.simulators.sumo.map import RoadNetwork
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from state_sensor_ros.simulators import EgoCommand, importing, TransportError, U
 from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd, Restart, StepPace
 from state_sensor_ros.simulators.sumo.commands import SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.step_frames import StepFrames
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
 from state_sensor_ros.simulators.sumo.sumo_messages import Request, Run, Started, Stepped

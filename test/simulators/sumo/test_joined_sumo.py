@@ -24,7 +24,7 @@ from sumo_runs import await_true, Collector, GRID
 from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import EgoCommand, TransportError
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import SumoCommands, SumoSource
 
 SUMO = shutil.which('sumo')

@@ -26,7 +26,7 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.drawing.style import ROADS
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.sumo.map import read_network
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import SumoSource
 
 UNPACED = ('--source', 'sumo', '-p', 'rate:=0')

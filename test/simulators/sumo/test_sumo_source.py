@@ -31,7 +31,7 @@ from state_sensor_ros.simulators import (
     TransportError,
     UnreachableError,
 )
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
@@ -156,7 +156,7 @@ def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
     program = """
 import sys
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import SumoSource
 source = SumoSource(SumoParameters(sys.argv[1]), Settings(rate=0.0), print)
 for packet in source.packets():

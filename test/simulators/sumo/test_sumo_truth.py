@@ -18,8 +18,8 @@ from sumo_runs import fronts_of, GRID, HILL, read_fcd, write_crowd, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators.sumo.map import read_network
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.recording import FcdRecording
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.source import SumoSource
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
