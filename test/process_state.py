@@ -33,6 +33,14 @@ def handles(pid, number):
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
+def has_ended(pid):
+    """Return whether a process has ended; nobody need have waited for it."""
+    try:
+        return 'State:\tZ' in Path(f'/proc/{pid}/status').read_text()
+    except OSError:
+        return True
+
+
 def children(pid, name):
     """Yield the numbers of the children of a process whose command line has a name, as bytes."""
     for _, numbers in read_threads(pid, 'children'):

@@ -12,10 +12,12 @@ import os
 import pty
 import re
 import signal
+import time
 
 from budgets import AWAIT_S
 from paths import SAMPLE
 from ports import free_port
+from process_state import handles
 from programs import start
 import pytest
 
@@ -220,18 +222,12 @@ def test_command_ended_by_a_signal_has_its_exit_code(run, name, number, tmp_path
         if name.startswith('record'):
             assert process.stderr.readline().startswith('waiting for a frame from ')
         else:
-            _until_handled(process)
+            deadline = time.monotonic() + AWAIT_S
+            while not handles(process.pid, signal.SIGTERM):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
         process.send_signal(number)
         code, _, errors = ended(process)
     assert code == codes[number is signal.SIGTERM], errors
     assert 'Traceback' not in errors
     assert os.listdir(tmp_path / 'work') == []
-
-
-def _until_handled(process):
-    """Wait until the program has set its handlers of signals."""
-    while True:
-        with open(f'/proc/{process.pid}/status') as status:
-            caught = next(line.split()[1] for line in status if line.startswith('SigCgt'))
-        if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
-            return

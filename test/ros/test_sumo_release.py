@@ -19,7 +19,7 @@ from budgets import AWAIT_S
 from commands_rig import FAST, pedals, Stack, STATUS
 from paths import ROOT
 from ports import free_port
-from process_state import children
+from process_state import children, has_ended
 import pytest
 from rig import END_S, Managed, NodeProcess
 
@@ -98,11 +98,7 @@ def drive(client, stack, command):
 def leaves(node):
     """Return a function whether the process that has joined SUMO has ended."""
     [process] = children(node.process.pid, b'sumo_process')
-
-    def has_left():
-        return not os.path.exists(f'/proc/{process}') \
-            or 'State:\tZ' in open(f'/proc/{process}/status').read()
-    return has_left
+    return lambda: has_ended(process)
 
 
 @pytest.mark.parametrize(('end', 'release', 'is_changed', 'steer'), [

@@ -10,7 +10,6 @@
 
 from contextlib import closing, suppress
 import os
-from pathlib import Path
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ import time
 
 from budgets import AWAIT_S
 import numpy as np
+from process_state import has_ended
 import pytest
 from stopwatch import Stopwatch
 from sumo_runs import await_true, Collector, GRID, write_hill
@@ -166,8 +166,7 @@ for packet in source.packets():
                           stdout=subprocess.PIPE) as driver:
         sumo = int(driver.stdout.readline())
         driver.kill()
-    status = Path(f'/proc/{sumo}/status')
-    await_true(lambda: not status.exists() or 'State:\tZ' in status.read_text())
+    await_true(lambda: has_ended(sumo))
 
 
 def test_sumo_pace_follows_the_rate():
