@@ -41,9 +41,8 @@ from state_sensor_ros.ros.diagnostics import (
     StreamReading,
 )
 from state_sensor_ros.ros.graph_checks import check_packages, DuplicateNodes, OtherPublishers
-from state_sensor_ros.ros.node_log import DiagnosticsTopic, NodeLog
+from state_sensor_ros.ros.node_log import ConnectionLog, DiagnosticsTopic, NodeLog, StreamLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
-from state_sensor_ros.ros.stream_log import ConnectionLog, StreamLog
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.ros.transitions import ManagedNode, noting
 from state_sensor_ros.settings import FILE, Settings

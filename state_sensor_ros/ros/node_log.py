@@ -6,14 +6,15 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What the node reports about itself: faults in its log, and the statuses of /diagnostics."""
+"""What the node reports about itself: lines of its log, and the statuses of /diagnostics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import struct
 import time
 import traceback
+from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.impl.rcutils_logger import RcutilsLogger
@@ -21,7 +22,8 @@ from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 
 from state_sensor_ros.cdr.cdr_writer import CdrWriter, COUNT, ENCAPSULATION
-from state_sensor_ros.errors import one_line
+from state_sensor_ros.errors import counted, one_line
+from state_sensor_ros.pipeline.source import Counters, Health, SourceState
 from state_sensor_ros.ros.diagnostics import Status
 from state_sensor_ros.ros.topic_sink import await_delivery
 
@@ -29,6 +31,17 @@ from state_sensor_ros.ros.topic_sink import await_delivery
 _PERIOD_S = 1.0
 # How long subscribers have for the last status, s.
 _DELIVERY_S = 0.2
+# Of failures that repeat, one in so many is logged.
+_REPEATS = 10
+# The rate is measured over this time after the first frame.
+_RATE_S = 1.0
+# A silence after the connect that is logged.
+_SILENCE_S = 3.0
+# Advice for a source without more specific advice.
+_SILENCE = 'is the simulation running?'
+# States in which the stream can be described.
+_VERBS = {SourceState.CONNECTED: 'connected to', SourceState.PLAYING: 'playing',
+          SourceState.PAUSED: 'playing', SourceState.ENDED: 'played'}
 
 
 class NodeLog:
@@ -109,3 +122,135 @@ class DiagnosticsTopic:
     def flush(self) -> None:
         """Wait until subscribers have the last message, which is lost with the node."""
         await_delivery([self._publisher], _DELIVERY_S)
+
+
+class Line(NamedTuple):
+    """A line of the log: a warning, or information."""
+
+    is_warning: bool
+    text: str
+
+
+class ConnectionLog:
+    """
+    Turn the health of one source, read periodically, into a line for each change.
+
+    A connection that was lost and made again between two readings is two changes. The error of a
+    recording is one change. Of failures that repeat, with nothing new between them, every tenth
+    is logged.
+    """
+
+    def __init__(self) -> None:
+        self._n_losses = self._n_connects = self._n_failures = 0
+        # The last failure that was logged.
+        self._failure = ''
+
+    def new_lines(self, health: Health) -> list[Line]:
+        """
+        Return a line for each change since the last call, the oldest first.
+
+        :param health: health of the source; its counters begin at 0.
+        """
+        # In this order: the source's thread counts a connect, then its loss, then the failure of
+        # the next attempt.
+        n_losses, n_connects, failure = health.n_losses, health.n_connects, health.last_error
+        n_failures = health.failures.n
+        is_repeated = n_failures > 1
+        is_due = n_failures // _REPEATS > self._n_failures // _REPEATS
+        times = f' for the {n_failures}th time' if is_due else ''
+        lines = []
+        if n_losses > self._n_losses:
+            self._failure = health.loss
+            if is_due or not is_repeated:
+                lines.append(Line(True, f'connection lost{times}: {health.loss}'))
+        if health.state is SourceState.CONNECTED:
+            if n_connects > self._n_connects:
+                # StreamLog logs the first connection.
+                lines += [Line(False, 'connected again')] * (n_connects > 1 and not is_repeated)
+                # After a successful connect, the same failure is logged again.
+                self._n_connects, self._failure = n_connects, failure
+        elif failure != self._failure or (is_due and not lines):
+            self._failure = failure
+            is_attempt = health.state in (SourceState.CONNECTING, SourceState.WAITING)
+            # The text of a failed connect already says so.
+            text = f'not connected{times}: {failure}' if is_attempt and not failure.startswith(
+                'cannot connect') else failure
+            lines.append(Line(True, text))
+        self._n_losses, self._n_failures = n_losses, n_failures
+        return lines
+
+
+class StreamLog:
+    """
+    Write lines about the state of a stream.
+
+    :param source: ``host:port`` or the path of a recording.
+    :param max_actor_topics: named in the line about actors without topics.
+    :param log: called with each line that is not a warning.
+    :param warn: called with each warning.
+    :param counters: counters at the start of the stream, which may continue earlier ones.
+    """
+
+    def __init__(self, source: str, max_actor_topics: int, log: Callable[[str], None],
+                 warn: Callable[[str], None], counters: Counters) -> None:
+        self._source, self._max_actor_topics, self._log = source, max_actor_topics, log
+        self._warn = warn
+        self._n_before = counters.n_published
+        self._written: set[str] = set()
+        # Time of the first reading with a connection, s, and of the first with a frame.
+        self._connected_s: float | None = None
+        self._first_frame: tuple[float, int] | None = None
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether the line with the rate has been written."""
+        return 'connected' in self._written
+
+    def update(self, now_s: float, health: Health, counters: Counters) -> None:
+        """
+        Write the lines that have become due; called several times a second.
+
+        :param now_s: time of a steady clock.
+        :param health: health of the source.
+        :param counters: counters of the pipeline.
+        """
+        # Read first: afterward the counters of an ended recording do not change.
+        has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0
+        n_frames = counters.n_published - self._n_before
+        if self._connected_s is None and health.n_connects:
+            self._connected_s = now_s
+        if n_frames and self._first_frame is None:
+            self._first_frame = now_s, n_frames
+            self._write('first', f'first frame: {counted(counters.n_actors, "actor")}, '
+                        f'{counters.n_egos} with the ego tag')
+        if self._first_frame is not None:
+            elapsed_s = now_s - self._first_frame[0]
+            n_more = n_frames - self._first_frame[1]
+            if health.state in _VERBS and (elapsed_s >= _RATE_S or has_ended):
+                # Three digits, without an exponent; no rate if part of the time is after the end.
+                is_playing = health.state is not SourceState.ENDED
+                rate_hz = float(f'{n_more / elapsed_s:.3g}') if is_playing else 0.0
+                rate = f'{rate_hz:g} Hz, ' if rate_hz else ''
+                self._write('connected', f'{_VERBS[health.state]} {self._source}: generation '
+                            f'{counters.generation}, {rate}{counted(counters.n_actors, "actor")}')
+            if counters.n_without_topics:
+                n_without = counted(counters.n_without_topics, 'actor')
+                self._write('limit', f'max_actor_topics is {self._max_actor_topics}: '
+                            f'{n_without} without topics of their own')
+        elif self._connected_s is not None and now_s - self._connected_s >= _SILENCE_S:
+            self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s: '
+                        f'{health.silence or _SILENCE}', is_warning=True)
+        if has_ended:
+            # A live stream has a reason for its end.
+            what = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
+            self._write('end', f'{what} {self._source}: {counted(n_frames, "frame")} published')
+
+    def _write(self, kind: str, line: str, *, is_warning: bool = False) -> None:
+        if kind in self._written:
+            return
+        self._written.add(kind)
+        # Two calls: a logger of ROS refuses another severity from the same line of code.
+        if is_warning:
+            self._warn(line)
+        else:
+            self._log(line)

@@ -21,7 +21,7 @@ import pytest
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
-from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
+from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer

@@ -26,7 +26,7 @@ from rig import NodeProcess
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
+from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer

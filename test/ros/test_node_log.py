@@ -19,7 +19,7 @@ import pytest
 from rig import frame, NodeProcess, packet, state
 
 from state_sensor_ros.pipeline.source import Health, SourceState
-from state_sensor_ros.ros.stream_log import ConnectionLog
+from state_sensor_ros.ros.node_log import ConnectionLog
 
 
 def lines_of(node, level, words):

@@ -17,7 +17,7 @@ from typing import get_type_hints
 import msgspec
 
 from state_sensor_ros.emulator.carla9_server.calls import Calls, SpawnCommand
-from state_sensor_ros.emulator.carla9_server.rpc_messages import (
+from state_sensor_ros.emulator.carla9_server.client_bytes import (
     CallError,
     error_reply,
     failure_reply,

@@ -32,6 +32,7 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     VELOCITY,
     YELLOW,
 )
+from state_sensor_ros.emulator.carla9_server.client_bytes import CallError, token_bytes
 from state_sensor_ros.emulator.carla9_server.emulated_world import (
     EmulatedWorld,
     EpisodeActor,
@@ -39,8 +40,6 @@ from state_sensor_ros.emulator.carla9_server.emulated_world import (
     Light,
     MAX_SPAWNED,
 )
-from state_sensor_ros.emulator.carla9_server.rpc_messages import CallError
-from state_sensor_ros.emulator.carla9_server.snapshot_bytes import token_bytes
 
 # The release whose client library accepts this server.
 VERSION = '0.9.16'

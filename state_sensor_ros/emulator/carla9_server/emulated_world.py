@@ -40,7 +40,7 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     VELOCITY,
     YELLOW,
 )
-from state_sensor_ros.emulator.carla9_server.snapshot_bytes import (
+from state_sensor_ros.emulator.carla9_server.client_bytes import (
     ACTIVE,
     ACTOR,
     ActorRows,

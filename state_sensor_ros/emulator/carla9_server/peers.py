@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 import socket
 
-from state_sensor_ros.emulator.carla9_server.rpc_messages import Request, RequestCutter
+from state_sensor_ros.emulator.carla9_server.client_bytes import Request, RequestCutter
 from state_sensor_ros.emulator.threaded_server import CHUNK_BYTES, close_connection
 
 # Bytes that wait for a client to read them. More replies are not made before it has; of a stream,

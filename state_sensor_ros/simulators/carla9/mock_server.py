@@ -31,9 +31,8 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     Triple,
     YELLOW,
 )
-from state_sensor_ros.emulator.carla9_server.recorded_scene import RecordedScene
 from state_sensor_ros.emulator.carla9_server.road_map import NO_ROADS
-from state_sensor_ros.emulator.carla9_server.traffic_scene import PERIOD_S, TrafficScene
+from state_sensor_ros.emulator.carla9_server.scenes import PERIOD_S, RecordedScene, TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.simulators import (
     ConfigError,

@@ -44,14 +44,19 @@ from state_sensor_ros.simulators.frame_arrays import (
     quaternion_from_rpy,
     Rows,
 )
-from state_sensor_ros.simulators.osi.lanes import LaneStates, LaneTable
 from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
     MessageKind,
     parse_truth,
     TimedGroundTruth,
 )
-from state_sensor_ros.simulators.osi.objects import AxleWheels, KnownObject, ObjectNames
+from state_sensor_ros.simulators.osi.objects import (
+    AxleWheels,
+    KnownObject,
+    LaneStates,
+    LaneTable,
+    ObjectNames,
+)
 
 if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject, StationaryObject

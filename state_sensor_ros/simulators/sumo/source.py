@@ -6,31 +6,82 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Frames of SUMO, which a process of its own starts or joins."""
+"""
+Frames of SUMO, which a process of its own starts or joins.
+
+The messages between the driver and the process are pickled, both ways over a pipe.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 import signal
+from typing import TypeAlias
 
 from state_sensor_ros.simulators import (
     counted,
     Decoded,
     EgoCommand,
+    Frame,
     FrameLike,
     Packet,
     Report,
     Settings,
 )
-from state_sensor_ros.simulators.process_source import ProcessEnd, StepControl, StepSource
+from state_sensor_ros.simulators.process_source import (
+    ProcessEnd,
+    Restart,
+    StepControl,
+    StepPace,
+    StepSource,
+)
 from state_sensor_ros.simulators.sumo.map import RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.step_frames import with_roads
-from state_sensor_ros.simulators.sumo.sumo_messages import Run, Started, Stepped
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
 _SILENCE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    What the process does.
+
+    ``own`` parameters of SUMO: it starts the scenario ``config``, or joins a running SUMO if that
+    is empty; ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether it makes steps
+    only on request.
+    """
+
+    own: SumoParameters
+    rate: float
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """SUMO runs; ``network`` its roads."""
+
+    network: RoadNetwork
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """
+    One step.
+
+    ``frame`` its actors; ``lights`` states of traffic lights by id, None if no light changed;
+    ``is_first`` whether it is the first one after a restart.
+    """
+
+    frame: Frame
+    lights: Mapping[str, str] | None
+    is_first: bool = False
+
+
+Request: TypeAlias = StepPace | Restart | EgoCommand
 
 
 class SumoSource(StepSource):

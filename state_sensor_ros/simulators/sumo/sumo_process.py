@@ -35,9 +35,9 @@ from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd
 from state_sensor_ros.simulators.sumo.commands import SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
+from state_sensor_ros.simulators.sumo.source import Request, Run, Started, Stepped
 from state_sensor_ros.simulators.sumo.step_frames import StepFrames
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
-from state_sensor_ros.simulators.sumo.sumo_messages import Request, Run, Started, Stepped
 
 # Longest delay that SUMO makes up for, s: the node would drop a longer burst of frames.
 _LONGEST_DELAY_S = 0.2

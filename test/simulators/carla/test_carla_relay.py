@@ -28,7 +28,7 @@ from stopwatch import Stopwatch
 
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import TransportError
-from state_sensor_ros.ros.stream_log import ConnectionLog
+from state_sensor_ros.ros.node_log import ConnectionLog
 from state_sensor_ros.simulators.carla.frame_payload import split_messages
 from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of

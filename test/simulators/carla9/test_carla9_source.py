@@ -32,7 +32,7 @@ import pytest
 import state_sensor_ros as sensor
 from state_sensor_ros.emulator.carla9_server.blueprints import BLUEPRINTS
 from state_sensor_ros.emulator.carla9_server.emulated_world import EpisodeOptions
-from state_sensor_ros.emulator.carla9_server.traffic_scene import TrafficScene
+from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import (

@@ -6,10 +6,15 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Synthetic traffic as a scene: vehicles, walkers, cones and signs beside the road, lights."""
+"""
+The scenes of the world: synthetic traffic, or a sequence of recorded frames.
+
+Traffic has vehicles, walkers, cones and signs beside the road, and lights.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 import math
 
 import numpy as np
@@ -46,6 +51,7 @@ _WALKWAY_M, _WALKERS_M, _FIRST_WALKER_M = 3.0, 12.0, 150.0
 _STOP_LINES = (0.1, 0.6)
 _POLE_M = 1.5
 _LIGHT_EXTENT = (0.25, 0.25, 1.6)
+# Period of traffic, and of recorded frames whose times do not define one, s.
 PERIOD_S = 0.05
 _NO_ANGLES: Triple = (0.0, 0.0, 0.0)
 _N_SPAWN_POINTS, _SPAWN_HEIGHT_M = 60, 0.3
@@ -57,6 +63,10 @@ _THINGS: tuple[tuple[str, int, Triple, float], ...] = (
     ('ParkedCar_1', CAR[4], (2.4, 1.0, 0.75), 1.0), ('ParkedCar_2', CAR[4], (2.1, 0.9, 0.7), 6.0),
     ('ParkedVan_1', CAR[4], (2.5, 1.05, 1.0), 1.0), ('ParkedTruck_1', 15, (3.6, 1.2, 1.4), 6.0),
     ('Building_1', 3, (10.0, 8.0, 6.0), 12.0))
+# Longest time between two recorded frames, s.
+_MAX_GAP_S = 10.0
+# A frame is shown up to so much before its time, s: recorded times are rounded.
+_EARLY_S = 1e-3
 
 
 class TrafficScene:
@@ -230,3 +240,70 @@ class TrafficScene:
         # A light faces the traffic that it is for.
         rows[:, 4] = np.degrees(np.arctan2(surface.along[:, 1], surface.along[:, 0])) + 180.0
         return numbers
+
+
+class RecordedScene:
+    """
+    Frames of a recording; each episode begins with the first one, and clients cannot drive in it.
+
+    :param frames: returns the frames from the first one on.
+    :param xodr: text of the map.
+    """
+
+    ego = ''
+
+    def __init__(self, frames: Callable[[], Iterator[SceneFrame]], xodr: str) -> None:
+        self.xodr = xodr
+        self.spawn_points: list[tuple[Triple, Triple]] = []
+        self.environment: list[EnvironmentObject] = []
+        self._recorded = frames
+        self._frames: Iterator[SceneFrame] = iter(())
+
+    def first(self) -> SceneFrame | None:
+        """Return the first frame, whose time is 0; None if there is none."""
+        self._frames = self._timed(self._recorded())
+        self._elapsed_s = 0.0
+        self._next = next(self._frames, None)
+        return self._take()
+
+    def advance(self, elapsed_s: float | None) -> SceneFrame | None:
+        """
+        Return the next frame, None after the last one.
+
+        :param elapsed_s: simulated time, s: the frame that is the last one then, which may be
+            the same again; None for the next frame.
+        """
+        if self._next is None:
+            return None
+        if elapsed_s is None:
+            self._elapsed_s = self._next.time_s
+            return self._take()
+        self._elapsed_s += elapsed_s
+        while self._next is not None and self._next.time_s <= self._elapsed_s + _EARLY_S:
+            self._take()
+        return self._now
+
+    def drive(self, pedals: Pedals) -> None:
+        """Leave the ego as it was recorded."""
+
+    def _take(self) -> SceneFrame | None:
+        self._now, self._next = self._next, next(self._frames, None)
+        return self._now
+
+    def _timed(self, frames: Iterator[SceneFrame]) -> Iterator[SceneFrame]:
+        """Yield frames whose times begin at 0 and increase, with accelerations."""
+        before: SceneFrame | None = None
+        recorded_s = 0.0
+        for frame in frames:
+            time_s, numbers = 0.0, frame.numbers
+            if before is not None:
+                gap_s = frame.time_s - recorded_s
+                gap_s = gap_s if 0.0 < gap_s <= _MAX_GAP_S else PERIOD_S
+                time_s = before.time_s + gap_s
+                if not numbers[:, ACCELERATION].any() and frame.bodies is before.bodies:
+                    numbers = numbers.copy()
+                    numbers[:, ACCELERATION] = np.nan_to_num(
+                        numbers[:, VELOCITY] - before.numbers[:, VELOCITY]) / gap_s
+            recorded_s = frame.time_s
+            before = SceneFrame(time_s, frame.bodies, numbers, frame.controls, frame.lights)
+            yield before
