@@ -17,7 +17,7 @@ from paths import ROOT
 import pytest
 
 FILES = ('package.xml', 'CITATION.cff', 'CHANGELOG.rst', 'setup.cfg', 'scripts/release_check.py',
-         'state_sensor_ros/version.py')
+         'state_sensor_ros/__init__.py')
 VERSION = '7.8.9'
 
 
@@ -26,7 +26,7 @@ def tree(tmp_path):
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
-    (tmp_path / 'state_sensor_ros' / 'version.py').write_text(f"__version__ = '{VERSION}'\n")
+    (tmp_path / 'state_sensor_ros' / '__init__.py').write_text(f"__version__ = '{VERSION}'\n")
     git(tmp_path, 'init')
     commit(tmp_path)
     return tmp_path

@@ -35,8 +35,8 @@ from state_sensor_ros.commands.format_options import (
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import settings_of
-from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.commands.reading import progress_bar, read_frames, reading, warn_of_missing
+from state_sensor_ros.commands.printing import print_line, progress_bar
+from state_sensor_ros.commands.reading import read_frames, reading, warn_of_missing
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import ConfigError, no_frames, UsageError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions

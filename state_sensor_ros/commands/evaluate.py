@@ -32,8 +32,7 @@ from state_sensor_ros.commands.parameter_options import (
     parameter_names,
     settings_of,
 )
-from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.commands.reading import clock_shown
+from state_sensor_ros.commands.printing import clock_shown, print_line
 from state_sensor_ros.commands.summary import is_standard_output
 from state_sensor_ros.errors import (
     ConfigError,

@@ -6,23 +6,31 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What sub-commands print on standard error: lines, shortened lists, a line about a long wait."""
+"""What sub-commands print on standard error: lines, shortened lists, long waits, progress."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 import os
 import sys
 import threading
 import time
-from typing import TextIO
+from typing import Any, NoReturn, TextIO, TYPE_CHECKING
 
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.whole.output import standard_output
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from state_sensor_ros.library.frame_recording import Recording
 
 _MAX_LISTED = 8
 _SILENCE_S = 1.0
+_REFRESH_S = 0.2
 
 
 def print_line(text: str) -> None:
@@ -91,3 +99,54 @@ def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[]
         yield
     finally:
         timer.cancel()
+
+
+@cache
+def bar_type() -> type[tqdm[Any]]:
+    """Return the type of progress bars, for commands that show one."""
+    from tqdm import tqdm
+    # By default, tqdm locks between processes. From Python 3.14 on, it starts a process for the
+    # lock, which prints a warning when a signal ends the command.
+    tqdm.set_lock(threading.RLock())
+    return tqdm
+
+
+def progress_bar(recording: RecordingReader | Recording, what: str, *,
+                 is_quiet: bool) -> AbstractContextManager[tqdm[NoReturn] | None]:
+    """
+    Return a progress bar on a terminal; elsewhere None, without importing tqdm.
+
+    :param recording: recording with a total and a unit.
+    :param what: name of the work, one word.
+    :param is_quiet: whether to show no progress.
+    """
+    if is_quiet or not sys.stderr.isatty():
+        return nullcontext()
+    return bar_type()(total=recording.total, unit=recording.unit,
+                      unit_scale=recording.unit == 'B', desc=what, leave=False)
+
+
+@contextmanager
+def clock_shown(what: str, *, is_quiet: bool) -> Iterator[None]:
+    """
+    Show on a terminal how long the block has been running, if its progress is not known.
+
+    :param what: name of the work, one word.
+    :param is_quiet: whether to show nothing.
+    """
+    if is_quiet or not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+    with bar_type()(desc=what, bar_format='{desc}: {elapsed}', leave=False) as bar:
+        def refresh() -> None:
+            while not over.wait(_REFRESH_S):
+                bar.refresh()
+
+        thread = threading.Thread(target=refresh, name='progress', daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()

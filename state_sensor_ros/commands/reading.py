@@ -12,21 +12,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 import gc
-import sys
-import threading
 from typing import NoReturn, TYPE_CHECKING
 
-from state_sensor_ros.commands.printing import listed, print_line
+from state_sensor_ros.commands.printing import listed, print_line, progress_bar
 from state_sensor_ros.files.recording import ACCELERATIONS, Losses, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CUT, FaultList, PAYLOAD, Recording
 
 if TYPE_CHECKING:
-    from state_sensor_ros.commands.progress import tqdm
-
-_REFRESH_S = 0.2
+    from tqdm import tqdm
 
 
 @contextmanager
@@ -92,49 +88,6 @@ def warn_of_missing(name: str, actors: Iterable[str]) -> None:
     """
     if actors := sorted(actors):
         print_line(f'warning: {name}: no selected frame has the actor {listed(actors)}')
-
-
-def progress_bar(recording: RecordingReader | Recording, what: str, *,
-                 is_quiet: bool) -> AbstractContextManager[tqdm[NoReturn] | None]:
-    """
-    Return a progress bar on a terminal; elsewhere None, without importing tqdm.
-
-    :param recording: recording with a total and a unit.
-    :param what: name of the work, one word.
-    :param is_quiet: whether to show no progress.
-    """
-    if is_quiet or not sys.stderr.isatty():
-        return nullcontext()
-    from state_sensor_ros.commands.progress import tqdm
-    return tqdm(total=recording.total, unit=recording.unit, unit_scale=recording.unit == 'B',
-                desc=what, leave=False)
-
-
-@contextmanager
-def clock_shown(what: str, *, is_quiet: bool) -> Iterator[None]:
-    """
-    Show on a terminal how long the block has been running, if its progress is not known.
-
-    :param what: name of the work, one word.
-    :param is_quiet: whether to show nothing.
-    """
-    if is_quiet or not sys.stderr.isatty():
-        yield
-        return
-    from state_sensor_ros.commands.progress import tqdm
-    over = threading.Event()
-    with tqdm(desc=what, bar_format='{desc}: {elapsed}', leave=False) as bar:
-        def refresh() -> None:
-            while not over.wait(_REFRESH_S):
-                bar.refresh()
-
-        thread = threading.Thread(target=refresh, name='progress', daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
 
 
 class Warnings:

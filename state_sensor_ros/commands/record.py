@@ -40,8 +40,7 @@ from state_sensor_ros.commands.packet_writer import (
     PacketsWriter,
     PacketWriter,
 )
-from state_sensor_ros.commands.printing import print_line, waiting_named
-from state_sensor_ros.commands.progress import tqdm
+from state_sensor_ros.commands.printing import bar_type, print_line, waiting_named
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.drawing.style import size
 from state_sensor_ros.errors import counted, DecodeError, failed_stream, TransportError
@@ -148,7 +147,8 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
     """Wait for the end of the recording, and show its progress."""
     end_s = recorder.until_s
-    with tqdm(total=args.frames, unit='frame', disable=args.quiet or None, leave=False) as bar:
+    with bar_type()(total=args.frames, unit='frame', disable=args.quiet or None,
+                    leave=False) as bar:
         period_s = threading.TIMEOUT_MAX if bar.disable else _REFRESH_S
         while not recorder.over.wait(min(max(end_s - time.monotonic(), 0.0), period_s)):
             if time.monotonic() >= end_s:

@@ -31,7 +31,8 @@ from state_sensor_ros.commands.parameter_options import (
     READING_PARAMETERS,
     settings_of,
 )
-from state_sensor_ros.commands.reading import clock_shown, read_frames
+from state_sensor_ros.commands.printing import clock_shown
+from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder

@@ -23,8 +23,7 @@ from rosbags.interfaces import Connection
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet
-from state_sensor_ros.commands.printing import listed
-from state_sensor_ros.commands.progress import tqdm
+from state_sensor_ros.commands.printing import bar_type, listed
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import (
     ConfigError,
@@ -134,8 +133,8 @@ def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
     with interruption.writing(lambda: BagSink(
             args.output, storage=storage, overwrite=args.force)) as sink:
         copies = _Copies(sink, repair)
-        for message in tqdm(repair.messages(), unit='message', desc='repair', leave=False,
-                            disable=args.quiet or None):
+        for message in bar_type()(repair.messages(), unit='message', desc='repair', leave=False,
+                                  disable=args.quiet or None):
             sink.copy(copies.of(message.topic), message.log_ns, message.data,
                       publish_ns=message.publish_ns, sequence=message.sequence)
             copies.n_messages += 1

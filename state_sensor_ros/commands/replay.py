@@ -31,7 +31,7 @@ from state_sensor_ros.commands.options import (
     port,
 )
 from state_sensor_ros.commands.parameter_options import add_any_parameter
-from state_sensor_ros.commands.progress import tqdm
+from state_sensor_ros.commands.printing import bar_type
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import one_line, UsageError
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 def _warn(text: str) -> None:
     """Write a line above the progress bar."""
-    tqdm.write(f'warning: {one_line(text)}', file=sys.stderr)
+    bar_type().write(f'warning: {one_line(text)}', file=sys.stderr)
 
 
 def _step(text: str) -> int:
@@ -161,8 +161,8 @@ def _step(text: str) -> int:
 
 def _watch(replaying: Future[None], replay: Replay, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
-    with keyboard() as keys, tqdm(total=replay.n_frames, disable=is_quiet or None,
-                                  leave=False, bar_format=_BAR) as bar:
+    with keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,
+                                        leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
             if keys.is_there:
                 _handle_key(keys.wait(_REFRESH_S), replay)

@@ -24,7 +24,7 @@ from state_sensor_ros.commands.options import (
     number,
 )
 from state_sensor_ros.commands.parameter_options import add_any_parameter
-from state_sensor_ros.commands.progress import tqdm
+from state_sensor_ros.commands.printing import bar_type
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 from state_sensor_ros.emulator.traffic.json_template import encode_json, GENERATIONS
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
     with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:
         file.handle.write(b'[')
-        for i in tqdm(range(args.frames), unit='frame', disable=args.quiet or None):
+        for i in bar_type()(range(args.frames), unit='frame', disable=args.quiet or None):
             file.handle.write(b',\n' if i else b'\n')
             file.handle.write(encode_json(next(frames)))
         file.handle.write(b'\n]\n')
