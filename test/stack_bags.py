@@ -8,10 +8,14 @@
 # language governing permissions and limitations under the License.
 """Bags of an autonomy stack: those of `convert`, changed and written by rosbags."""
 
+import json
+
 from message_store import typestore
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
-# Beside the ego, in the drive of test/evaluation.
+from state_sensor_ros.commands.command_line import main
+
+# Beside the ego, in the drives of test/evaluation.
 N_CARS = 12
 PERCEPTION = '/perception/object_recognition'
 TRACKING, DETECTION = f'{PERCEPTION}/tracking/objects', f'{PERCEPTION}/detection/objects'
@@ -20,6 +24,27 @@ DERIVED, VISION = '/state_sensor/objects', '/state_sensor/detections'
 EGO = '/localization/kinematic_state'
 OUTPUTS = ('--outputs', 'autoware,vision,derived_objects', '--autoware-objects', 'ground_truth',
            'tracking', 'detection', 'predicted', '--no-frame', '--no-odometry', '--tf', 'ego')
+
+
+def write_drive(path, n_frames):
+    """Write a drive at 10 Hz with an ego and N_CARS cars."""
+    assert main(['synth', str(path), '--vehicles', str(N_CARS + 1), '--objects', '0',
+                 '--frames', str(n_frames), '--rate', '10', '--seed', '3', '-q']) == 0
+    # Of one class: whatever the traffic is made of.
+    frames = json.loads(path.read_text())
+    for frame in frames:
+        for vehicle in frame['frame']['vehicles']:
+            tags = vehicle['state']['tags']
+            tags[:] = ['car', *(tag for tag in tags if tag in ('vehicle', 'ego'))]
+    path.write_text(json.dumps(frames))
+    return path
+
+
+def write_outputs(drive):
+    """Write the bag of the outputs of a drive, without frames, beside it."""
+    bag = drive.with_name('stack')
+    assert main(['convert', str(drive), str(bag), *OUTPUTS, '-q']) == 0
+    return bag
 
 
 def messages_of(bag, topics=None):

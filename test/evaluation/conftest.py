@@ -14,33 +14,28 @@ from types import SimpleNamespace
 
 from paths import DATA
 import pytest
-from stack_bags import N_CARS, OUTPUTS
+from stack_bags import write_drive, write_outputs
 
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.evaluation import evaluation_plots
 
 
 @pytest.fixture(scope='session')
 def drive(tmp_path_factory):
-    """Return a drive of 8 s at 10 Hz with an ego and N_CARS cars."""
-    path = tmp_path_factory.mktemp('drive') / 'drive.json'
-    assert main(['synth', str(path), '--vehicles', str(N_CARS + 1), '--objects', '0',
-                 '--frames', '80', '--rate', '10', '--seed', '3', '-q']) == 0
-    # Of one class: whatever the traffic is made of.
-    frames = json.loads(path.read_text())
-    for frame in frames:
-        for vehicle in frame['frame']['vehicles']:
-            tags = vehicle['state']['tags']
-            tags[:] = ['car', *(tag for tag in tags if tag in ('vehicle', 'ego'))]
-    path.write_text(json.dumps(frames))
-    return path
+    """Return a drive of 8 s."""
+    return write_drive(tmp_path_factory.mktemp('drive') / 'drive.json', 80)
 
 
 @pytest.fixture(scope='session')
 def stack(drive):
-    """Return the bag of its outputs, without frames."""
-    bag = drive.with_name('stack')
-    assert main(['convert', str(drive), str(bag), *OUTPUTS, '-q']) == 0
-    return bag
+    """Return the bag of its outputs."""
+    return write_outputs(drive)
+
+
+@pytest.fixture
+def without_pictures(monkeypatch):
+    """Have pages without their pictures, most of their time: only the text is read."""
+    monkeypatch.setattr(evaluation_plots, '_png', lambda figure: 'data:image/png;base64,')
 
 
 @pytest.fixture(scope='session')

@@ -1,0 +1,177 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor evaluate` of a drive of 8 s: its page, and what needs many frames."""
+
+from itertools import pairwise
+import re
+
+import numpy as np
+import pytest
+from stack_bags import changed, EGO, N_CARS, positions_of, TRACKING
+from test_evaluate import TRACKING_KEYS
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.errors import counted
+from state_sensor_ros.evaluation.evaluation_result import number_at
+
+N_FRAMES = 80
+
+
+def test_definition_of_nuscenes(tmp_path, evaluate, stack):
+    """Errors as means over recall, which ours are not, AMOTA and AMOTP."""
+    count = iter(range(10 ** 6))
+
+    def off(message, log_ns):
+        for each in message.objects:
+            number = next(count)
+            each.existence_probability = np.float32(1.0 - 1e-5 * number)
+            each.kinematics.pose_with_covariance.pose.position.x += 1e-4 * number
+    bag = changed(stack, tmp_path / 'bag', off)
+    plain, nuscenes = evaluate(bag), evaluate(bag, '--definition', 'nuscenes')
+    cars = [result['detection']['classes']['car'] for result in (plain, nuscenes)]
+    n_cars = N_CARS * N_FRAMES
+    assert cars[0]['ate'] == pytest.approx(1e-4 * (n_cars - 1) / 2)
+    # The mean over recalls of 11 % to 100 % of the mean up to there.
+    assert cars[1]['ate'] == pytest.approx(1e-4 * n_cars / 2 * 0.555, rel=0.02)
+    assert cars[0]['nuscenes'] == cars[1]['nuscenes']
+    assert cars[1]['nuscenes']['ate'] == cars[1]['ate']
+    assert plain['detection']['nds'] == nuscenes['detection']['nds'] == pytest.approx(
+        (9.0 + 1.0 - cars[1]['ate']) / 10.0)
+    assert nuscenes['tracking'].keys() == TRACKING_KEYS | {'amota', 'amotp', 'classes'}
+    assert nuscenes['tracking']['amota'] == pytest.approx(1.0)
+    assert nuscenes['tracking']['classes']['car']['amotp'] == nuscenes['tracking']['amotp'] > 0.01
+
+
+def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
+    count = iter(range(N_FRAMES))
+
+    def worse(message, log_ns):
+        if next(count) % 7 == 0:
+            message.objects = message.objects[5:]
+        message.objects[0].kinematics.pose_with_covariance.pose.position.x += 9.0
+    bag = changed(stack, tmp_path / 'bag <&>', worse)
+    page = tmp_path / 'page.html'
+    assert main(['evaluate', str(drive), str(bag), '-q', '--html', str(page)]) == 0
+    text = page.read_text()
+    assert 'bag &lt;&amp;&gt;' in text
+    assert '<script' not in text
+    for word in ('Ground truth', 'misses and false positives', 'precision over recall'):
+        assert word in text
+    assert not re.search(r'\b(ghosts?|judged?|verdict|stand-in|inks?)\b', text)
+    assert not re.search(r'(src|href)="(?!data:)', text)
+    moments = re.findall(r'<section><h3>\d+\. ([\d.]+) s</h3><p>(\d+) missed, (\d+) false '
+                         'positives', text)
+    assert len(moments) == 10
+    assert {(missed, false) for _, missed, false in moments} == {('6', '1')}
+    assert text.count('<img src="data:image/png;base64,') == 5 + 10
+    times = sorted(float(time_s) for time_s, *_ in moments)
+    assert min(after - before for before, after in pairwise(times)) >= 0.5
+
+
+@pytest.mark.usefixtures('without_pictures')
+def test_page_of_small_errors_shows_the_greatest(tmp_path, drive, stack):
+    """All objects match: the pictures are those of the greatest errors."""
+    def off(message, log_ns):
+        for i, position in enumerate(positions_of(message.objects)):
+            position.x += 0.1 * i
+    bag = changed(stack, tmp_path / 'bag', off)
+    page = tmp_path / 'page.html'
+    assert main(['evaluate', str(drive), str(bag), '-q', '--html', str(page)]) == 0
+    mean_m = 0.1 * (N_CARS - 1) / 2.0
+    assert page.read_text().count(
+        f'<p>0 missed, 0 false positives, {N_CARS} matched, mean error {mean_m:.2f} m</p>') == 10
+
+
+def test_confidence_intervals(tmp_path, evaluate, stack):
+    """Every other second all are missed: blocks of 0.8 s differ, and the interval shows it."""
+    def worse(message, log_ns):
+        if log_ns // 1_000_000_000 % 2:
+            message.objects = []
+    result = evaluate(changed(stack, tmp_path / 'bag', worse))
+    confidence = result['confidence']
+    assert (confidence['level'], confidence['resampled'], confidence['n']) == (0.95, 'blocks', 10)
+    low, high = confidence['intervals']['detection/classes/car/recall']
+    assert 0.2 < low < result['detection']['classes']['car']['recall'] < high < 0.8
+    low, high = confidence['intervals']['tracking/mota']
+    assert 0.1 < low < result['tracking']['mota'] < high < 0.9
+    low, high = confidence['intervals']['detection/map']
+    assert 0.1 < low <= result['detection']['map'] <= high < 0.9
+    assert confidence['intervals']['detection/classes/car/precision'] == [1.0, 1.0]
+    # The same in every run.
+    assert evaluate(tmp_path / 'bag')['confidence'] == confidence
+
+
+def test_each_number_has_an_interval(tmp_path, evaluate, stack):
+    """Noise and confidences of their own for each object, of another size in each second."""
+    random = np.random.default_rng(1)
+
+    def noisy(message, log_ns):
+        spread = 0.2 + 0.2 * (log_ns // 1_000_000_000 % 3)
+        if not hasattr(message, 'objects'):
+            message.pose.pose.position.x += random.normal(0.0, spread)
+            return
+        del message.objects[:2 * (log_ns // 1_000_000_000 % 2)]
+        for each in message.objects:
+            position = each.kinematics.pose_with_covariance.pose.position
+            position.x += random.normal(0.0, spread)
+            position.y += random.normal(0.0, spread)
+            each.existence_probability = random.uniform(0.2, 1.0)
+    bag = changed(stack, tmp_path / 'bag', noisy, (TRACKING, EGO))
+    for definition in ('plain', 'nuscenes'):
+        result = evaluate(bag, '--definition', definition)
+        intervals = result['confidence']['intervals']
+        tracking = ['hota', 'mota', 'idf1', 'motp'] + [
+            'amota', 'amotp', 'classes/car/amota'] * (definition == 'nuscenes')
+        wide = ['detection/map', 'detection/nds', 'detection/mate', 'detection/classes/car/ate',
+                'detection/classes/car/nuscenes/ate', 'ego/ate_rmse', 'ego/rpe_rmse',
+                'ego/ate/translation/mean', 'ego/rpe/1s/translation/rmse',
+                'ego/longitudinal_error/bias', *(f'tracking/{name}' for name in tracking)]
+        for path in wide:
+            low, high = intervals[path]
+            assert low < number_at(result, path) < high < low + 0.7, path
+        for path, (low, high) in intervals.items():
+            assert low - 1e-9 <= number_at(result, path) <= high + 1e-9, path
+        # Two of them in 8 s are too few to resample.
+        assert 'ego/rpe/5s/translation/rmse' not in intervals
+
+
+@pytest.mark.usefixtures('without_pictures')
+def test_page_has_the_safety_of_the_ego(tmp_path, drive, stack):
+    page = tmp_path / 'page.html'
+    words = ['-q', '--force', '--html', str(page)]
+    assert main(['evaluate', str(drive), str(stack), *words]) == 0
+    text = page.read_text()
+    # The stack is perfect.
+    assert 'No moment has an error.' in text
+    with sensor.open_recording(drive) as recording:
+        safety = recording.safety()
+    assert f'<h2>Safety of {safety.name} in the ground truth</h2>' in text
+    for heading, unit, values, worst in (
+            ('gap', 'm', safety.gap, min), ('time to collision', 's', safety.time_to_collision,
+                                            min),
+            ('closest distance', 'm', safety.closest_distance, min),
+            ('required deceleration', 'm/s2', safety.required_deceleration, max)):
+        known = values[np.isfinite(values)]
+        row = f'<td>{heading}</td><td>' + (f'{worst(known):.4g} {unit}</td>' if len(known) else '')
+        assert (row in text) is (len(known) > 0), heading
+    assert np.isfinite(safety.closest_distance).all()
+    events = safety.events()
+    assert f'<h3>{counted(len(events), "event")}</h3>' in text
+    assert all(f'<td>{event.kind.replace("_", " ")}</td><td>{round(event.start, 2):g} s' in text
+               for event in events)
+    assert 'alt="measures of safety over time"' in text
+    # The ego is the actor with the tag; without frames or without an ego nothing is measured.
+    assert main(['evaluate', str(drive), str(stack), '--ego-tag', 'car', *words]) == 0
+    [name] = re.findall('<h2>Safety of (.*) in the', page.read_text())
+    assert name not in ('', safety.name)
+    for truth, options in ((drive, ['--ego-tag', 'none', '--topic', TRACKING]), (stack, [])):
+        assert main(['evaluate', str(truth), str(stack), *options, *words]) == 0
+        assert '<h2>Detection</h2>' in page.read_text()
+        assert 'Safety of' not in page.read_text()
