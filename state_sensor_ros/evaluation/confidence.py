@@ -16,9 +16,10 @@ assignment of tracks by IDF1 and HOTA, and the thresholds of AMOTA, are those of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.evaluation.detection_metrics import (
     averaged_classes,
@@ -40,7 +41,7 @@ from state_sensor_ros.evaluation.prediction_metrics import (
     PATH_COUNTS,
     SCORE_NAMES,
 )
-from state_sensor_ros.evaluation.ranked_detections import BlockCounts
+from state_sensor_ros.evaluation.ranked_detections import BlockCounts, N_RANKS
 from state_sensor_ros.evaluation.resampling import (
     interval,
     LEVEL,
@@ -56,6 +57,8 @@ from state_sensor_ros.evaluation.tracking_metrics import (
 )
 from state_sensor_ros.frame import Floats
 
+# Ranks of equal confidences times blocks: their counts in all resamples take 8 MB.
+_MAX_COLUMNS: Final = 1024
 # Path of a number, and its value in each resample.
 _Samples = Iterator[tuple[str, Floats]]
 
@@ -209,14 +212,35 @@ def _average_precisions(ranks: BlockCounts, weights: Floats, n_truths: Floats) -
     found: Floats = np.zeros((len(weights), len(MATCH_DISTANCES_M)))
     if not len(ranks.confidences):
         return found
-    totals, *positives = np.cumsum(weights @ ranks.counts, axis=2)
+    totals, *positives = (np.cumsum(counts, axis=1)
+                          for counts in _ranked_counts(ranks.counts, weights))
+    # Ranks before the first detection of a resample have the precision there.
+    columns = np.maximum(np.arange(totals.shape[1]), (totals > 0.0).argmax(axis=1)[:, None])
     for i, matched in enumerate(positives):
-        precision = matched / np.maximum(totals, 1.0)
+        precision = np.take_along_axis(matched / np.maximum(totals, 1.0), columns, 1)
         recall = matched / np.maximum(n_truths, 1.0)[:, None]
         curves = np.stack([np.interp(RECALLS, *both, right=0.0)
                            for both in zip(recall, precision, strict=True)])
         found[:, i] = Curves(curves, curves).average_precisions
     return found
+
+
+def _ranked_counts(counts: npt.NDArray[np.uint32], weights: Floats) -> Iterator[Floats]:
+    """
+    Yield (N_RESAMPLES, C) counts in the order of falling confidence, for each kind of counts.
+
+    Of equal confidences the later one is first: few ranks are divided into their blocks.
+
+    :param counts: (5, B, K) uint32, see :class:`BlockCounts`.
+    :param weights: (N_RESAMPLES, B) float64.
+    """
+    n_columns = counts.shape[1] * counts.shape[2]
+    for of_kind in counts:
+        if counts.shape[2] < N_RANKS and n_columns <= _MAX_COLUMNS:
+            by_rank = weights[:, None, ::-1] * of_kind.T[:, ::-1]
+            yield by_rank.reshape(len(weights), n_columns)
+        else:
+            yield weights @ of_kind
 
 
 def _recall_errors(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Floats:

@@ -29,8 +29,8 @@ from state_sensor_ros.evaluation.resampling import TimeBlocks
 from state_sensor_ros.evaluation.spooled_rows import N_BLOCK, SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Rows
 
-# Confidences of detections are rounded to so many ranks in blocks of time.
-_N_RANKS = 256
+# More different confidences of detections are rounded to so many ranks in blocks of time.
+N_RANKS: Final = 256
 _N_ERRORS = len(ERROR_NAMES)
 # All detections of a class, then those of each band of distances.
 N_SELECTIONS: Final = 1 + len(BANDS)
@@ -151,11 +151,11 @@ class Ranking:
                            rows + 1, rows + 1)
 
     def groups(self) -> tuple[Rows, Floats]:
-        """Return first ranks of at most _N_RANKS groups, and their least confidences."""
+        """Return first ranks of at most N_RANKS groups, and their least confidences."""
         n_all = len(self)
         begins = np.flatnonzero(np.append(True, self._scores[1:] != self._scores[:-1])[:n_all])
-        if len(begins) > _N_RANKS:
-            begins = -(-np.arange(_N_RANKS) * n_all // _N_RANKS)
+        if len(begins) > N_RANKS:
+            begins = -(-np.arange(N_RANKS) * n_all // N_RANKS)
         ends = np.append(begins, n_all)[1:] - 1
         return begins, self._scores[ends].astype(np.float64)
 
