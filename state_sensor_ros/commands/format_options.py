@@ -236,9 +236,11 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
     :param simulator: name of the recording's simulator, empty for none.
     :raises UsageError: naming the first such parameter.
     """
-    names = [name for name in parameter_names(args) if name not in NAMES]
-    for name, purpose in unread_parameters(names, simulator).items() if names else ():
-        raise UsageError(f'-p {name} is for {purpose}')
+    shown = {name: f'-p {name}' for name in parameter_names(args) if name not in NAMES}
+    shown |= {name: option_of(name) for name in getattr(args, 'given', None) or ()
+              if '.' in name and name not in NAMES}
+    for name, purpose in unread_parameters(shown, simulator).items() if shown else ():
+        raise UsageError(f'{shown[name]} is for {purpose}')
 
 
 def refuse_given(args: argparse.Namespace, names: Iterable[str], why: str) -> None:

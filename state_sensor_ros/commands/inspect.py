@@ -46,6 +46,7 @@ from state_sensor_ros.commands.parameter_options import (
     add_parameters,
     ALWAYS_READ,
     READING_PARAMETERS,
+    RECORDED_PARAMETERS,
     settings_of,
     STREAM_PARAMETERS,
 )
@@ -149,7 +150,8 @@ def _check_options(args: argparse.Namespace) -> None:
             row.reads for row in formats())), 'the input is many files', uses)
     else:
         read = format_of(args.file[0])
-        refuse_unused(args, used | read.reads, f'FILE {args.file[0]} is {read.noun}', uses)
+        refuse_unused(args, used.union(read.reads, RECORDED_PARAMETERS),
+                      f'FILE {args.file[0]} is {read.noun}', uses)
     if 'force' in getattr(args, 'given', ()) and not args.parquet:
         raise UsageError('--force is for --parquet OUT')
     if args.json and args.parquet == STANDARD_OUTPUT:

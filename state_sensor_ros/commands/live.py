@@ -127,8 +127,8 @@ def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
     """
     if 'source' in parameter_names(args):
         raise UsageError('-p source is for the node; --source selects the simulator')
-    given = {name: option_of(name) for name in _PARAMETERS
-             if getattr(args, name) is not None}
+    given = {name: option_of(name) for name in getattr(args, 'given', ())
+             if name in _PARAMETERS or '.' in name}
     given |= {name: f'-p {name}' for name in parameter_names(args)}
     schema = schema_of(args.source)
     for name in given:

@@ -44,6 +44,9 @@ def parameters_that_affect(what: str) -> tuple[str, ...]:
 
 # Parameters of simulators that are options of commands which read a stream or a recording.
 STREAM_PARAMETERS = parameters_that_affect(STREAM)
+# Those of them that a recording of their simulator uses, too.
+RECORDED_PARAMETERS = frozenset(
+    name for name in STREAM_PARAMETERS if schema_of().find(name).rule.used_by != LIVE)
 
 
 def options_in(run: str) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ from state_sensor_ros.commands.parameter_options import (
     add_parameters,
     ALWAYS_READ,
     READING_PARAMETERS,
+    RECORDED_PARAMETERS,
     settings_of,
     STREAM_PARAMETERS,
 )
@@ -145,6 +146,7 @@ def _check_options(args: argparse.Namespace) -> None:
         refuse_unused_live(args, used.union(READING_PARAMETERS), 'there is no IN', uses)
     else:
         read = format_of(args.input)
-        refuse_unused(args, used | read.reads, f'IN {args.input} is {read.noun}, {what}', uses)
+        refuse_unused(args, used.union(read.reads, RECORDED_PARAMETERS),
+                      f'IN {args.input} is {read.noun}, {what}', uses)
     if 'force' in getattr(args, 'given', ()) and args.save is None:
         raise UsageError('--force is for --save OUT')

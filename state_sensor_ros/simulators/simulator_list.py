@@ -234,10 +234,10 @@ def unread_parameters(names: Iterable[str], simulator: str) -> dict[str, str]:
             continue
         if owner == CONTROL:
             found[name] = 'commands to the ego'
-        elif owner != simulator:
-            found[name] = f'a recording of {owner}'
         elif declared.rule.used_by == LIVE:
             found[name] = 'a live stream'
+        elif owner != simulator:
+            found[name] = f'a recording of {owner}'
     return found
 
 

@@ -122,7 +122,11 @@ def test_inspect_of_a_stream_refuses_what_it_does_not_use(folder, capsys):
     (('record', 'out.json', '-p', 'control.kp:=2'), '-p control.kp is for the node only'),
     (('record', 'out.json', '--relay-port', '3000'), '--carla.relay-port is for another'),
     (('inspect', '--live', '--source', 'carla', '-p', 'obb_extents:=half'), '-p obb_extents'),
+    (('record', 'bag2', '--camera-fov', '90'), '--carla.camera-fov is for another --source'),
     (('convert', SAMPLE, 'bag2', '-p', 'carla.camera_tf:=true'), '-p carla.camera_tf is for'),
+    (('convert', SAMPLE, 'bag2', '--carla.camera-tf'), '--carla.camera-tf is for a recording of'),
+    (('inspect', SAMPLE, '--sumo.ego', 'a'), '--sumo.ego is for a recording of sumo'),
+    (('inspect', SAMPLE, '--carla.start-spot', '1'), '--carla.start-spot is for --live'),
     (('inspect', SAMPLE, '-p', 'carla.camera_tf:=true'), '-p carla.camera_tf is for'),
 ])
 def test_parameters_are_refused_where_they_are_not_used(folder, capsys, words, text):

@@ -61,6 +61,22 @@ def test_fcd_recording_is_simulated_with_the_ego_of_the_parameter(ego):
         ('a', ego == 'a'), ('b', ego == 'b')]
 
 
+@pytest.mark.parametrize('words', [['-p', 'sumo.ego:=b'], ['--sumo.ego', 'b']],
+                         ids=lambda words: words[0])
+@pytest.mark.parametrize('command', [['inspect', 'fcd.xml', '--json'],
+                                     ['convert', 'fcd.xml', '-']], ids=lambda words: words[0])
+def test_fcd_recording_has_the_ego_of_the_option(command, words, capsys):
+    """``inspect`` and ``view`` refused ``--sumo.ego``, which is also one of live streams."""
+    assert main([*command, *words]) == 0
+    text = capsys.readouterr().out
+    assert '"egos": [\n    "b"\n  ]' in text if command[0] == 'inspect' else '"ego"' in text
+
+
+def test_fcd_recording_is_viewed_with_the_ego_of_the_option():
+    pytest.importorskip('rerun')
+    assert main(['view', 'fcd.xml', '--save', 'out.rrd', '--sumo.ego', 'b']) == 0
+
+
 @pytest.mark.parametrize(('name', 'text'), [
     ('sumo.port:=3', '-p sumo.port is for a live stream'),
     ('carla.camera_fov:=70.0', '-p carla.camera_fov is for a recording of carla'),
