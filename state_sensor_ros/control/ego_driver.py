@@ -343,6 +343,9 @@ class EgoDriver:
             return replace(wanted, until_s=until_s)
         motion = self._motion()
         elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
+        if elapsed_s < 0.0:
+            # A new run: this ego may move, although the one before was driven from its stand.
+            self._controller.reset()
         return replace(self._controller.command(wanted, motion.speed, elapsed_s), until_s=until_s)
 
     def _full_brake(self) -> EgoCommand:

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """The thread that sends commands, without ROS: newest wins, failures, defects, end."""
 
+import math
 import threading
 import time
 
@@ -47,12 +48,12 @@ class Peer:
 
 class Rig:
 
-    def __init__(self, **own):
+    def __init__(self, *, follows_speed=False, **own):
         self.peer, self.lines, self.defects, self.shown = Peer(), [], [], []
         self.motion = EgoMotion(3.0, 1.0, 0.0)
         self.driver = EgoDriver(
             ControlParameters(**own), self.peer, lambda: self.motion, stale_after=2.0,
-            on_sent=self.shown.append,
+            on_sent=self.shown.append, follows_speed=follows_speed,
             report=lambda kind, text: self.lines.append(text), on_defect=self.defects.append)
 
     def until(self, condition):
@@ -133,6 +134,20 @@ def test_blocked_driver_brakes_until_the_next_command(rig):
     assert (rig.driver.state, rig.driver.counters.n_refused) == (DriverState.BLOCKED, 1)
     rig.driver.accept(pedal(0.25), 1)
     rig.until(lambda: rig.peer.sent[-1] == pedal(0.25))
+
+
+def test_new_run_is_driven_from_its_stand_again(rig):
+    """Its ego may move: a controller of the simulator would begin with a wrong acceleration."""
+    rig = rig(follows_speed=True, timeout=60.0)
+    rig.motion = EgoMotion(0.0, 10.0, 0.0)
+    rig.driver.accept(Setpoint(speed=5.0), 1)
+    rig.until(lambda: rig.peer.sent)
+    assert rig.peer.sent[-1].speed == 5.0
+    rig.motion = EgoMotion(20.0, 0.0, 0.0)
+    rig.driver.frame_arrived()
+    rig.until(lambda: len(rig.peer.sent) > 1)
+    assert math.isnan(rig.peer.sent[-1].speed)
+    assert rig.peer.sent[-1].brake > 0.0
 
 
 def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
