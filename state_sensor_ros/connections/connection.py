@@ -138,6 +138,15 @@ class Connection:
                     raise
             self._shut_down.wait(_RETRY_PERIOD_S)
 
+    def send_at_once(self, data: bytes) -> None:
+        """
+        Send a few bytes from any thread, without a wait for a peer that does not read.
+
+        :param data: lost if there is no room for it.
+        :raises OSError: if it is not connected, was shut down or has no room.
+        """
+        self.open_socket.send(data, socket.MSG_DONTWAIT)
+
     def watch(self, on_end: Callable[[], None]) -> None:
         """
         Report the end of the connection while no other call waits for it.

@@ -18,16 +18,21 @@ them.
 from __future__ import annotations
 
 from abc import abstractmethod
+from array import array
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+import fcntl
 import math
 from multiprocessing.connection import Connection, Pipe
 import os
+import pickle
 import subprocess
 import sys
+import termios
 import threading
+import time
 from typing import ClassVar, IO
 
 from state_sensor_ros.connections.live_source import LiveSource
@@ -46,6 +51,8 @@ _STUCK_S = 1.4
 # Last lines that the process has printed, for an error.
 _LAST_LINES = 5
 _MAX_LINE = 300
+# Bytes of a request in the pipe in front of what is pickled.
+_LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,9 @@ class ProcessSource(LiveSource):
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: Connection | None = None
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
+        # Bytes of the requests, those of them that were read when it was last looked, and when
+        # the number of these had last changed, s of the steady clock.
+        self._n_sent, self._n_read, self._read_s = 0, 0, 0.0
 
     @abstractmethod
     def first_request(self) -> object:
@@ -156,7 +166,8 @@ class ProcessSource(LiveSource):
                 self._process = process = subprocess.Popen(
                     [sys.executable, '-m', self._module], stdin=requests.fileno(),
                     stdout=sent.fileno(), stderr=subprocess.PIPE, start_new_session=True)
-                self._requests.send(request)
+                self._n_sent = self._n_read = 0
+                self._write(self._requests, request)
             # A full pipe must not hold up close(); a request is short: written whole, or not.
             os.set_blocking(self._requests.fileno(), False)
         assert process.stderr is not None
@@ -224,11 +235,27 @@ class ProcessSource(LiveSource):
             if self._requests is None:
                 raise TransportError(self._address, f'{self.program} is not running')
             try:
-                self._requests.send(request)
+                self._write(self._requests, request)
             except OSError as error:
                 raise TransportError(self._address,
                                      f'{self.program} does not take commands: '
                                      f'{reason_of(error)}') from error
+
+    def _write(self, requests: Connection, request: object) -> None:
+        pickled = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
+        requests.send_bytes(pickled)
+        self._n_sent += _LENGTH_BYTES + len(pickled)
+
+    def unread_s(self) -> float:
+        """Return for how long the process has read nothing although a request waits, s."""
+        with self._lock:
+            n_unread = array('i', [0])
+            if self._requests is not None:
+                fcntl.ioctl(self._requests.fileno(), termios.FIONREAD, n_unread)
+            now_s, n_read = time.monotonic(), self._n_sent - n_unread[0]
+            if not n_unread[0] or n_read != self._n_read:
+                self._n_read, self._read_s = n_read, now_s
+            return now_s - self._read_s
 
     def disconnect(self) -> None:
         """End the process, and free its pipe."""

@@ -85,8 +85,9 @@ class WorldClient:
         self._has_set = run.is_restore
         self._found = run.found
         self._last: EgoCommand | None = None
-        # Id of the ego that the controller of the server drives, None for pedals.
-        self._followed: int | None = None
+        # The ego that the controller of the server drives, None for pedals.
+        self._followed: Any = None
+        self._gear = 1
         self._reader: WorldReader | None = None
         # The scene that was sent last.
         self._scene: StepActors | None = None
@@ -331,21 +332,27 @@ class WorldClient:
             self._last = command
             if math.isnan(command.speed):
                 self._followed = None
-                ego.apply_control(self._carla.VehicleControl(
-                    throttle=command.throttle, brake=command.brake, steer=-command.steer,
-                    hand_brake=command.hand_brake, reverse=command.reverse))
+                self._press(ego, throttle=command.throttle, brake=command.brake,
+                            steer=-command.steer, hand_brake=command.hand_brake,
+                            reverse=command.reverse)
                 return
-            if self._followed != ego.id:
-                # The controller of the server leaves the hand brake as it is. The library does not
-                # send a control that is equal to the last one: by its gear, which has no effect,
-                # this one differs from the pedals before and after it.
-                ego.apply_control(self._carla.VehicleControl(steer=-command.steer, gear=1))
-                self._followed = ego.id
+            if self._followed is not ego:
+                # The controller of the server leaves the hand brake as it is.
+                self._press(ego, steer=-command.steer)
+                self._followed = ego
             ego.apply_ackermann_control(self._carla.VehicleAckermannControl(
                 steer=-command.steering_angle, speed=command.speed,
                 acceleration=command.max_acceleration))
         except RuntimeError as error:
             self._tell(WorldNote('command', f'a command is lost: {_line(error)}'))
+
+    def _press(self, ego: Any, **pedals: float) -> None:  # noqa: ANN401
+        assert self._carla is not None
+        # The library does not send a control that is equal to its last one, although another
+        # client, or what drove before, may have changed the pedals since: each one differs by its
+        # gear, which has no effect.
+        self._gear = 3 - self._gear
+        ego.apply_control(self._carla.VehicleControl(gear=self._gear, **pedals))
 
     def _tell(self, message: object) -> None:
         # Connection.send() takes twice the time.
@@ -380,7 +387,7 @@ class WorldClient:
             self._client.get_server_version()
             exit_code = 0
         # The library may crash or wait in its destructors.
-        os._exit(exit_code if self._has_set else 0)
+        os._exit(exit_code)
 
 
 def _exit_late() -> None:

@@ -18,6 +18,8 @@ class Carla9Commands:
     """
     Send commands to the process, whose thread for requests applies them at once.
 
+    If it cannot take them, the ego is braked without it.
+
     :param source: runs the process.
     """
 
@@ -34,7 +36,8 @@ class Carla9Commands:
         """
         if not self._source.has_frame:
             raise TransportError(self._source.address, 'no frame yet')
-        self._source.send(command)
+        self._source.drive(command)
 
     def close(self) -> None:
-        """Do nothing: the last command is in the pipe, and the process sends it before its end."""
+        """Brake once more without the process, which sends the last command before its end."""
+        self._source.brake()

@@ -16,8 +16,13 @@ import re
 import time
 from weakref import ref
 
+import msgspec
+import numpy as np
+
 from state_sensor_ros.simulators import (
     cannot_connect,
+    EGO_TAG,
+    EgoCommand,
     EVERYTHING,
     FrameDecoder,
     FrameLike,
@@ -31,6 +36,7 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.carla9.carla_messages import (
     ClientRun,
     EpisodeBegun,
+    N_NUMBERS,
     Needed,
     StepActors,
     StepSettings,
@@ -46,12 +52,20 @@ from state_sensor_ros.simulators.process_source import StepControl, StepSource
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
 _ASK_VERSION = b'\x94\x00\x01\xa7version\x90'
 _VERSION = re.compile(rb'\d+\.\d+\.\d+[-\w.]*')
+# The call of a client that reads no reply, as its first argument says.
+_CONTROL, _WITHOUT_REPLY = 'apply_control_to_vehicle', (True,)
 _ANSWER_S = 3.0
 _ANSWER_BYTES = 256
 # Steps after which it is looked up again what is used of them.
 _NEEDED_STEPS = 4
-# Exit code of a process that has restored the settings of the world.
+# Exit code of a process that has braked the ego and restored the settings of the world.
 _RESTORED = 0
+# Time after which a process that reads no commands is stuck, s.
+_STUCK_S = 0.4
+# Speed of an ego that moves, m/s.
+_MOVING = 0.5
+# Columns of the velocity in the numbers of a step.
+_VELOCITY = slice(6, 9)
 
 
 class Carla9Source(StepSource):
@@ -80,6 +94,10 @@ class Carla9Source(StepSource):
         self._map: tuple[MapLine, ...] = ()
         self._frames: WorldFrames | None = None
         self._n_steps = 0
+        # Row and id of the ego in the scene, None without one.
+        self._ego: tuple[int, int] | None = None
+        # The last command to this ego, None before the first.
+        self._driven: EgoCommand | None = None
 
     def _now_needed(self) -> Needed:
         # A copy: another thread may add one.
@@ -99,7 +117,7 @@ class Carla9Source(StepSource):
 
     def _check_server(self) -> None:
         """Ask for the version; the connection stays open, since its end is that of the server."""
-        self._has_lost = False
+        self._has_lost, self._ego, self._driven = False, None, None
         probe = self._probe = Connection(self._own.host, self._own.port)
         if self.is_closing:
             return
@@ -151,6 +169,9 @@ class Carla9Source(StepSource):
             return self._stepped(message)
         if isinstance(message, StepActors):
             self._frames = WorldFrames(message)
+            rows = message.rows
+            self._ego = next(((row, int(rows.numbers[row])) for row, tags in enumerate(rows.tags)
+                              if EGO_TAG in tags), None)
         elif isinstance(message, EpisodeBegun):
             self._begun(message)
         elif isinstance(message, WorldNote):
@@ -163,6 +184,7 @@ class Carla9Source(StepSource):
 
     def _begun(self, message: EpisodeBegun) -> None:
         self._map = message.lines
+        self._ego = self._driven = None
         self.begun()
         if not message.is_new:
             self.connected()
@@ -179,6 +201,8 @@ class Carla9Source(StepSource):
 
     def _stepped(self, message: WorldStep) -> Packet:
         self._n_steps += 1
+        if self._n_steps == 1 and self.settings.control_input:
+            self._check_ego(message)
         if not self._n_steps % _NEEDED_STEPS and (needed := self._now_needed()) != self._needed:
             self._needed = needed
             with suppress(TransportError):
@@ -186,6 +210,47 @@ class Carla9Source(StepSource):
         assert self._frames is not None
         return self.stepped(self._frames.late(message, self._map), message.game_time,
                             message.number, is_first=message.is_first)
+
+    def _check_ego(self, step: WorldStep) -> None:
+        """Report an ego that moves at the start: a killed driver has not braked it."""
+        if self._ego is None:
+            return
+        numbers = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS)
+        speed = float(np.linalg.norm(numbers[self._ego[0], _VELOCITY]))
+        if speed > _MOVING:
+            self._report('ego', f'the ego moves at {speed:.1f} m/s before the first command: an '
+                         'autopilot, another client or the last command of a killed driver '
+                         'drives it until then')
+
+    def drive(self, command: EgoCommand) -> None:
+        """
+        Send a command to the process; if it does not take it, brake the ego without it.
+
+        :param command: counts until the next.
+        :raises TransportError: if the process does not run, or reads no commands.
+        """
+        is_stuck = self.unread_s() > _STUCK_S
+        self._driven = command
+        try:
+            self.send(command)
+        except TransportError:
+            self.brake()
+            raise
+        if is_stuck:
+            self.brake()
+            raise TransportError(self._address, f'{self.program} reads no commands: the server '
+                                 'brakes the ego')
+
+    def brake(self) -> None:
+        """Have the server itself brake an ego that was driven; from any thread."""
+        driven, ego, probe = self._driven, self._ego, self._probe
+        if driven is None or ego is None or probe is None:
+            return
+        pedals = (0.0, -driven.steer, 1.0, driven.hand_brake, driven.reverse, False, 0)
+        with suppress(OSError):
+            # A server that has stopped must not hold up the end.
+            probe.send_at_once(msgspec.msgpack.encode(
+                (0, 0, _CONTROL, (_WITHOUT_REPLY, ego[1], pedals))))
 
     def packets(self) -> Iterator[Packet]:
         """Yield what arrives; at the end, restore settings that a killed process has left."""
@@ -202,13 +267,16 @@ class Carla9Source(StepSource):
                                        is_restore=True))
 
     def ended(self, exit_code: int | None) -> None:
-        """Note whether the process has restored the settings."""
+        """Note whether the process has restored the settings; brake if it may not have braked."""
         if exit_code == _RESTORED:
             self._found = None
+        else:
+            self.brake()
 
     def interrupt(self) -> None:
         """End the process or the wait for an answer, which ends :meth:`receive`."""
-        if (probe := self._probe) is not None:
+        # Beside a process, the connection stays open for a last brake.
+        if (probe := self._probe) is not None and not self.process_id:
             probe.shut_down()
         super().interrupt()
 

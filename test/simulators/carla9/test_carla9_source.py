@@ -30,6 +30,7 @@ import programs
 import pytest
 
 import state_sensor_ros as sensor
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla9_server.blueprints import BLUEPRINTS
 from state_sensor_ros.emulator.carla9_server.emulated_world import EpisodeOptions
 from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
@@ -328,9 +329,11 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
         assert server.ego.pedals.hand_brake
 
 
+FOLLOW = EgoCommand(throttle=math.nan, brake=math.nan, steer=0.1, steering_angle=0.1, speed=4.0,
+                    max_acceleration=3.0)
+
+
 def test_followed_speed_ends_with_its_time_and_with_the_process():
-    follow = EgoCommand(throttle=math.nan, brake=math.nan, steer=0.1, steering_angle=0.1,
-                        speed=4.0, max_acceleration=3.0)
     with Rig(rate=100.0) as server, opened(server) as (source, packets, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
         frame_of(packets)
@@ -338,7 +341,7 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
         await_true(lambda: server.ego.pedals.hand_brake or next(packets) is None)
-        commands.send(replace(follow, until_s=time.monotonic() + 1.0))
+        commands.send(replace(FOLLOW, until_s=time.monotonic() + 1.0))
         await_true(lambda: server.ego.follows or next(packets) is None)
         target = server.ego.follows.target
         assert (target.speed, target.acceleration) == (4.0, 3.0)
@@ -347,17 +350,110 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         assert (server.ego.pedals.hand_brake, server.ego.pedals.reverse) == (False, False)
         await_true(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
         assert server.ego.follows is None
-        commands.send(follow)
+        commands.send(FOLLOW)
         await_true(lambda: server.ego.follows or next(packets) is None)
         # Pedals end it even if they are those from before it.
         commands.send(EgoCommand(throttle=0.0, brake=0.0, steer=0.1, steering_angle=0.1))
         await_true(lambda: not server.ego.follows or next(packets) is None)
-        commands.send(follow)
+        commands.send(FOLLOW)
         await_true(lambda: server.ego.follows or next(packets) is None)
         source.close()
         for _ in packets:
             pass
         assert (server.ego.follows, server.ego.pedals.brake) == (None, 1.0)
+
+
+@contextmanager
+def followed(server, **parameters):
+    """Yield a source whose process has the ego follow a speed, its packets and its commands."""
+    with opened(server, **parameters) as (source, packets, _):
+        commands = Carla9Simulator().open_commands(Settings(), source, print)
+        frame_of(packets)
+        commands.send(FOLLOW)
+        await_true(lambda: server.ego.follows or next(packets) is None)
+        yield source, packets, commands
+
+
+def is_braked(server):
+    return server.ego.follows is None and server.ego.pedals.brake == 1.0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize('end', ['command', 'close'])
+def test_process_that_is_stopped_leaves_no_ego_driving(end):
+    """It neither sends a brake nor ends: its driver has the server brake, until it goes on."""
+    with Rig(rate=100.0) as server, followed(server) as (source, packets, commands):
+        process_id = source.process_id
+        os.kill(process_id, signal.SIGSTOP)
+        try:
+            if end == 'close':
+                commands.send(FOLLOW.full_brake())
+                commands.close()
+                await_true(lambda: is_braked(server))
+                return
+            # Its queue ends with full brake, as a driver without fresh frames sends.
+            command, why = FOLLOW, ''
+            until_s = time.monotonic() + AWAIT_S
+            while 'reads no commands: the server brakes the ego' not in why:
+                assert time.monotonic() < until_s
+                time.sleep(0.02)
+                try:
+                    commands.send(command)
+                except sensor.TransportError as error:
+                    why = str(error)
+                command = FOLLOW.full_brake()
+            await_true(lambda: is_braked(server))
+        finally:
+            os.kill(process_id, signal.SIGCONT)
+        await_true(lambda: not source.unread_s() or next(packets) is None)
+        assert is_braked(server)
+        commands.send(FOLLOW)
+        await_true(lambda: server.ego.follows or next(packets) is None)
+
+
+@pytest.mark.parametrize('tick', one_of([True, False]))
+def test_process_that_is_killed_leaves_no_ego_driving(tick):
+    """Nobody sends a command after it, and no other process is started."""
+    with Rig(rate=100.0) as server, followed(server, tick=tick) as (source, packets, _):
+        os.kill(source.process_id, signal.SIGKILL)
+        with pytest.raises(sensor.TransportError, match='ended by signal 9'):
+            for _ in packets:
+                pass
+        await_true(lambda: is_braked(server))
+
+
+def test_control_that_is_repeated_is_sent_again():
+    """CARLA's library keeps back one that is equal to its last one, whatever drove since."""
+    brake = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
+    coast = replace(brake, brake=0.0)
+    with Rig(rate=100.0) as server, opened(server) as (source, packets, _):
+        commands = Carla9Simulator().open_commands(Settings(), source, print)
+        frame_of(packets)
+        # The first one is that of a vehicle which nothing has driven.
+        for command in (coast, brake, brake, coast):
+            server.do(lambda: server.world.drive(server.ego, Pedals(throttle=1.0)))
+            await_true(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+            commands.send(command)
+            await_true(lambda: server.ego.pedals.throttle == 0.0 or next(packets) is None)
+            assert server.ego.pedals.brake == command.brake
+
+
+def test_ego_that_moves_at_the_start_is_named():
+    words = ('before the first command: an autopilot, another client or the last command of a '
+             'killed driver drives it')
+    with Rig(rate=100.0) as server:
+        for control_input in ('twist', ''):
+            said = []
+            source = Carla9Simulator().open_source(
+                replace(settings_of(server), control_input=control_input),
+                lambda kind, text, said=said: said.append(text), reconnect=False)
+            packets = source.packets()
+            next(packets)
+            next(packets)
+            source.close()
+            for _ in packets:
+                pass
+            assert [words in text for text in said] == ([True] if control_input else [])
 
 
 def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
