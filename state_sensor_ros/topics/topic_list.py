@@ -21,7 +21,7 @@ from state_sensor_ros.topics.topic_encoder import NewTopicEncoder, TopicEncoder
 # Module and class of each, in the order in which messages are sent: a transform precedes the data
 # that refers to it.
 _TOPICS = (
-    'clock:ClockEncoder',
+    'transforms:ClockEncoder',
     'transforms:TransformEncoder',
     'odometry:OdometryEncoder',
     'control_state:ControlStateEncoder',

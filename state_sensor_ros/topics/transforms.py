@@ -6,7 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""/tf: each actor in the global frame, its wheels in its frame; /tf_static: fixed frames."""
+"""
+/clock, /tf and /tf_static: the time and the frames to which all other topics refer.
+
+/tf has each actor in the global frame, and its wheels in its frame; /tf_static the fixed frames.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +22,22 @@ import numpy as np
 
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import (
+    Given,
+    MESSAGE_PHASE,
+    MessageInstance,
+    Slot,
+    Table,
+    Template,
+)
 from state_sensor_ros.frame import Bools, Needs, Wheels
 from state_sensor_ros.naming import ActorList, wheel_frame
 from state_sensor_ros.rotations import normalised, quaternion_from_rpy
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.per_actor import PerActor
-from state_sensor_ros.topics.tables import Fields, header, POSE, xyz, xyzw
+from state_sensor_ros.topics.tables import Fields, header, POSE, STAMP, xyz, xyzw
 from state_sensor_ros.topics.topic import Qos, STATIC_TF_TOPIC, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
@@ -37,6 +49,27 @@ from state_sensor_ros.topics.topic_encoder import (
 
 # Of wheels: position xyz, orientation xyzw of unit length, in the frame of the actor.
 WHEEL_POSE = Table('wheel pose', np.float64, 7)
+
+
+class ClockEncoder(TopicEncoder):
+    """One Clock with the stamp of the frame."""
+
+    topics = (Topic('/clock', 'rosgraph_msgs/msg/Clock'),)
+
+    def _set_up(self, settings: Settings) -> None:
+        self._template = self.message(ClockEncoder.topics[0].type_name, {
+            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}})
+        self._buffer = PatchBuffer()
+        self._buffer.update([MessageInstance(self._template, {})])
+
+    @classmethod
+    def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
+        """Return the topic if ``publish_clock`` is true."""
+        return cls.topics if settings.publish_clock else ()
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the message."""
+        return [MessageBlock(self._buffer, {}, self.topics)]
 
 
 class TransformEncoder(TopicEncoder):

@@ -20,9 +20,18 @@ from typing import TypeVar
 
 from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG, Pedals
 from state_sensor_ros.emulator.carla9_server.ackermann import AckermannTarget
-from state_sensor_ros.emulator.carla9_server.blueprints import BLUEPRINTS, definitions
-from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
+from state_sensor_ros.emulator.carla9_server.client_bytes import CallError, token_bytes
+from state_sensor_ros.emulator.carla9_server.emulated_world import (
+    EmulatedWorld,
+    EpisodeActor,
+    EpisodeOptions,
+    Light,
+    MAX_SPAWNED,
+)
+from state_sensor_ros.emulator.carla9_server.world_bodies import (
+    BLUEPRINTS,
     Body,
+    definitions,
     GREEN,
     POSITION,
     RED,
@@ -31,14 +40,6 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     UNKNOWN,
     VELOCITY,
     YELLOW,
-)
-from state_sensor_ros.emulator.carla9_server.client_bytes import CallError, token_bytes
-from state_sensor_ros.emulator.carla9_server.emulated_world import (
-    EmulatedWorld,
-    EpisodeActor,
-    EpisodeOptions,
-    Light,
-    MAX_SPAWNED,
 )
 
 # The release whose client library accepts this server.

@@ -68,7 +68,7 @@ _FIELDS: dict[str, tuple[str, int]] = {
     'yellow_s': ('<f4', _STATE + 36), 'red_s': ('<f4', _STATE + 40),
     'elapsed_s': ('<f4', _STATE + 44), 'pole_index': ('<u4', _STATE + 48),
     'is_frozen': ('?', _STATE + 52), 'light': ('u1', _STATE + 53)}
-# One actor; ``numbers`` are those of bodies_in_motion.
+# One actor; ``numbers`` are those of world_bodies.
 ACTOR = np.dtype({'names': list(_FIELDS), 'formats': [kind for kind, _ in _FIELDS.values()],
                   'offsets': [at for _, at in _FIELDS.values()], 'itemsize': 119})
 ACTIVE = 1

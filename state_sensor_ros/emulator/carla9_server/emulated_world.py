@@ -10,7 +10,7 @@
 """
 The world: its episodes, actors, traffic lights and settings.
 
-Each episode gives its actors new ids. Units and axes as in bodies_in_motion.
+Each episode gives its actors new ids. Units and axes as in world_bodies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ import numpy.typing as npt
 
 from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.emulator.carla9_server.ackermann import AckermannController, AckermannTarget
-from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
+from state_sensor_ros.emulator.carla9_server.client_bytes import (
+    ACTIVE,
+    ACTOR,
+    ActorRows,
+    snapshot_bytes,
+    SnapshotTime,
+)
+from state_sensor_ros.emulator.carla9_server.world_bodies import (
     ACCELERATION,
     axes_of_rotation,
     Body,
@@ -39,13 +46,6 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     Triple,
     VELOCITY,
     YELLOW,
-)
-from state_sensor_ros.emulator.carla9_server.client_bytes import (
-    ACTIVE,
-    ACTOR,
-    ActorRows,
-    snapshot_bytes,
-    SnapshotTime,
 )
 from state_sensor_ros.emulator.traffic.road import FloatArray, IntArray
 
@@ -61,7 +61,7 @@ class EpisodeActor:
     """
     An actor of an episode.
 
-    ``numbers`` (15,) float64, columns as in bodies_in_motion, unused of one that moves by itself;
+    ``numbers`` (15,) float64, columns as in world_bodies, unused of one that moves by itself;
     ``row`` its row in the frames of the scene, -1 of a spawned one; ``parent`` id, 0 for none,
     and ``mount`` position and rotation on it; ``stream`` number of its stream, of a sensor;
     ``lights`` of a vehicle; ``follows`` controller of one that follows a speed.
@@ -362,7 +362,7 @@ class EmulatedWorld:
                     self.lights[actor.id] = Light(int(frame.lights[actor.row]), durations={})
 
     def numbers(self, actor: EpisodeActor) -> FloatArray:
-        """Return the numbers of an ``actor`` now, (15,) as in bodies_in_motion."""
+        """Return the numbers of an ``actor`` now, (15,) as in world_bodies."""
         if actor.row < 0 or self._now is None:
             return actor.numbers
         moving: FloatArray = self._now.numbers[actor.row]

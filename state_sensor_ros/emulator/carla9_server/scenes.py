@@ -20,7 +20,8 @@ import math
 import numpy as np
 
 from state_sensor_ros.emulator.bicycle import FULL_BRAKE, FULL_LOCK_DEG, FULL_THROTTLE, Pedals
-from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
+from state_sensor_ros.emulator.carla9_server.road_map import open_drive, Signal
+from state_sensor_ros.emulator.carla9_server.world_bodies import (
     ACCELERATION,
     ANGULAR_VELOCITY,
     Body,
@@ -37,14 +38,13 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     TEXT,
     Triple,
     VELOCITY,
+    WALKER_EXTENT,
 )
-from state_sensor_ros.emulator.carla9_server.road_map import open_drive, Signal
 from state_sensor_ros.emulator.traffic.frame_generator import Traffic
 from state_sensor_ros.emulator.traffic.road import FloatArray, LANE_WIDTH_M
 
 WALKING_SPEED = 1.4
-# Walkers: half edge lengths, distance from the right edge of the road, and between them, m.
-WALKER_EXTENT = (0.19, 0.19, 0.93)
+# Walkers: distance from the right edge of the road, between two, and of the first along it, m.
 _WALKWAY_M, _WALKERS_M, _FIRST_WALKER_M = 3.0, 12.0, 150.0
 # Stop lines of the two groups of lights, as a share of the loop; each has a pole on either side,
 # the left one for the leftmost lane.

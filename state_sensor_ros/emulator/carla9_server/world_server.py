@@ -23,12 +23,12 @@ import threading
 import time
 from types import TracebackType
 
-from state_sensor_ros.emulator.carla9_server.bodies_in_motion import MovingScene
 from state_sensor_ros.emulator.carla9_server.call_dispatcher import Dispatcher
 from state_sensor_ros.emulator.carla9_server.calls import Calls, WORLD_STREAM
 from state_sensor_ros.emulator.carla9_server.client_bytes import Request, RequestError
 from state_sensor_ros.emulator.carla9_server.emulated_world import EmulatedWorld
 from state_sensor_ros.emulator.carla9_server.peers import Caller, Peer, Subscriber
+from state_sensor_ros.emulator.carla9_server.world_bodies import MovingScene
 from state_sensor_ros.emulator.threaded_server import (
     accept_connection,
     ACCEPT_PAUSE_S,

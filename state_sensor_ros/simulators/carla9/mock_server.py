@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
+from state_sensor_ros.emulator.carla9_server.road_map import NO_ROADS
+from state_sensor_ros.emulator.carla9_server.scenes import PERIOD_S, RecordedScene, TrafficScene
+from state_sensor_ros.emulator.carla9_server.world_bodies import (
     axes_of_rotation,
     Body,
     body_of,
@@ -31,8 +33,6 @@ from state_sensor_ros.emulator.carla9_server.bodies_in_motion import (
     Triple,
     YELLOW,
 )
-from state_sensor_ros.emulator.carla9_server.road_map import NO_ROADS
-from state_sensor_ros.emulator.carla9_server.scenes import PERIOD_S, RecordedScene, TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.simulators import (
     ConfigError,

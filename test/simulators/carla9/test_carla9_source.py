@@ -31,9 +31,9 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.carla9_server.blueprints import BLUEPRINTS
 from state_sensor_ros.emulator.carla9_server.emulated_world import EpisodeOptions
 from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
+from state_sensor_ros.emulator.carla9_server.world_bodies import BLUEPRINTS
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import (

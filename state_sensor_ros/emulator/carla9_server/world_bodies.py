@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-What moves by itself in the world: bodies, and their numbers at one instant.
+The bodies of the world: types that clients can spawn, and what moves by itself, at one instant.
 
 Units and axes of CARLA: meters, degrees, x forward, y right, z up. A positive pitch raises the
 nose, a positive yaw turns right, a positive roll lowers the right side.
@@ -38,6 +38,25 @@ Attributes = tuple[tuple[str, int, str], ...]
 Triple = tuple[float, float, float]
 Box = tuple[Triple, Triple, Triple]
 EnvironmentObject = tuple[tuple[Triple, Triple], list[object], int, str, int]
+# Half edge lengths of a vehicle by CARLA's word for its base, m.
+_EXTENTS: dict[str, Triple] = {
+    'car': (2.4, 1.0, 0.75), 'van': (2.5, 1.05, 1.0), 'truck': (3.6, 1.2, 1.4),
+    'bus': (5.1, 1.3, 1.5), 'motorcycle': (1.1, 0.4, 0.8), 'bicycle': (0.85, 0.3, 0.85)}
+# Half edge lengths of a walker, m.
+WALKER_EXTENT: Triple = (0.19, 0.19, 0.93)
+_WALKER_ATTRIBUTES: Attributes = (
+    ('role_name', TEXT, 'pedestrian'), ('is_invincible', BOOL, 'true'), ('speed', FLOAT, '1.4'),
+    ('gender', TEXT, 'female'), ('age', TEXT, 'adult'), ('generation', INT, '1'))
+_CONE_EXTENT: Triple = (0.16, 0.16, 0.32)
+_ROLE: Attributes = (('role_name', TEXT, 'autopilot'),)
+# Sensors exist and are attached; they never send.
+_SENSORS = (
+    'sensor.camera.rgb', 'sensor.camera.depth', 'sensor.camera.semantic_segmentation',
+    'sensor.lidar.ray_cast', 'sensor.other.collision', 'sensor.other.gnss', 'sensor.other.imu',
+    'sensor.other.lane_invasion', 'sensor.other.obstacle', 'sensor.other.radar')
+_SENSOR_ATTRIBUTES: Attributes = (
+    ('role_name', TEXT, 'front'), ('sensor_tick', FLOAT, '0.0'), ('image_size_x', INT, '800'),
+    ('image_size_y', INT, '600'), ('fov', FLOAT, '90.0'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,3 +247,28 @@ def body_of(name: str, tags: tuple[str, ...], box: Box = NO_BOX, *,
         type_id, label, attributes = CONE, PROP_TAG, (*role, ('size', TEXT, 'small'))
     center, extent, tilt = box
     return Body(name, type_id, attributes, center, extent, tilt, semantic_tags=(label,))
+
+
+def _bodies() -> dict[str, Body]:
+    bodies = [Body('', kind[1], vehicle_attributes(kind, 'autopilot', '17,37,103'),
+                   (0.0, 0.0, _EXTENTS[kind[2]][2]), _EXTENTS[kind[2]],
+                   semantic_tags=(kind[4],))
+              for kind in VEHICLE_TYPES]
+    bodies.append(Body('', WALKER, _WALKER_ATTRIBUTES, (0.0, 0.0, 0.0), WALKER_EXTENT,
+                       semantic_tags=(WALKER_TAG,)))
+    bodies.append(Body('', CONE, (('role_name', TEXT, 'prop'), ('size', TEXT, 'small')),
+                       (0.0, 0.0, _CONE_EXTENT[2]), _CONE_EXTENT,
+                       semantic_tags=(PROP_TAG,)))
+    bodies.append(Body('', 'controller.ai.walker', _ROLE))
+    bodies += [Body('', name, _SENSOR_ATTRIBUTES) for name in _SENSORS]
+    return {body.type_id: body for body in bodies}
+
+
+BLUEPRINTS = _bodies()
+
+
+def definitions() -> list[object]:
+    """Return the types with their attributes in the client's arrays."""
+    return [[uid, body.type_id, body.type_id.replace('.', ','),
+             [[name, kind, value, [], True, False] for name, kind, value in body.attributes]]
+            for uid, body in enumerate(BLUEPRINTS.values(), 1)]
