@@ -31,7 +31,7 @@ from state_sensor_ros.evaluation.matching import (
     XY,
     YAW,
 )
-from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.frame import Bools, Floats, Ints, Rows
 from state_sensor_ros.rotations import plane_rotations
 
 HORIZONS_S: Final = (3.0, 5.0, 8.0)
@@ -142,7 +142,7 @@ class PathScorer:
             first_ns[objects] = np.minimum(first_ns[objects], steps * step_ns)
         return first_ns
 
-    def _states_at(self, actors: Rows, stamp_ns: int) -> Floats:
+    def _states_at(self, actors: Ints, stamp_ns: int) -> Floats:
         """Return (K, 9) states of actors at a time, NaN for those that are not present."""
         states = np.full((len(actors), 9), np.nan)
         found = self._rows_at(stamp_ns)
