@@ -159,6 +159,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     from state_sensor_ros.commands.evaluate_many import evaluate_many, is_many
     _check_options(args, is_many=is_many(args))
+    _check_bound_names(args)
     if is_many(args):
         evaluate_many(args, interruption)
         return
@@ -223,6 +224,18 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
         if option in given.union(parameter_names(args)) and name not in truth.reads:
             raise UsageError(f'{option_of(option)} is for another format of TRUTH; '
                              f'{args.truth} is {truth.noun}')
+
+
+def _check_bound_names(args: argparse.Namespace) -> None:
+    """Refuse a bound of a number that no result can have before the evaluation."""
+    bounds = [*args.fail_below, *args.fail_above]
+    if not bounds:
+        return
+    from state_sensor_ros.evaluation.evaluation_result import number_at
+    from state_sensor_ros.evaluation.result_names import possible_result
+    possible = possible_result(args.definition, is_compared=args.against is not None)
+    for text in bounds:
+        number_at(possible, text.rpartition('=')[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,10 @@ from stack_bags import (
 )
 
 import state_sensor_ros as sensor
+from state_sensor_ros.commands import evaluate as evaluate_command
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.evaluation.evaluation_result import numbers_of
+from state_sensor_ros.evaluation.result_names import possible_result
 
 KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego',
         'confidence'}
@@ -122,6 +125,40 @@ def test_bounds(capsys, drive, stack, options, code, error):
     captured = capsys.readouterr()
     assert error in captured.err
     assert captured.err.count('\n') == bool(code)
+
+
+@pytest.mark.parametrize(('path', 'words', 'error'), [
+    ('detection/classes/tram/ate', [], 'no tram in detection/classes'),
+    ('trakcing/hota', [], 'no trakcing in the result'),
+    ('prediction/3/min_ade', [], 'no 3 in prediction; expected one of 3.0, 5.0, 8.0'),
+    ('tracking/amota', [], 'no amota in tracking'),
+    ('against/frames', [], 'no against in the result'),
+    ('against/confidence/n', ['--against', 'old.json'], 'no confidence in against'),
+    ('confidence/intervals', [], 'no number'), ('ego/alignment', [], 'found none')])
+def test_bound_of_no_number_is_refused_before_the_evaluation(capsys, monkeypatch, drive, stack,
+                                                             path, words, error):
+    """In one bag and in many; no message is read."""
+    monkeypatch.setattr(evaluate_command, 'evaluated', None)
+    for bags in ([str(stack)], [str(stack), str(stack.parent / 'none')]):
+        assert main(['evaluate', str(drive), *bags, *words, '--fail-above', f'{path}=1']) == 1
+        captured = capsys.readouterr()
+        assert error in captured.err
+        assert (captured.out, captured.err.count('\n')) == ('', 1)
+
+
+@pytest.mark.parametrize('definition', ['plain', 'nuscenes'])
+def test_all_numbers_of_a_result_may_have_bounds(tmp_path, evaluate, stack, definition):
+    words = ['--topic', PREDICTED, '--topic', EGO, '--definition', definition]
+    earlier = tmp_path / 'old.json'
+    earlier.write_text(json.dumps(evaluate(stack, *words)))
+    result = evaluate(stack, *words, '--against', earlier)
+    possible = dict(numbers_of(possible_result(definition, is_compared=True)))
+    paths = [path for path, _ in numbers_of(result)]
+    assert len(paths) > 250
+    assert [path for path in paths if path not in possible] == []
+    # The other way round only classes and bands are more.
+    parts = dict(numbers_of(result))
+    assert [path for path in possible if path not in parts and '/classes/' not in path] == []
 
 
 def test_bound_of_what_is_undefined_fails(tmp_path, capsys, drive, stack):
