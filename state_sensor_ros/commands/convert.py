@@ -36,7 +36,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import print_line, progress_bar
-from state_sensor_ros.commands.reading import read_frames, reading, warn_of_missing
+from state_sensor_ros.commands.reading import read_frames, reading, warn_of_unmatched
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import ConfigError, no_frames, UsageError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
@@ -164,7 +164,7 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             bag.warnings.show()
         _check_any(summary.n_frames, recording, selection)
     bag.warnings.show()
-    warn_of_missing(recording.name, selected.missing)
+    warn_of_unmatched(recording.name, selected.unmatched)
     return summary
 
 
@@ -227,4 +227,4 @@ def _frames_of_bag(recording: RecordingReader, selection: RecordingSelection, *,
                 yield selector.actors_of(frame)
             if bar is not None:
                 bar.update()
-    warn_of_missing(recording.name, selector.missing)
+    warn_of_unmatched(recording.name, selector.unmatched)

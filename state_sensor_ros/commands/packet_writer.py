@@ -62,8 +62,7 @@ class PacketWriter(ABC):
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
-        missing = ', '.join(sorted(self._selector.missing))
-        return [f'no frame has the actor {missing}'] if missing else []
+        return self._selector.unmatched
 
     @property
     def unsaved(self) -> str:

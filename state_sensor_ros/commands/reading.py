@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import gc
 from typing import NoReturn, TYPE_CHECKING
 
-from state_sensor_ros.commands.printing import listed, print_line, progress_bar
+from state_sensor_ros.commands.printing import print_line, progress_bar
 from state_sensor_ros.files.recording import ACCELERATIONS, Losses, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CUT, FaultList, PAYLOAD, Recording
@@ -76,18 +76,18 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
         print_line(f'warning: {recording.cut.warning}')
     if warns:
         show_faults(recording.name, recording.faults)
-    warn_of_missing(recording.name, recording.missing)
+    warn_of_unmatched(recording.name, recording.unmatched)
 
 
-def warn_of_missing(name: str, actors: Iterable[str]) -> None:
+def warn_of_unmatched(name: str, lines: Iterable[str]) -> None:
     """
-    Print a line about selected actors that a recording does not have.
+    Print warnings about what is selected and a recording does not have.
 
     :param name: name of the recording.
-    :param actors: raw names; without any, nothing is printed.
+    :param lines: lines of a selector.
     """
-    if actors := sorted(actors):
-        print_line(f'warning: {name}: no selected frame has the actor {listed(actors)}')
+    for line in lines:
+        print_line(f'warning: {name}: {line}')
 
 
 class Warnings:

@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.errors import shortened, TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, SeekableRecording
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
@@ -69,14 +69,15 @@ class FrameSelector:
 
     :param selection: part to select.
     :ivar selection: the same part.
-    :ivar missing: selected names of actors that no frame so far has.
     """
 
     def __init__(self, selection: RecordingSelection) -> None:
         self.selection = selection
         self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
         self._actors = frozenset(selection.actors)
-        self.missing = set(selection.actors)
+        # Selected names of actors that no frame so far has.
+        self._missing = set(selection.actors)
+        self._has_frames = self._has_actors = False
         self._elapsed_s = 0.0
         self._last_s = self._first_s = math.nan
         self._n_due = 0
@@ -107,6 +108,31 @@ class FrameSelector:
         self._n_due = math.floor(n_periods) + 1
         return True
 
+    @property
+    def unmatched(self) -> list[str]:
+        """Return a line about selected names, and one about tags, that match no actor so far."""
+        lines, selection = [], self.selection
+        if self._missing:
+            names = shortened(', '.join(sorted(self._missing)))
+            lines.append(f'no selected frame has the actor {names}')
+        has_named = not self._actors or len(self._missing) < len(self._actors)
+        if self._has_frames and has_named and not (self._has_actors or self._rule.passes_all):
+            options = ' '.join(f'{option} {" ".join(tags)}' for option, tags in (
+                ('--desired-tags', selection.desired_tags),
+                ('--undesired-tags', selection.undesired_tags)) if tags)
+            lines.append(f'no selected frame has an actor that passes {options}')
+        return lines
+
+    def add_selected(self, frame: Frame) -> None:
+        """
+        Note the actors of a frame, for :attr:`unmatched`.
+
+        :param frame: frame with the selected actors.
+        """
+        self._missing.difference_update(frame.names)
+        self._has_frames = True
+        self._has_actors = self._has_actors or frame.n_actors > 0
+
     def actors_of(self, frame: Frame) -> Frame:
         """
         Return a frame with the selected actors.
@@ -118,10 +144,13 @@ class FrameSelector:
             if frame.names != self._names:
                 self._names = frame.names
                 self._rows = np.flatnonzero([name in self._actors for name in frame.names])
-                self.missing.difference_update(frame.names)
+                self._missing.difference_update(frame.names)
             if len(self._rows) < frame.n_actors:
                 frame = frame.select(self._rows)
-        return self._rule.select(frame)
+        frame = self._rule.select(frame)
+        self._has_frames = True
+        self._has_actors = self._has_actors or frame.n_actors > 0
+        return frame
 
 
 class SelectedRecording:
@@ -146,9 +175,9 @@ class SelectedRecording:
         return self._recording.cut
 
     @property
-    def missing(self) -> set[str]:
-        """Return the names of actors that no frame so far has."""
-        return self._selector.missing
+    def unmatched(self) -> list[str]:
+        """Return lines about selected names and tags that match no actor so far."""
+        return self._selector.unmatched
 
     def new_decoder(self) -> PayloadDecoder:
         """Make another decoder of its payloads."""

@@ -122,9 +122,9 @@ class Recording:
         self._is_closed = False
 
     @property
-    def missing(self) -> list[str]:
-        """Return the selected names of actors that no frame of the last loop had."""
-        return sorted(self._recording.missing) \
+    def unmatched(self) -> list[str]:
+        """Return lines about selected names and tags that match no actor of the last loop."""
+        return self._recording.unmatched \
             if isinstance(self._recording, SelectedRecording) else []
 
     @property

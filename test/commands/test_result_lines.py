@@ -15,8 +15,9 @@ import subprocess
 import sys
 
 from budgets import AWAIT_S, one_of
-from paths import CARLA, ROOT
+from paths import CARLA, ROOT, SAMPLE
 from ports import free_port
+from programs import start
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -137,3 +138,29 @@ def test_live_recording_without_frames_names_the_place_once(capsys):
     assert capsys.readouterr().err.splitlines()[-1] == (
         f'error: cannot connect to 127.0.0.1:{port}: connection refused; '
         'is the simulator running?')
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (['--desired-tags', 'egoo'], 'an actor that passes --desired-tags egoo'),
+    (['--undesired-tags', 'vehicle', 'object', 'cone', 'traffic_sign'],
+     'an actor that passes --undesired-tags vehicle object cone traffic_sign'),
+    (['--actors', 'Nobody', '--desired-tags', 'ego'], 'the actor Nobody')])
+@pytest.mark.parametrize('command', [['convert', 'out.json'], ['convert', 'out'],
+                                     ['render', 'out.svg']], ids=' '.join)
+def test_selection_without_actors_is_a_warning(tmp_path, monkeypatch, capsys, command, words,
+                                               text):
+    """A misspelt tag gave an empty output without a word."""
+    monkeypatch.chdir(tmp_path)
+    assert main([command[0], str(SAMPLE), command[1], '--end', '0', *words]) == 0
+    assert capsys.readouterr().err == \
+        f'warning: {SAMPLE}: no selected frame has {text}\n'
+
+
+def test_recorded_selection_without_actors_is_a_warning(tmp_path, capsys):
+    out = tmp_path / 'out.json'
+    with start('simulate', str(SAMPLE), '--port', '0', '--frames', '3') as process:
+        port = process.stdout.readline().rpartition(':')[2].strip()
+        assert main(['record', str(out), '--port', port, '--frames', '2',
+                     '--desired-tags', 'egoo']) == 0
+    assert f'warning: {out}: no selected frame has an actor that passes --desired-tags egoo\n' \
+        in capsys.readouterr().err

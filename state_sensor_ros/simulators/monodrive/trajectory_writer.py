@@ -256,7 +256,7 @@ class TrajectoryPayloads:
                 fault = error
                 continue
             frame = decoded[0].frame
-            self._selector.missing.difference_update(frame.names)
+            self._selector.add_selected(frame)
             if not self._selector.keeps(frame.game_time):
                 continue
             self._writer.write(payload)
