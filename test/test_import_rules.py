@@ -11,6 +11,7 @@
 import ast
 from collections import Counter
 from functools import cache
+from graphlib import TopologicalSorter
 import re
 import runpy
 
@@ -151,6 +152,21 @@ def test_imports_folders_form_no_loop():
     order = list(MAY_IMPORT)
     for name, others in MAY_IMPORT.items():
         assert all(order.index(other) < order.index(name) for other in others)
+
+
+def test_imports_modules_form_no_loop():
+    names = {f'{NAME}.{".".join(path.relative_to(PACKAGE).with_suffix("").parts)}'
+             .removesuffix('.__init__'): path for path in MODULES}
+    graph = {}
+    for name, path in names.items():
+        # Not those inside functions, which run later.
+        of_module = [node for node in ast.parse(path.read_text()).body
+                     if isinstance(node, ast.ImportFrom)]
+        imports = {f'{node.module}.{alias.name}' for node in of_module for alias in node.names}
+        graph[name] = names.keys() & (imports | {node.module for node in of_module})
+        # It needs no name of a package whose module it imports.
+        graph[name] -= {NAME} | {module.rpartition('.')[0] for module in names.keys() & imports}
+    TopologicalSorter(graph).prepare()
 
 
 def test_imports_drawing_shows_the_folders_of_today():

@@ -51,7 +51,7 @@ from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints
 from state_sensor_ros.viewing import ego_log
 from state_sensor_ros.viewing.columns import FRAME, GAME_TIME, Instances, RunClock, Timelines
 from state_sensor_ros.viewing.ego_log import EgoLog
-from state_sensor_ros.viewing.layout import Content, layout
+from state_sensor_ros.viewing.layout import Content, EGO_TRAIL, layout, TRAILS
 
 NOTES, POINTS, ASSUMED = 'notes', 'world/points', 'world/assumed_boxes'
 KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in shapes.KIND_NAMES)
@@ -353,7 +353,6 @@ def _mesh(bands: Sequence[MapLine]) -> tuple[Floats, Rows]:
     return np.concatenate(vertices), np.concatenate(triangles)
 
 
-TRAILS, EGO_TRAIL = 'world/trails', 'world/ego_trail'
 # A shorter step is not drawn; a longer one is a jump.
 _SHORTEST_M, _LONGEST_M = 0.005, 25.0
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import rerun as rr
 import rerun.blueprint as rrb
 
-from state_sensor_ros.viewing import frame_log
 from state_sensor_ros.viewing.columns import FRAME, GAME_TIME
 from state_sensor_ros.viewing.ego_log import (
     ACCELERATION,
@@ -29,7 +28,8 @@ from state_sensor_ros.viewing.ego_log import (
     STEERING_ANGLE,
 )
 
-TRAIL_S = 5.0
+# Entities that show the last seconds only.
+TRAILS, EGO_TRAIL, TRAIL_S = 'world/trails', 'world/ego_trail', 5.0
 # Plots that share a view.
 _VIEWS = {'Speed (m/s)': (SPEED,), 'Acceleration (m/s²)': (ACCELERATION,),
           'Steering (+ = left)': (STEERING, STEERING_ANGLE), 'Lane': (LANE,),
@@ -106,4 +106,4 @@ def _scene(content: Content) -> rrb.Spatial3DView:
         origin='world', name='Scene', background=_GROUND, eye_controls=eye,
         line_grid=rrb.LineGrid3D(spacing=10.0, color=_GRID, stroke_width=0.5,
                                  plane=rr.components.Plane3D.XY),
-        overrides={frame_log.TRAILS: trail, frame_log.EGO_TRAIL: trail})
+        overrides={TRAILS: trail, EGO_TRAIL: trail})
