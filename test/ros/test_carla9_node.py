@@ -70,7 +70,9 @@ def test_world_is_on_the_topics(domain, listener, server, tick):
     for array in topics['traffic_lights']:
         assert {light.id for light in array.traffic_lights} == set(server.world.lights)
         assert {light.state for light in array.traffic_lights} <= {0, 1, 2}
-    assert {light.state for light in topics['traffic_lights'][-1].traffic_lights} >= {0, 2}
+    # A last one may be yellow where another is red.
+    assert {light.state for array in topics['traffic_lights']
+            for light in array.traffic_lights} >= {0, 2}
     on_roads = topics['control_states'][-1].control_states
     assert len(on_roads) == 6
     assert all(each.control_state.lane_id < 0 for each in on_roads)
