@@ -406,6 +406,10 @@ def test_road_closes_and_is_smooth():
     ahead, behind = road.surface(along + step, side), road.surface(along - step, side)
     slope = (ahead.point - behind.point) / (2 * step)
     assert np.abs(slope - road.surface(along, side).along).max() < 1e-5
+    for at, off in ((-7.25, -3.0), (1234.5, 5.0), (3000.0, 0.0), (6100.0, 20.0)):
+        one, many = road.surface_at(at, off), road.surface(np.array([at]), np.array([off]))
+        for name in ('point', 'along', 'right'):
+            assert getattr(one, name) == pytest.approx(getattr(many, name)[0], abs=1e-9)
     road_id, section_id, on_road = road.ids(along[:-1])
     assert set(road_id) == {0, 1, 2, 3, 4, 5}
     assert set(section_id) == {0, 1}

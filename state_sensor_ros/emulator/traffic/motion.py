@@ -26,7 +26,7 @@ import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet
-from state_sensor_ros.emulator.traffic.road import FloatArray, LANE_WIDTH_M, Road, Surface
+from state_sensor_ros.emulator.traffic.road import FloatArray, LANE_WIDTH_M, Road
 
 # Step of the central differences by s, meters: truncation and rounding errors are below 1e-8.
 EPSILON_M = 1e-3
@@ -222,8 +222,8 @@ class DrivenEgo:
         """Return origin (3,) and axes (3, 3), ``distance`` meters ahead on the path."""
         body = replace(self._body)
         body.move(distance * math.cos(self._slope))
-        surface = self._surface(*self._place(body.x, body.y))
-        up = np.cross(surface.along, surface.right)
+        surface = self._road.surface_at(*self._place(body.x, body.y))
+        up = _cross(surface.along, surface.right)
         up /= np.linalg.norm(up)
         heading = np.array((math.cos(body.yaw), math.sin(body.yaw), 0.0))
         # In the plane of the road, above the heading.
@@ -231,22 +231,28 @@ class DrivenEgo:
         forward = heading / np.linalg.norm(heading)
         # x and y of the surface point differ from the axle by less than the last Newton step.
         rear = np.array((body.x, body.y, surface.point[2]))
-        return rear + self._rear_m * forward, np.stack([forward, np.cross(up, forward), up])
+        return rear + self._rear_m * forward, np.array([forward, _cross(up, forward), up])
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
         """Return distance along the loop and offset of a point of the ground."""
         s, offset = self._s, self._offset
         for _ in range(_N_ITERATIONS):
-            surface = self._surface(s, offset)
-            gap = np.array((x, y)) - surface.point[:2]
-            if gap @ gap < _CLOSE_M ** 2:
+            surface = self._road.surface_at(s, offset)
+            gap_x, gap_y, _ = (np.array((x, y, 0.0)) - surface.point).tolist()
+            if gap_x ** 2 + gap_y ** 2 < _CLOSE_M ** 2:
                 break
-            slopes = np.stack([surface.along[:2], surface.right[:2]], axis=1)
-            # In the center of a curve all points of the road meet.
-            ahead, aside = np.linalg.lstsq(slopes, gap, rcond=None)[0]
-            s, offset = s + float(ahead), offset + float(aside)
+            (along_x, along_y, _), (right_x, right_y, _) = (
+                surface.along.tolist(), surface.right.tolist())
+            area = along_x * right_y - along_y * right_x
+            # In the center of a curve all points of the road meet: the way is to the side alone.
+            ahead = (gap_x * right_y - gap_y * right_x) / area if abs(area) > _CLOSE_M else 0.0
+            s += ahead
+            gap_x, gap_y = gap_x - ahead * along_x, gap_y - ahead * along_y
+            offset += (gap_x * right_x + gap_y * right_y) / (right_x ** 2 + right_y ** 2)
         return s, offset
 
-    def _surface(self, s: float, offset: float) -> Surface:
-        surface = self._road.surface(np.array([s]), np.array([offset]))
-        return Surface(surface.point[0], surface.along[0], surface.right[0])
+
+def _cross(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the cross product of two vectors, in a tenth of the time of ``np.cross``."""
+    (a, b, c), (x, y, z) = one.tolist(), other.tolist()
+    return np.array((b * z - c * y, c * x - a * z, a * y - b * x))
