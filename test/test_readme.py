@@ -136,6 +136,13 @@ def test_readme_names_the_end_of_each_block():
         assert mark in (RUN_ALONE, UNTIL_CTRL_C) or mark.startswith(NOT_HERE)
 
 
+def test_readme_blocks_run_in_one_folder():
+    """The second block that made ``drive.json`` ended with an error: the file existed."""
+    made = [next(filter(None, names)) for _, script in BLOCKS for names in MADE.findall(script)]
+    assert len(made) >= 4
+    assert len(set(made)) == len(made)
+
+
 @pytest.mark.parametrize('script', [script for mark, script in BLOCKS if mark == RUN_ALONE])
 def test_readme_block_runs_as_written(script, start, tmp_path):
     folder = tmp_path / 'empty'

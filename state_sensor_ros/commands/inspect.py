@@ -10,8 +10,8 @@
 """
 `state_sensor inspect`: one screen about a recording, or JSON.
 
-The exit code is 1 if the recording is damaged, or Replay Mode would refuse it. For a simulator
-without a Replay Mode, only damage counts.
+The exit code is 1 if the recording cannot be read, or Replay Mode would refuse it. For a simulator
+without a Replay Mode, only the former counts.
 """
 
 from __future__ import annotations

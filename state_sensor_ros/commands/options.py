@@ -93,7 +93,7 @@ def index(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Return the time in ``text``, s, above 0; raise ArgumentTypeError otherwise."""
-    value = number(text)
+    value = _finite(text)
     if value <= 0:
         raise argparse.ArgumentTypeError(f'{text} is not greater than 0')
     return value
@@ -101,10 +101,17 @@ def seconds(text: str) -> float:
 
 def number(text: str) -> float:
     """Return the finite number in ``text``, at least 0; raise ArgumentTypeError otherwise."""
+    value = _finite(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f'{text} is less than 0')
+    return value
+
+
+def _finite(text: str) -> float:
     try:
         value = float(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f'{text!r} is not a number') from error
-    if not math.isfinite(value) or value < 0:
-        raise argparse.ArgumentTypeError(f'{text} is not a finite number of at least 0')
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'{text} is not a finite number')
     return value
