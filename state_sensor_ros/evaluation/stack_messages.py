@@ -356,7 +356,8 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
         by_name = {key[0]: key for key in evaluable}
         for topic in named:
             if topic not in by_name:
-                raise ConfigError('--topic', f'{topic}, of which {name} has none to evaluate',
+                raise ConfigError('--topic', f'{topic}, which is not a topic of {name} that '
+                                  'can be evaluated',
                                   f'one of {", ".join(by_name) or "none"}')
         return [by_name[topic] for topic in named]
     found = [key for key in (_objects(name, evaluable), _ego(evaluable)) if key is not None]
