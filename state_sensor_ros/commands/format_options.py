@@ -30,6 +30,7 @@ from state_sensor_ros.commands.parameter_options import (
     parameters_that_affect,
     settings_of,
     texts_given,
+    typed,
 )
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import DEFAULT_CLASSES, Format, FORMATS, ReadOptions, texts_of
@@ -197,7 +198,7 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     :param parameters: names of further parameters that the run uses.
     :raises UsageError: naming the first such option, and what it is for.
     """
-    given = {name: option_of(name) for name in getattr(args, 'given', ())}
+    given = {name: typed(args, name) for name in getattr(args, 'given', ())}
     unused = {name: text for name, text in given.items() if name not in _OF_ALL.union(used)}
     # Parameters of simulators are checked later: the recording's simulator is not known yet. The
     # parameter rate differs from the option --rate.
@@ -221,7 +222,7 @@ def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -
     if getattr(args, 'compression', None) and (args.storage or output.storage) != 'mcap':
         raise UsageError(f'--compression is for MCAP; OUT is {args.storage or output.noun}')
     given = {name: f'-p {name}' for name in parameter_names(args)}
-    given |= {name: option_of(name) for name in getattr(args, 'given', ())}
+    given |= {name: typed(args, name) for name in getattr(args, 'given', ())}
     schema = schema_of(settings.source, with_added=bool(parameter_names(args)))
     for name, needed in schema.without_effect(given, settings) if output.storage else ():
         raise UsageError(f'{given[name]} is for {" or ".join(map(option_of, needed))}')
@@ -237,7 +238,7 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
     :raises UsageError: naming the first such parameter.
     """
     shown = {name: f'-p {name}' for name in parameter_names(args) if name not in NAMES}
-    shown |= {name: option_of(name) for name in getattr(args, 'given', None) or ()
+    shown |= {name: typed(args, name) for name in getattr(args, 'given', None) or ()
               if '.' in name and name not in NAMES}
     for name, purpose in unread_parameters(shown, simulator).items() if shown else ():
         raise UsageError(f'{shown[name]} is for {purpose}')

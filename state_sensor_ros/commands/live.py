@@ -26,10 +26,10 @@ from state_sensor_ros.commands.parameter_options import (
     add_parameters,
     given_parameters,
     is_received,
-    option_of,
     options_in,
     parameter_names,
     READING_PARAMETERS,
+    typed,
 )
 from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
@@ -127,7 +127,7 @@ def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
     """
     if 'source' in parameter_names(args):
         raise UsageError('-p source is for the node; --source selects the simulator')
-    given = {name: option_of(name) for name in getattr(args, 'given', ())
+    given = {name: typed(args, name) for name in getattr(args, 'given', ())
              if name in _PARAMETERS or '.' in name}
     given |= {name: f'-p {name}' for name in parameter_names(args)}
     schema = schema_of(args.source)

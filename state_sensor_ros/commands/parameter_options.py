@@ -75,6 +75,17 @@ def option_of(name: str) -> str:
     return f'--{name.replace("_", "-")}'
 
 
+def typed(args: argparse.Namespace, name: str) -> str:
+    """
+    Return an option as the command line has it: `--no-legend` for a switch that is off.
+
+    :param args: the parsed options.
+    :param name: name of one that is given.
+    """
+    option = option_of(name)
+    return option if getattr(args, name, None) is not False else f'--no-{option[2:]}'
+
+
 def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str],
                    title: str = NODE_TITLE) -> None:
     """

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Texts about inputs and outputs that a user mistakes for others."""
 
+from paths import SAMPLE
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -55,3 +56,23 @@ def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path,
     output = capsys.readouterr().out
     assert '1: 1 vehicle, 0 objects; 1 per frame\n' in output
     assert ', rotation not compared\n' in output
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (['--rate', '-1'], '--rate: -1 is not greater than 0'),
+    (['--rate', '0'], '--rate: 0 is not greater than 0'),
+    (['--rate', 'inf'], '--rate: inf is not a finite number'),
+    (['--start', '-1'], '--start: -1 is less than 0'),
+    (['--start', 'x'], "--start: 'x' is not a number")])
+def test_number_out_of_range_is_refused_with_the_rule_that_it_breaks(words, text, capsys):
+    """``--rate -1`` was to be at least 0, and ``--rate 0`` was refused, too."""
+    with pytest.raises(SystemExit, match='2'):
+        main(['inspect', str(SAMPLE), *words])
+    assert f'argument {text} (see ' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(('out', 'option'), [
+    ('out.html', '--no-legend'), ('out.html', '--legend')])
+def test_unused_switch_is_named_as_it_was_typed(tmp_path, capsys, out, option):
+    assert main(['render', str(SAMPLE), str(tmp_path / out), option]) == 2
+    assert capsys.readouterr().err.startswith(f'error: state_sensor render: {option} is for ')
