@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """What stops the ego on each simulator: stopped processes, clocks, rivals, floods, resets."""
 
+from contextlib import suppress
 import json
 import math
 import os
@@ -33,6 +34,8 @@ TIMEOUT_S = 0.5
 DRIVE = pedals(throttle=0.5)
 each_simulator = pytest.mark.parametrize('kind', one_of([
     'monodrive', 'carla', 'carla9', 'sumo']))
+each_controller = pytest.mark.parametrize('kind', one_of([
+    'monodrive', 'carla', 'carla9', 'carla9 ackermann', 'sumo']))
 
 
 @pytest.mark.parametrize('kind', one_of([
@@ -89,6 +92,55 @@ def test_server_follows_the_speed_within_the_limits(domain, listener):
         assert all(abs(each.twist.twist.linear.x) < 0.05 for each in driven.odometry[n_frames:])
         driven.stack.publish_until(twist(-3), lambda: driven.speed < -2.5)
         assert sent[-1].reverse
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize('fault', [
+    'killed', 'stopped', 'stopped, then the node ends', 'stopped, then inactive', 'both killed'])
+def test_followed_speed_ends_without_the_helper(domain, listener, fault):
+    """The server would follow the last speed for ever: what ends it when the helper cannot?"""
+    with obeyed('carla9 ackermann', domain, listener) as driven:
+        server = driven.obeying.server
+        [ego] = [actor for actor in server.world.actors.values()
+                 if actor.body.attribute('role_name') == 'hero']
+        # The controller of the server begins with a standing ego.
+        driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
+                                   and driven.stack.sent[-1].brake == 0.5, what='a stand')
+        driven.drive()
+        assert ego.follows
+        [helper] = children(driven.node.process.pid, b'carla_process')
+        if fault == 'both killed':
+            driven.node.process.send_signal(signal.SIGSTOP)
+            os.kill(helper, signal.SIGKILL)
+            driven.node.process.kill()
+            driven.node.process.wait()
+            with NodeProcess(domain, source='carla9', control_input='twist', **FAST,
+                             **{'carla9.port': server.port, 'carla9.ackermann': True}) as node:
+                listener.until(lambda: 'before the first command' in node.log, what='the line')
+                listener.until(driven.stack.publisher.get_subscription_count, what='the node')
+                driven.stack.publish_until(twist(0), lambda: not ego.follows, what='pedals')
+            return
+        os.kill(helper, signal.SIGKILL if fault == 'killed' else signal.SIGSTOP)
+        try:
+            if 'node ends' in fault:
+                code, seconds = driven.node.end(signal.SIGTERM)
+                assert (code, seconds < END_S) == (0, True)
+            elif 'inactive' in fault:
+                assert Managed(listener).request('deactivate')
+            listener.until(lambda: not ego.follows and ego.pedals.brake == 1.0, what='the brake')
+        finally:
+            if fault.startswith('stopped'):
+                # Killed if it has not ended within a second.
+                with suppress(ProcessLookupError):
+                    os.kill(helper, signal.SIGCONT)
+        if fault == 'stopped':
+            listener.until(lambda: 'reads no commands: the server brakes the ego'
+                           in driven.node.log, what='the line')
+        if fault in ('killed', 'stopped'):
+            driven.stands()
+            assert ego.pedals.brake == 1.0
+            driven.drive()
+            assert ego.follows
 
 
 def stop_and_continue(driven):
@@ -188,7 +240,7 @@ def deactivated(driven):
     driven.stack.matched()
 
 
-@each_simulator
+@each_controller
 def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
     with obeyed(kind, domain, listener, use_sim_time=True) as driven:
         clock = listener.node.create_publisher(Clock, '/clock', 1)
@@ -216,7 +268,7 @@ def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
         assert all(each.brake == 1.0 for each in driven.stack.sent[-3:])
 
 
-@each_simulator
+@each_controller
 def test_thousand_actors_delay_neither_commands_nor_the_brake(domain, listener, kind):
     with obeyed(kind, domain, listener, n_vehicles=1000) as driven:
         driven.drive()
