@@ -174,7 +174,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     # One of many bags has its earlier result from the process that has read the file.
     old = getattr(args, 'earlier', None)
     if old is None and args.against is not None:
-        old = result_of_bag(args.against, read_results(args.against), stack)
+        old = result_of_bag(args.against, read_results(args.against), stack,
+                            definition=args.definition, alignment=args.align)
     from state_sensor_ros.commands.evaluate_outputs import matches_written, write_outputs
     with matches_written(args, interruption) as observe, \
             clock_shown('evaluate', is_quiet=args.quiet):

@@ -139,7 +139,8 @@ def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[st
     results, found = read_results(args.against), {}
     for stack in stacks:
         with suppress(TrajectoryFormatError):
-            found[stack] = result_of_bag(args.against, results, stack)
+            found[stack] = result_of_bag(args.against, results, stack,
+                                         definition=args.definition, alignment=args.align)
     return found
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import math
 from pathlib import Path
+import sys
 from typing import Any, Final
 
 import msgspec
@@ -101,7 +102,8 @@ def _detection(classes: Sequence[ClassScores], definition: str) -> dict[str, Any
             **({'bands': {name: _class(band, definition) for name, band in scores.bands.items()}}
                if scores.bands else {})} for scores in classes},
         'nds': detection_score(classes),
-        **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)}}
+        **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)},
+        'definition': definition}
 
 
 def _class(scores: ClassScores, definition: str) -> dict[str, Any]:
@@ -192,7 +194,7 @@ def numbers_of(result: Mapping[str, Any], path: str = '') -> Iterator[tuple[str,
     for key, value in result.items():
         if isinstance(value, Mapping):
             yield from numbers_of(value, f'{path}{key}/')
-        elif value is None or isinstance(value, int | float):
+        elif _is_number(value):
             yield f'{path}{key}', None if value is None else float(value)
 
 
@@ -236,15 +238,19 @@ def read_results(path: str) -> list[dict[str, Any]]:
         raise TrajectoryFormatError(path, 'no JSON object', _EXPECTED) from error
 
 
-def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str) -> dict[str, Any]:
+def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str, *,
+                  definition: str, alignment: str) -> dict[str, Any]:
     """
-    Return the result of a bag.
+    Return the earlier result of a bag.
 
     :param path: file with the results.
     :param results: as :func:`read_results` returns them.
     :param stack: path of the bag; of several results, the one of the same path is returned, else
         the only one of the same name.
-    :raises TrajectoryFormatError: if there is no such result.
+    :param definition: see :func:`result_of`, of this run.
+    :param alignment: see :func:`result_of`, of this run.
+    :raises TrajectoryFormatError: if there is no such result, or its definition or alignment is
+        another one: differences would be those of the definitions.
     """
     if len(results) > 1:
         files = [Path(str(result.get('file', ''))) for result in results]
@@ -258,6 +264,13 @@ def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str) -> d
                 f'no single result of a bag of the name {Path(stack).name}', 'one')
     if 'frames' not in results[0]:
         raise TrajectoryFormatError(path, 'no frames', _EXPECTED)
+    for part, name, ours, option in (('detection', 'definition', definition, '--definition'),
+                                     ('ego', 'alignment', alignment, '--align')):
+        found = results[0].get(part)
+        # Earlier versions did not name the definition.
+        if isinstance(found, Mapping) and isinstance(found.get(name), str) and found[name] != ours:
+            raise TrajectoryFormatError(f'{path}: {part}/{name}', one_line(found[name]),
+                                        f'{ours}, as {option} of this run')
     return results[0]
 
 
@@ -292,7 +305,10 @@ def differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any
 
 
 def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    """Return whether a value is None or a number; numbers beyond float64 are none."""
+    return value is None or isinstance(value, float) or (
+        isinstance(value, int) and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max)
 
 
 def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:

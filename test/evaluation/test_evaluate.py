@@ -76,7 +76,7 @@ def stack(drive):
 def test_json_has_the_keys_of_the_interface(evaluate, stack):
     result = evaluate(stack)
     assert result.keys() == KEYS
-    assert result['detection'].keys() == MEAN_KEYS | {'classes'}
+    assert result['detection'].keys() == MEAN_KEYS | {'classes', 'definition'}
     assert result['detection']['classes'].keys() == {'car'}
     assert result['detection']['classes']['car'].keys() == CLASS_KEYS
     assert result['detection']['classes']['car']['ap'].keys() == {'0.5', '1.0', '2.0', '4.0'}
@@ -245,7 +245,7 @@ def test_selection_by_range(evaluate, stack):
 
 def test_selection_by_class(evaluate, stack):
     assert evaluate(stack, '--topic', TRACKING, '--classes', 'truck')['detection'] == {
-        **dict.fromkeys(MEAN_KEYS), 'classes': {}}
+        **dict.fromkeys(MEAN_KEYS), 'classes': {}, 'definition': 'plain'}
 
 
 def test_selection_by_time_and_rate(evaluate, stack):
@@ -339,7 +339,7 @@ def test_options_with_several_values_leave_truth_and_stack(capsys, drive, stack,
 
 def test_selection_by_tags(evaluate, stack):
     assert evaluate(stack, '--topic', TRACKING, '--undesired-tags', 'vehicle')['detection'] == {
-        **dict.fromkeys(MEAN_KEYS), 'classes': {}}
+        **dict.fromkeys(MEAN_KEYS), 'classes': {}, 'definition': 'plain'}
 
 
 # Hostile bags: what a broken or malicious stack may write.
@@ -758,10 +758,33 @@ def test_earlier_run_that_is_odd(tmp_path, capsys, evaluate, stack):
     """Parts of other types are not compared; what is missing has no difference."""
     earlier = tmp_path / 'old.json'
     earlier.write_text('{"frames": "many", "detection": 3, "ego": {"ate_rmse": true}, '
-                       '"tracking": {"hota": null, "mota": 1e308, "idf1": {}}}')
+                       '"tracking": {"hota": null, "mota": 1e308, "idf1": {}, "misses": 1'
+                       + '0' * 400 + '}}')
     assert evaluate(stack, '--against', earlier)['against'] == {
         'tracking': {'hota': None, 'mota': pytest.approx(-1e308)}, 'ego': {}}
     assert 'No such file' in evaluate(stack, '--against', tmp_path / 'none.json', code=1)
+
+
+@pytest.mark.usefixtures('forked_jobs')
+@pytest.mark.parametrize(('options', 'error'), [
+    (['--definition', 'nuscenes'], 'detection/definition: found plain; expected nuscenes, as'),
+    (['--align', 'se3'], 'ego/alignment: found none; expected se3, as')])
+def test_earlier_run_of_another_definition(tmp_path, capsys, monkeypatch, evaluate, drive, stack,
+                                           options, error):
+    earlier = tmp_path / 'old.json'
+    result = evaluate(stack)
+    earlier.write_text(json.dumps(result))
+    monkeypatch.setattr(evaluate_command, 'evaluated', None)
+    words = ['evaluate', str(drive), str(stack), *options, '--against', str(earlier)]
+    assert main(words) == 1
+    assert capsys.readouterr().err == f'error: {earlier}: {error} {options[0]} of this run\n'
+    assert main([*words, '--jobs', '1']) == 1
+    assert f'{earlier}: {error}' in capsys.readouterr().out
+    # Earlier versions did not name it.
+    del result['detection']['definition'], result['ego']['alignment']
+    earlier.write_text(json.dumps(result))
+    monkeypatch.undo()
+    assert 'detection' in evaluate(stack, *options, '--against', earlier)['against']
 
 
 @pytest.mark.parametrize('suffix', ['.csv', '.parquet'])
