@@ -17,6 +17,8 @@ from state_sensor_ros.commands.command_line import main
 
 # Beside the ego, in the drives of test/evaluation.
 N_CARS = 12
+# At 10 Hz: long enough for predictions over 5 s.
+N_FRAMES = 60
 PERCEPTION = '/perception/object_recognition'
 TRACKING, DETECTION = f'{PERCEPTION}/tracking/objects', f'{PERCEPTION}/detection/objects'
 PREDICTED, GROUND_TRUTH = f'{PERCEPTION}/objects', f'{PERCEPTION}/ground_truth/objects'

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 from paths import DATA
 import pytest
-from stack_bags import write_drive, write_outputs
+from stack_bags import N_FRAMES, write_drive, write_outputs
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.evaluation import evaluation_plots
@@ -22,8 +22,8 @@ from state_sensor_ros.evaluation import evaluation_plots
 
 @pytest.fixture(scope='session')
 def drive(tmp_path_factory):
-    """Return a drive of 8 s."""
-    return write_drive(tmp_path_factory.mktemp('drive') / 'drive.json', 80)
+    """Return a drive of 6 s."""
+    return write_drive(tmp_path_factory.mktemp('drive') / 'drive.json', N_FRAMES)
 
 
 @pytest.fixture(scope='session')

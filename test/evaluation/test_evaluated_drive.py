@@ -9,11 +9,20 @@
 """`state_sensor evaluate` of a drive of 8 s: its page, and what needs many frames."""
 
 from itertools import pairwise
+import math
 import re
 
 import numpy as np
 import pytest
-from stack_bags import changed, EGO, N_CARS, positions_of, TRACKING
+from stack_bags import (
+    changed,
+    EGO,
+    N_CARS,
+    positions_of,
+    TRACKING,
+    write_drive,
+    write_outputs,
+)
 from test_evaluate import TRACKING_KEYS
 
 import state_sensor_ros as sensor
@@ -22,6 +31,18 @@ from state_sensor_ros.errors import counted
 from state_sensor_ros.evaluation.evaluation_result import number_at
 
 N_FRAMES = 80
+
+
+@pytest.fixture(scope='session')
+def drive(tmp_path_factory):
+    """Return a drive of 8 s."""
+    return write_drive(tmp_path_factory.mktemp('drive') / 'drive.json', N_FRAMES)
+
+
+@pytest.fixture(scope='session')
+def stack(drive):
+    """Return the bag of its outputs."""
+    return write_outputs(drive)
 
 
 def test_definition_of_nuscenes(tmp_path, evaluate, stack):
@@ -175,3 +196,18 @@ def test_page_has_the_safety_of_the_ego(tmp_path, drive, stack):
         assert main(['evaluate', str(truth), str(stack), *options, *words]) == 0
         assert '<h2>Detection</h2>' in page.read_text()
         assert 'Safety of' not in page.read_text()
+
+
+def test_predictions_are_off_by_the_noise_of_the_position(tmp_path, evaluate, drive):
+    """A path is off as its object is: the mean and the final error are that of the object."""
+    bag = tmp_path / 'bag'
+    assert main(['convert', str(drive), str(bag), '--outputs', 'autoware', '--autoware-objects',
+                 'predicted', '-q', '-p', 'perception.position_std:=0.3', '-p',
+                 'perception.seed:=3']) == 0
+    result = evaluate(bag)
+    expected = 0.3 * math.sqrt(math.pi / 2.0)
+    for horizon in ('3.0', '5.0'):
+        scores = result['prediction'][horizon]
+        assert scores['min_ade'] == pytest.approx(expected, rel=0.06)
+        assert scores['min_fde'] == pytest.approx(expected, rel=0.06)
+        assert scores['miss_rate'] == 0.0

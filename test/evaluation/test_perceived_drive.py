@@ -20,12 +20,12 @@ from budgets import first_of, one_of
 import numpy as np
 import pytest
 from raw_actors import centre_and_size, frames_of, into
-from stack_bags import DERIVED, messages_of, N_CARS, TRACKING, VISION
+from stack_bags import DERIVED, messages_of, N_CARS, N_FRAMES, TRACKING, VISION
 from test_perturbed_stack import mean_speed, others_are_perfect, PERFECT
 
 from state_sensor_ros.commands.command_line import main
 
-N_TRUTHS = N_CARS * 80
+N_TRUTHS = N_CARS * N_FRAMES
 OUTPUTS = ('--outputs', 'autoware', '--autoware-objects', 'tracking', '--no-frame',
            '--no-odometry', '--tf', 'none', '-q')
 
@@ -111,7 +111,7 @@ def test_missing(numbers, share):
 def test_false_positives(numbers):
     found = numbers(ghosts=2.0)
     n_false = found['detections'] - N_TRUTHS
-    assert n_false == pytest.approx(2.0 * 80, abs=4.0 * math.sqrt(2.0 * 80))
+    assert n_false == pytest.approx(2.0 * N_FRAMES, abs=4.0 * math.sqrt(2.0 * N_FRAMES))
     assert found['recall'] == 1.0
     assert found['precision'] == pytest.approx(N_TRUTHS / found['detections'], abs=1e-9)
     assert found['mota'] == pytest.approx(1.0 - n_false / N_TRUTHS, abs=1e-9)
@@ -188,15 +188,3 @@ def test_other_outputs_have_the_same_errors(evaluate, bag, numbers, output, topi
     car = result['detection']['classes']['car']
     for name in ('ate', 'recall', 'precision', 'truths', 'detections'):
         assert car[name] == pytest.approx(tracked[name], abs=1e-9), name
-
-
-def test_predictions_are_off_by_the_noise_of_the_position(evaluate, bag):
-    """A path is off as its object is: the mean and the final error are that of the object."""
-    result = evaluate(bag('--outputs', 'autoware', '--autoware-objects', 'predicted', '-q',
-                       position_std=0.3))
-    expected = 0.3 * math.sqrt(math.pi / 2.0)
-    for horizon in ('3.0', '5.0'):
-        scores = result['prediction'][horizon]
-        assert scores['min_ade'] == pytest.approx(expected, rel=0.06)
-        assert scores['min_fde'] == pytest.approx(expected, rel=0.06)
-        assert scores['miss_rate'] == 0.0

@@ -21,6 +21,7 @@ from stack_bags import (
     EGO,
     messages_of,
     N_CARS,
+    N_FRAMES,
     positions_of,
     PREDICTED,
     TRACKING,
@@ -62,7 +63,7 @@ def test_noise_of_position(evaluated, std_m):
             position.x, position.y = np.array((position.x, position.y)) + random.normal(
                 0.0, std_m, 2)
     numbers = evaluated(noisy)
-    n_matches = N_CARS * 80
+    n_matches = N_CARS * N_FRAMES
     deviation = std_m * math.sqrt((2.0 - math.pi / 2.0) / n_matches)
     assert numbers['ate'] == pytest.approx(std_m * math.sqrt(math.pi / 2.0), abs=4.0 * deviation)
     others_are_perfect(numbers, 'ate', 'hota')
@@ -75,7 +76,7 @@ def test_missed_objects(evaluated, share):
     def missing(message, log_ns):
         message.objects = [each for each in message.objects if random.uniform() >= share]
     numbers = evaluated(missing)
-    deviation = math.sqrt(share * (1.0 - share) / (N_CARS * 80))
+    deviation = math.sqrt(share * (1.0 - share) / (N_CARS * N_FRAMES))
     assert numbers['recall'] == pytest.approx(1.0 - share, abs=4.0 * deviation)
     # Without false objects and switches of ids both are the share that is found.
     assert numbers['mota'] == pytest.approx(numbers['recall'], abs=1e-9)
@@ -104,14 +105,14 @@ def test_false_objects(evaluated):
 
 def test_switch_of_two_ids(evaluated):
     """Two tracks change their ids in the middle: two switches; a half of each is another track."""
-    count = iter(range(80))
+    count = iter(range(N_FRAMES))
 
     def switched(message, log_ns):
-        if next(count) >= 40:
+        if next(count) >= N_FRAMES / 2:
             one, other = message.objects[0].object_id, message.objects[1].object_id
             message.objects[0].object_id, message.objects[1].object_id = other, one
     numbers = evaluated(switched)
-    assert numbers['mota'] == pytest.approx(1.0 - 2.0 / (N_CARS * 80), abs=1e-9)
+    assert numbers['mota'] == pytest.approx(1.0 - 2.0 / (N_CARS * N_FRAMES), abs=1e-9)
     assert numbers['idf1'] == pytest.approx(1.0 - 1.0 / N_CARS, abs=1e-9)
     others_are_perfect(numbers, 'mota', 'idf1', 'hota')
     assert numbers['hota'] < 1.0
@@ -166,7 +167,8 @@ def test_wrong_class(evaluated):
     assert numbers['recall'] == 0.75
     others_are_perfect(numbers, 'recall', 'ap')
     truck = numbers['result']['detection']['classes']['truck']
-    assert (truck['truths'], truck['detections'], truck['recall']) == (0, N_CARS // 4 * 80, None)
+    assert (truck['truths'], truck['detections'], truck['recall']) == (
+        0, N_CARS // 4 * N_FRAMES, None)
     assert list(truck['ap'].values()) == [None] * 4
     # The mean is that of the classes with ground-truth objects.
     assert numbers['result']['detection']['map'] == pytest.approx(numbers['ap'])

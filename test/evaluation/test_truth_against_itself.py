@@ -23,6 +23,7 @@ from stack_bags import (
     GROUND_TRUTH,
     messages_of,
     N_CARS,
+    N_FRAMES,
     OUTPUTS,
     PREDICTED,
     TRACKING,
@@ -67,8 +68,8 @@ def test_drive_against_itself(evaluate, stack, topic):
     result = evaluate(stack, '--topic', topic)
     check_perfect(result, topic)
     assert 'ego' not in result
-    assert (result['frames'], result['truth_frames']) == (80, 80)
-    assert result['detection']['classes']['car']['truths'] == N_CARS * 80
+    assert (result['frames'], result['truth_frames']) == (N_FRAMES, N_FRAMES)
+    assert result['detection']['classes']['car']['truths'] == N_CARS * N_FRAMES
 
 
 def test_prediction_of_the_drive_itself(evaluate, stack):
@@ -140,7 +141,7 @@ def test_truth_of_another_program(evaluate, stack):
     check_perfect(result)
     assert result['ego']['ate_rmse'] < 1e-6
     assert evaluate(stack, '--range', 40, truth=stack)['detection']['classes']['car'][
-        'truths'] < N_CARS * 80
+        'truths'] < N_CARS * N_FRAMES
 
 
 def test_utc_stamps(tmp_path, evaluate, drive):
@@ -165,7 +166,7 @@ def test_stamps_between_those_of_the_truth(tmp_path, evaluate, stack):
     kept = [each for each in messages_of(half) if next(count) % 2 == 0]
     truth = write_bag(tmp_path / 'half', kept)
     result = evaluate(stack, '--topic', TRACKING, truth=truth)
-    assert (result['frames'], result['truth_frames']) == (80, 40)
+    assert (result['frames'], result['truth_frames']) == (N_FRAMES, N_FRAMES / 2)
     assert result['detection']['classes']['car']['ate'] < 0.02
     assert result['tracking']['hota'] == pytest.approx(1.0, abs=1e-9)
 
@@ -178,7 +179,8 @@ def test_ego_beside_the_truth_moves_on(tmp_path, evaluate, drive, stack, has_end
     truth = tmp_path / 'drive.json'
     truth.write_text(json.dumps(kept))
     result = evaluate(stack, '--topic', EGO, truth=truth)
-    assert (result['frames'], result['truth_frames']) == ((62, 60) if has_ends else (80, 78))
+    assert (result['frames'], result['truth_frames']) == (
+        (N_FRAMES - 18, N_FRAMES - 20) if has_ends else (N_FRAMES, N_FRAMES - 2))
     # 0.1 s is 2 m; what remains is due to acceleration.
     assert result['ego']['ate_rmse'] < 0.01
     assert result['ego']['rpe_rmse'] < 0.01
@@ -192,7 +194,7 @@ def test_ego_of_a_truth_of_one_frame(tmp_path, evaluate, drive, stack):
 
 
 def test_frames_without_truth_are_counted(tmp_path, evaluate, drive, stack):
-    """Of 8 s of the stack, the ground truth has those from 2 s to 5 s."""
+    """Of 6 s of the stack, the ground truth has those from 2 s to 5 s."""
     frames = json.loads(drive.read_text())
     first_s = frames[0]['game_time']
     part = [frame for frame in frames if 1.99 < frame['game_time'] - first_s < 5.01]
@@ -200,4 +202,4 @@ def test_frames_without_truth_are_counted(tmp_path, evaluate, drive, stack):
     result = evaluate(stack, '--topic', TRACKING, truth=tmp_path / 'part.json')
     # One more on either side is nearer than 0.1 s, or as near: rounding decides.
     assert abs(result['frames'] - len(part)) <= 2
-    assert result['frames'] + result['frames_without_truth'] == 80
+    assert result['frames'] + result['frames_without_truth'] == N_FRAMES
