@@ -66,11 +66,15 @@ def scheduler(distributed, tmp_path):
         yield SimpleNamespace(process=process, address=address, add_worker=add_worker)
 
 
-@pytest.fixture
-def short_waits(monkeypatch):
+def wait_less(monkeypatch):
     """Wait for less; for replies of a scheduler that runs as long as ever."""
     monkeypatch.setattr(batch, '_WORKER_S', 2.0)
     monkeypatch.setattr(batch, '_CHECK_S', 0.5)
+
+
+@pytest.fixture
+def short_waits(monkeypatch):
+    wait_less(monkeypatch)
 
 
 def synth(path, seed=0):
@@ -85,11 +89,16 @@ def error_of(capsys, *words):
 
 
 def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch, capsys):
+    """Also, before there is one: a scheduler without workers is one line."""
     here, there = tmp_path / 'here', tmp_path / 'there'
     synth(here / 'drives' / 'a.json', 1)
     synth(there / 'drives' / 'a.json', 2)
-    scheduler.add_worker(there)
     monkeypatch.chdir(here)
+    with monkeypatch.context() as patched:
+        wait_less(patched)
+        assert error_of(capsys, 'convert', 'drives', 'out', '--to', 'json', '--dask',
+                        scheduler.address) == f'error: {scheduler.address}: no worker for 2 s'
+    scheduler.add_worker(there)
     capsys.readouterr()
     assert main(['convert', 'drives', 'out', '--to', 'json', '--dask', scheduler.address]) == 0
     assert main(['convert', 'drives', 'local', '--to', 'json']) == 0
@@ -181,13 +190,6 @@ def test_a_scheduler_that_is_silent_is_one_line(reply, tmp_path):
     [line] = done.stderr.splitlines()
     assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
     assert line.endswith('; expected an address such as tcp://HOST:8786')
-
-
-def test_a_scheduler_without_workers_is_one_line(scheduler, short_waits, tmp_path, capsys):
-    synth(tmp_path / 'drives' / 'a.json')
-    line = error_of(capsys, 'convert', tmp_path / 'drives', tmp_path / 'out', '--to', 'json',
-                    '--dask', scheduler.address)
-    assert line == f'error: {scheduler.address}: no worker for 2 s'
 
 
 @pytest.mark.thorough

@@ -12,6 +12,7 @@ import signal
 import subprocess
 
 from blocked_output import blocked, FullPipe, StoppedTerminal
+from budgets import each_once
 from programs import start
 import pytest
 from stopwatch import Stopwatch
@@ -48,10 +49,9 @@ def test_progress_is_shown_on_a_terminal(port, tmp_path):
             process.terminate()
 
 
-@each_kind
-@pytest.mark.parametrize('words', [
+@pytest.mark.parametrize(('kind', 'words'), each_once([FullPipe, StoppedTerminal], [
     ('record', 'OUT', '--port', 'PORT'), ('inspect', '--live', '--port', 'PORT'),
-    ('record', 'OUT', '--port', '1'), ('simulate', '--port', '0')], ids=lambda words: words[0])
+    ('record', 'OUT', '--port', '1'), ('simulate', '--port', '0')]))
 def test_signal_ends_it(kind, port, tmp_path, words):
     words = [{'OUT': tmp_path / 'drive.json', 'PORT': port}.get(word, word) for word in words]
     with blocked(kind) as output, start(*words, stderr=output.writer) as process:

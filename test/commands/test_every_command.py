@@ -60,6 +60,24 @@ def run(tmp_path):
     return run_
 
 
+@pytest.fixture
+def run_here(tmp_path, monkeypatch, capfd):
+    """Return a function that runs a command in this process, in an empty folder."""
+    monkeypatch.setenv('COLUMNS', '80')
+    (tmp_path / 'work').mkdir()
+    monkeypatch.chdir(tmp_path / 'work')
+
+    def run_(name, words):
+        capfd.readouterr()
+        try:
+            code = main([name.split()[0], *[word.format(port=free_port()) for word in words]])
+        except SystemExit as end:
+            code = end.code
+        return code, *capfd.readouterr()
+
+    return run_
+
+
 def ended(process):
     with process:
         output, errors = process.communicate(timeout=AWAIT_S)
@@ -71,14 +89,14 @@ def test_every_command_is_in_this_file():
 
 
 @pytest.mark.parametrize('name', COMMANDS)
-def test_command_helps_on_a_page_and_in_full(run, name):
-    code, output, errors = ended(run(name, ['--help']))
+def test_command_helps_on_a_page_and_in_full(run_here, name):
+    code, output, errors = run_here(name, ['--help'])
     assert (code, errors) == (0, '')
     assert output.startswith(f'usage: state_sensor {name} ')
     assert len(output.splitlines()) <= 45
     assert max(map(len, output.splitlines())) <= 100
     assert 'sumo' not in output.replace('sumo, osi', '').replace(' sumo', '') or name == 'evaluate'
-    code, everything, errors = ended(run(name, ['--help-all']))
+    code, everything, errors = run_here(name, ['--help-all'])
     assert (code, errors) == (0, '')
     own = {word for word in output.split() if word.startswith('--') and word[2:3].isalpha()}
     assert all(word.rstrip(',.;)') in everything for word in own)
@@ -126,8 +144,8 @@ def test_command_helps_about_a_subject(capsys, monkeypatch, columns):
 
 
 @pytest.mark.parametrize('name', COMMANDS)
-def test_command_refuses_wrong_usage(run, name):
-    code, output, errors = ended(run(name, [*FAILING[name], '--no-such-option']))
+def test_command_refuses_wrong_usage(run_here, name):
+    code, output, errors = run_here(name, [*FAILING[name], '--no-such-option'])
     assert (code, output) == (2, '')
     assert errors.startswith(f'error: state_sensor {name}: ')
     assert errors.count('\n') == 1
@@ -164,7 +182,7 @@ def stack_bag(tmp_path_factory):
     *((name, False) for name in READING),
     *((name, True) for name in READING if name not in ('replay', 'simulate', 'evaluate', 'view')),
     pytest.param('view', True, marks=pytest.mark.thorough)])
-def test_command_names_a_recording_without_frames(run, name, is_part, tmp_path, stack_bag):
+def test_command_names_a_recording_without_frames(run_here, name, is_part, tmp_path, stack_bag):
     for word, library in (('view', 'rerun'), ('table', 'pyarrow')):
         if word in name:
             pytest.importorskip(library)
@@ -173,7 +191,7 @@ def test_command_names_a_recording_without_frames(run, name, is_part, tmp_path, 
         source.write_text('[]')
     words = [{'{in}': str(source), '{bag}': str(stack_bag)}.get(word, word)
              for word in READING[name]]
-    code, output, errors = ended(run(name, [*words, *(['--start', '1000'] if is_part else [])]))
+    code, output, errors = run_here(name, [*words, *(['--start', '1000'] if is_part else [])])
     assert (code, output) == (1, '')
     part = ' in the selected time' if is_part else ''
     assert errors == f'error: {source}: found no frames{part}; expected at least one frame\n'

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-from budgets import AWAIT_S, one_of
+from budgets import AWAIT_S, first_of, one_of
 from paths import CARLA, ROOT, SAMPLE
 from ports import free_port
 from programs import start
@@ -70,7 +70,7 @@ def test_result_on_standard_output_leaves_it_to_the_data(drive):
 
 
 @pytest.mark.parametrize('closed', one_of(
-    ['>/dev/full', '2>&-', '>&- 2>&- <&-', '>&-', '<&-'], n_always=3))
+    ['>/dev/full', '>&- 2>&- <&-', '2>&-', '>&-', '<&-'], n_always=2))
 def test_result_needs_no_reader(tmp_path, closed):
     command = f'"$0" -m state_sensor_ros synth out.json --frames 2 {closed}'
     found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=AWAIT_S,
@@ -92,12 +92,13 @@ def test_data_without_room_is_an_error(tmp_path, end, reason):
 
 
 @pytest.mark.parametrize('unbuffered', one_of(['', '1']))
-@pytest.mark.parametrize(('words', 'code', 'errors'), [
+@pytest.mark.parametrize(('words', 'code', 'errors'), first_of(n_always=4, cases=[
     ('--help >/dev/full', 1, 'error: standard output: no space left on device\n'),
     ('convert --help >&-', 1, 'error: standard output: bad file descriptor\n'),
+    ('inspect none.json 2>&-', 1, ''), ('no_command 2>/dev/full', 2, ''),
     ('--version >/dev/full', 1, 'error: standard output: no space left on device\n'),
-    ('inspect none.json 2>&-', 1, ''), ('no_command 2>&-', 2, ''), ('--version 2>&-', 0, ''),
-    ('inspect none.json 2>/dev/full', 1, ''), ('no_command 2>/dev/full', 2, '')])
+    ('no_command 2>&-', 2, ''), ('--version 2>&-', 0, ''),
+    ('inspect none.json 2>/dev/full', 1, '')]))
 def test_exit_code_needs_no_reader(tmp_path, words, code, errors, unbuffered):
     found = subprocess.run(
         ['sh', '-c', f'"$0" -m state_sensor_ros {words}', sys.executable], cwd=tmp_path,

@@ -71,6 +71,7 @@ WRONG = {
     "y: str = sensor.open_recording('drive.json').ego_track().speed": 'assignment'}
 
 
+@pytest.mark.thorough
 def test_typed_use_passes_a_strict_checker_and_mistakes_do_not(tmp_path):
     pytest.importorskip('mypy')
     (tmp_path / 'right.py').write_text(RIGHT, encoding='utf-8')
