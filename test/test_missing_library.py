@@ -43,11 +43,11 @@ def run_without(modules, folder, *words):
                           text=True, timeout=AWAIT_S, env=environment)
 
 
-@pytest.mark.parametrize(('module', 'library', 'extra', 'words'), first_of(n_always=3, cases=[
+@pytest.mark.parametrize(('module', 'library', 'extra', 'words'), first_of(n_always=4, cases=[
     ('msgspec', 'msgspec', '', ['inspect', SAMPLE]),
+    ('numpy', 'numpy', '', ['inspect', SAMPLE]),
     ('rosbags', 'rosbags', '', ['convert', SAMPLE, 'bag']),
     ('matplotlib', 'matplotlib', 'plot', ['render', SAMPLE, 'out.png']),
-    ('numpy', 'numpy', '', ['inspect', SAMPLE]),
     ('pyarrow', 'pyarrow', 'tables', ['convert', SAMPLE, 'out.parquet']),
     ('osi3', 'osi-python', 'osi', ['convert', SAMPLE, 'out.osi.mcap']),
     ('distributed', 'distributed', 'dask', [
