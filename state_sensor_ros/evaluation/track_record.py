@@ -35,6 +35,8 @@ ZERO_SIMILARITY_M: Final = 4.0
 _OBJECT = np.dtype([('frame', np.int32), ('id', np.int32), ('class', np.int8)])
 _STACK_OBJECT = np.dtype([*_OBJECT.descr, ('score', np.float64)])
 _PAIR = np.dtype([('truth', np.int32), ('stack', np.int32), ('distance', np.float64)])
+# An id, with its place among the equal ids of a frame if it is not the first.
+_Track = str | tuple[str, int]
 # Rows and ids: half the memory of int64.
 Numbers = npt.NDArray[np.int32]
 
@@ -75,8 +77,8 @@ class TrackRecorder:
     """Records the objects of frames, and their pairs."""
 
     def __init__(self) -> None:
-        self._truth_numbers: dict[str, int] = {}
-        self._stack_numbers: dict[str, int] = {}
+        self._truth_numbers: dict[_Track, int] = {}
+        self._stack_numbers: dict[_Track, int] = {}
         self._stamps_ns: list[int] = []
         self._truths, self._stacks = SpooledRows(_OBJECT), SpooledRows(_STACK_OBJECT)
         self._pairs = SpooledRows(_PAIR)
@@ -123,15 +125,14 @@ class TrackRecorder:
             len(self._truth_numbers), len(self._stack_numbers))
 
 
-def _numbered(ids: tuple[str, ...], numbers: dict[str, int]) -> Rows:
+def _numbered(ids: tuple[str, ...], numbers: dict[_Track, int]) -> Rows:
     """Return numbers of ids, from 0; a second object with an id in a frame has its own number."""
-    found, used = [], set()
-    for text in ids:
-        name = text
-        while name in used:
-            name += '+'
-        used.add(name)
-        found.append(numbers.setdefault(name, len(numbers)))
+    found = []
+    n_before: dict[str, int] = {}
+    for name in ids:
+        place = n_before.get(name, 0)
+        n_before[name] = place + 1
+        found.append(numbers.setdefault((name, place) if place else name, len(numbers)))
     return np.array(found, np.int64)
 
 

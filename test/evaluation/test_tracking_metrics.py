@@ -143,6 +143,18 @@ def test_track_worked_out_by_hand():
     assert (clear.motp, clear.initialization_s, clear.longest_gap_s) == (0.125, 0.5, 1.0)
 
 
+def test_equal_ids_in_a_frame_are_tracks_of_their_own():
+    """By their order, whatever other ids look like; many of them take no more time than others."""
+    truths = [[row('t', 0.0), row('u', 10.0), row('v', 20.0)]] * 2
+    stacks = [[row('a', 0.0), row('a', 10.0), row('a+', 20.0)],
+              [row('a', 0.0), row('a+', 20.0), row('a', 10.0)]]
+    assert scored(truths, stacks).clear.n_switches == 0
+    swapped = [[row('a', 0.0), row('a', 10.0)], [row('a', 10.0), row('a', 0.0)]]
+    assert scored([truths[0][:2]] * 2, swapped).clear.n_switches == 2
+    many = [[row('a', 1e6)] * 20_000]
+    assert scored([[row('t', 0.0)]], many).clear.n_false_positives == 20_000
+
+
 def test_kept_match_is_preferred_to_a_nearer_one():
     truths = [[row('t', 0.0)], [row('t', 0.0)]]
     stacks = [[row('a', 0.0)], [row('b', 0.1), row('a', 1.9)]]
