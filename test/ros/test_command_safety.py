@@ -66,9 +66,9 @@ def test_ego_stops_after_everything_that_goes_wrong(domain, listener, kind):
 
 def test_server_follows_the_speed_within_the_limits(domain, listener):
     limits = {'control.max_speed': 6.0, 'control.max_steering_angle': 0.1,
-              'control.max_acceleration': 2.0}
+              'control.max_acceleration': 4.0}
     # On a busy machine, too: steps of one length, and no time-out.
-    limits |= {'carla9.tick': True, 'control.timeout': 20.0, 'stale_after': 20.0}
+    limits |= {'carla9.tick': True, 'rate': 2.0, 'control.timeout': 20.0, 'stale_after': 20.0}
     with obeyed('carla9 ackermann', domain, listener, **limits) as driven:
         sent = driven.stack.sent
         # The controller of the server begins with a standing ego, also after a hand brake.
@@ -78,7 +78,7 @@ def test_server_follows_the_speed_within_the_limits(domain, listener):
         driven.stack.publish_until(twist(50, rate=40.0), lambda: driven.speed > 5.5)
         n_frames = len(driven.odometry)
         driven.stack.publish_until(twist(50, rate=40.0),
-                                   lambda: len(driven.odometry) > n_frames + 60)
+                                   lambda: len(driven.odometry) > n_frames + 40)
         speeds = [each.twist.twist.linear.x for each in driven.odometry[n_before:]]
         assert max(speeds) < 6.5
         begin = n_sent + [math.isnan(each.throttle) for each in sent[n_sent:]].index(True)

@@ -53,7 +53,7 @@ def rows(text):
 
 def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_path):
     received = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    process = demo(domain, '--duration', 3, '--output', tmp_path)
+    process = demo(domain, '--duration', 2, '--output', tmp_path)
     while process.poll() is None:
         listener.spin()
     text, error = process.communicate()
@@ -63,7 +63,7 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
     assert (type_, n_topics) == ('nav_msgs/msg/Odometry', 21)
     assert n_messages > 21 * 20
     assert float(rate) > 10.0
-    assert table['/state_sensor/frame'][2] > 30
+    assert table['/state_sensor/frame'][2] > 20
     assert re.search(r'median \d+\.\d+ ms, p99 \d+\.\d+ ms', text)
     each_frame = [f'/state_sensor/{name}' for name in (
         'frame', 'markers', 'control_states', 'ego/odometry', 'ego/control_state')]
