@@ -330,7 +330,7 @@ def test_repair_of_compressed_mcap_cut_anywhere(source, tmp_path, repair, compre
     chunks, chance = offsets(data, CHUNK), random.Random(4)
     counts = counts_of_chunks(file)
     assert len(chunks) == len(counts) > 2
-    for n_bytes in [chance.randrange(chunks[1], len(data)) for _ in range(12)]:
+    for n_bytes in [chance.randrange(chunks[1], len(data)) for _ in range(tries(4))]:
         (tmp_path / 'part').write_bytes(data[:n_bytes])
         shutil.rmtree(tmp_path / 'out', ignore_errors=True)
         code, line = repair(tmp_path / 'part', 'out')
@@ -669,7 +669,7 @@ def test_repair_of_what_a_killed_convert_leaves(source, tmp_path, repair, storag
 # Anything
 
 def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
-    for seed in range(80):
+    for seed in range(tries(25)):
         chance = random.Random(seed)
         part = tmp_path / f'part{seed}'
         shutil.copytree(DATA / chance.choice(('rosbag2_record_mcap', 'rosbag2_record_sqlite3')),
