@@ -354,7 +354,7 @@ def test_a_new_ego_changes_its_namespace():
 @pytest.mark.parametrize('seed', range(tries(1)))
 def test_a_display_shows_exactly_the_actors_of_the_frame(seed):
     chance, stage = Chance(seed), Stage(ego_tag='ego')
-    for i in range(150):
+    for i in range(70):
         chance.change_names()
         frame = chance.frame()
         if i % 17 == 5:

@@ -95,7 +95,7 @@ def test_encode_follows_changes_of_actors(seed):
 
 def test_encode_after_changes_equals_a_new_encoder_to_the_byte():
     chance, registry, encoder = Chance(99), Registry(), Encoder(ALL_ON, definitions())
-    for i in range(120):
+    for i in range(tries(40)):
         chance.change_names()
         frame = chance.frame()
         actor_list = registry.update(frame)
