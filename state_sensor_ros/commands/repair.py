@@ -6,7 +6,6 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-# flake8: noqa: I100
 """
 `state_sensor repair`: a complete trajectory or bag from one that a crash or a kill truncated.
 

@@ -98,7 +98,7 @@ def test_server_follows_the_speed_within_the_limits(domain, listener):
 @pytest.mark.parametrize('fault', [
     'killed', 'stopped', 'stopped, then the node ends', 'stopped, then inactive', 'both killed'])
 def test_followed_speed_ends_without_the_helper(domain, listener, fault):
-    """The server would follow the last speed for ever: what ends it when the helper cannot?"""
+    """The server would follow the last speed for ever: it ends when the helper cannot end it."""
     with obeyed('carla9 ackermann', domain, listener) as driven:
         server = driven.obeying.server
         [ego] = [actor for actor in server.world.actors.values()

@@ -423,7 +423,7 @@ def test_process_that_is_killed_leaves_no_ego_driving(tick):
 
 
 def test_control_that_is_repeated_is_sent_again():
-    """CARLA's library keeps back one that is equal to its last one, whatever drove since."""
+    """The library of CARLA keeps back one that is equal to its last one, whatever drove since."""
     brake = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
     coast = replace(brake, brake=0.0)
     with Rig(rate=100.0) as server, opened(server) as (source, packets, _):
