@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 import re
 import time
@@ -20,6 +20,7 @@ from typing import NamedTuple
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import seconds
 from state_sensor_ros.files.whole.output import print_output
+from state_sensor_ros.frame import NS_PER_S
 
 _FIND_S, _MEASURE_S = 5.0, 2.0
 # Topics of one actor, ~/actors/<actor>/…
@@ -65,8 +66,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
                   for name, type_name in graph.topics_of(node).items()}
         received: dict[str, list[float]] = {name: [] for name in topics}
 
-        def receive(name: str, _: object) -> None:
-            received[name].append(time.monotonic())
+        def receive(name: str, _: object, info: Mapping[str, int]) -> None:
+            # Messages that arrive while the next topics are subscribed to are taken at once later.
+            received[name].append(info['received_timestamp'] / NS_PER_S or time.monotonic())
 
         for name, type_name in topics.items():
             graph.subscribe(name, type_name, partial(receive, name), raw=True)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 import os
 import time
-from typing import Any
 
 import rclpy
 from rclpy.exceptions import InvalidTopicNameException
@@ -137,14 +136,15 @@ class Graph:
         type_name: str = info[0].topic_type
         return type_name
 
-    def subscribe(self, topic: str, type_name: str, receive: Callable[[Any], None], *,
+    def subscribe(self, topic: str, type_name: str, receive: Callable[..., None], *,
                   raw: bool = False) -> None:
         """
         Receive the messages of a topic with the QoS of its publisher.
 
         :param topic: full name.
         :param type_name: ``package/msg/Name``.
-        :param receive: called with each message.
+        :param receive: called with each message and, as a second argument, its ``MessageInfo``
+            if it takes one.
         :param raw: whether ``receive`` gets serialized messages.
         :raises MissingLibraryError: if the type is not installed.
         """

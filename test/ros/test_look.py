@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """`state_sensor topics` and `state_sensor echo` beside a node, and without one."""
 
+from contextlib import contextmanager
 import csv
 import io
 import os
@@ -19,6 +20,7 @@ from budgets import AWAIT_S, one_of
 from programs import PIPES, SCRIPTS, start_node
 import pytest
 
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands.topics import aligned, grouped, table, TopicRow
 from state_sensor_ros.ros.graph import rate_text
 from state_sensor_ros.ros.message_text import csv_table, message_words
@@ -172,3 +174,34 @@ def test_words_and_csv_of_messages():
 def test_look_gives_no_rate_of_messages_that_come_at_once():
     assert [rate_text(times_s) for times_s in ([], [5.0], [5.0, 5.001, 5.002], [5.0, 5.5, 6.0])] \
         == ['silent', '1 message', '3 messages', '2.0 Hz']
+
+
+def test_rate_is_that_of_the_receipts_and_not_of_the_callbacks(monkeypatch, capsys):
+    """Messages that had arrived before all topics were subscribed to gave 22.7 Hz for 20."""
+    callbacks = []
+
+    class FakeGraph:
+        def find_nodes(self, *_):
+            return ['/state_sensor']
+
+        def topics_of(self, _):
+            return {'/state_sensor/frame': 'state_sensor_ros/msg/StateFrame'}
+
+        def subscribe(self, _topic, _type, receive, **_):
+            callbacks.append(receive)
+
+        def spin(self, _):
+            for i in range(41):
+                callbacks[0](b'', {'received_timestamp': 1_700_000_000_000_000_000
+                                   + 50_000_000 * i})
+
+        def n_others(self, _):
+            return 0
+
+    @contextmanager
+    def look(_):
+        yield FakeGraph()
+
+    monkeypatch.setattr('state_sensor_ros.ros.graph.looking', look)
+    assert main(['topics']) == 0
+    assert ' 20.0 Hz ' in capsys.readouterr().out
