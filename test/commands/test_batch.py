@@ -35,10 +35,10 @@ ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))}
 
 
-@pytest.fixture
-def drives(tmp_path):
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
     """Make a folder of recordings of several formats, with one that is damaged."""
-    folder = tmp_path / 'drives'
+    folder = tmp_path_factory.mktemp('made') / 'drives'
     (folder / 'day1').mkdir(parents=True)
     (folder / '.hidden').mkdir()
     for i, place in enumerate(('a.json', 'day1/b.json.gz', 'day1/c.json')):
@@ -49,6 +49,12 @@ def drives(tmp_path):
     (folder / '.hidden' / 'x.json').write_text('[]')
     (folder / 'notes.txt').write_text('no recording')
     return folder
+
+
+@pytest.fixture
+def drives(made, tmp_path):
+    """Return a copy of the recordings."""
+    return shutil.copytree(made, tmp_path / 'drives')
 
 
 def tree(folder):
