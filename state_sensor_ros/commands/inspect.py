@@ -183,9 +183,11 @@ def _screen(recording: Recording, inspector: Inspector, simulator: str) -> list[
     generations = ', '.join(
         f'{name} ({counted(count, "frame")})' if len(inspector.generations) > 1 else name
         for name, count in inspector.generations.items())
+    # Rows of a table and elements of XML are not counted.
+    n_bytes = f', {size(recording.n_bytes)}' if recording.n_bytes else ''
     rows = [('recording', f'{recording.name} ({recording.format_name})'),
             ('generation', generations),
-            ('frames', f'{inspector.n_frames}, {size(recording.n_bytes)}'),
+            ('frames', f'{inspector.n_frames}{n_bytes}'),
             *_clock_rows(inspector), *_actor_rows(inspector, simulator),
             ('present', _counted(inspector.parts.items(), inspector.n_frames) or 'poses alone'),
             *_sensor_rows(recording)]

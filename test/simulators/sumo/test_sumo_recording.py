@@ -72,6 +72,12 @@ def test_fcd_recording_has_the_ego_of_the_option(command, words, capsys):
     assert '"egos": [\n    "b"\n  ]' in text if command[0] == 'inspect' else '"ego"' in text
 
 
+def test_fcd_recording_has_no_size_of_its_frames(capsys):
+    """``frames      1, 0 B`` was printed."""
+    assert main(['inspect', 'fcd.xml']) == 0
+    assert re.search(r'^frames +\d+$', capsys.readouterr().out, re.MULTILINE)
+
+
 def test_fcd_recording_is_viewed_with_the_ego_of_the_option():
     pytest.importorskip('rerun')
     assert main(['view', 'fcd.xml', '--save', 'out.rrd', '--sumo.ego', 'b']) == 0
