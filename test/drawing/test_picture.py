@@ -260,7 +260,7 @@ def test_picture_fits_its_page_and_has_titles_on_all_axes(name, coloring):
 
 
 def test_picture_has_a_legend_of_what_is_drawn():
-    assert legend_texts(page_of(scene_of(*ride()))) == [
+    assert legend_texts(named_page('ride', BY_SPEED)[1]) == [
         'ego hero', 'vehicle', 'object', 'size assumed', 'track', 'time of the boxes']
     assert legend_texts(page_of(scene_of(frame(0.0, Agent('a', speed=np.nan))))) == [
         'vehicle', 'speed unknown', 'size assumed', 'time of the boxes']
@@ -285,7 +285,7 @@ def test_picture_by_actor_has_a_key_of_the_colors():
 
 
 def test_picture_names_the_lines_of_the_strip():
-    figure = page_of(scene_of(*ride()))
+    figure = named_page('ride', BY_SPEED)[1]
     [strip] = [axes for axes in figure.axes if axes.get_ylabel() == 'speed (m/s)'
                and axes.get_xlabel()]
     names = dict(extents(strip, LINE_NAME_GID))
@@ -460,7 +460,7 @@ def test_picture_names_what_is_counted_but_not_on_the_map():
     assert '2 vehicles  ·  48 objects' in texts
     assert '35 of 48 objects outside the map' in texts
     assert '1 of 2 vehicles not in the frame at 19 s' in texts
-    assert 'outside' not in page_texts(page_of(scene_of(*ride())))
+    assert 'outside' not in page_texts(named_page('ride', BY_SPEED)[1])
 
 
 def test_picture_has_the_same_digits_everywhere():
