@@ -104,10 +104,14 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
     actors = frozenset(args.actors)
     warnings = Warnings(args.truth)
     seen: set[str] = set()
+    tagged: set[str] = set()
 
     def selects(name: str, tags: tuple[str, ...]) -> bool:
         seen.add(name)
-        return (not actors or name in actors) and rule.passes(tags)
+        has_tags = rule.passes(tags)
+        if has_tags:
+            tagged.add(name)
+        return (not actors or name in actors) and has_tags
 
     parameters = _of_simulator(args)
     if parameters:
@@ -125,6 +129,9 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
                 observe(frame)
     warnings.show()
     _check_actors(actors, seen)
+    if seen and not tagged:
+        print_line('warning: --desired-tags, --undesired-tags: no object of the ground truth '
+                   'passes them')
     return _checked(truth.finish())
 
 

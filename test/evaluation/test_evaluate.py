@@ -105,6 +105,15 @@ def test_table_for_people(capsys, drive, stack):
     assert 'tracking  HOTA 1.0000  MOTA 1.0000  IDF1 1.0000' in lines
 
 
+@pytest.mark.parametrize(('tag', 'is_missing'), [('egoo', True), ('vehicle', False)])
+def test_tags_that_no_object_of_the_ground_truth_has_are_a_warning(capsys, drive, stack, tag,
+                                                                   is_missing):
+    """A misspelt tag gave an evaluation against no objects in silence."""
+    assert main(['evaluate', '-q', str(drive), str(stack), '--topic', TRACKING,
+                 '--desired-tags', tag]) == 0
+    assert ('no object of the ground truth passes them' in capsys.readouterr().err) is is_missing
+
+
 def test_quiet_prints_nothing(capsys, drive, stack):
     assert main(['evaluate', str(drive), str(stack), '-q']) == 0
     assert capsys.readouterr() == ('', '')
