@@ -550,7 +550,7 @@ def test_files_that_are_not_there(tmp_path, capsys, drive, stack, truth, bag, er
 
 
 def test_topics_that_cannot_be_evaluated(tmp_path, evaluate, drive, stack):
-    assert 'of which' in evaluate(stack, '--topic', '/tf', code=1)
+    assert 'which is not a topic of' in evaluate(stack, '--topic', '/tf', code=1)
     only_tf = write_bag(tmp_path / 'tf', messages_of(stack, ('/tf',)))
     assert 'no topic to evaluate' in evaluate(only_tf, code=1)
     assert 'a recording with ground truth' in evaluate(stack, truth=only_tf, code=1)
