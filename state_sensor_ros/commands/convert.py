@@ -164,7 +164,7 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             bag.warnings.show()
         _check_any(summary.n_frames, recording, selection)
     bag.warnings.show()
-    warn_of_unmatched(recording.name, selected.unmatched)
+    warn_of_unmatched(recording.name, selected.selector.unmatched)
     return summary
 
 

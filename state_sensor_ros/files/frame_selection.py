@@ -69,14 +69,14 @@ class FrameSelector:
 
     :param selection: part to select.
     :ivar selection: the same part.
+    :ivar missing: selected names of actors that no frame so far has.
     """
 
     def __init__(self, selection: RecordingSelection) -> None:
         self.selection = selection
         self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
         self._actors = frozenset(selection.actors)
-        # Selected names of actors that no frame so far has.
-        self._missing = set(selection.actors)
+        self.missing = set(selection.actors)
         self._has_frames = self._has_actors = False
         self._elapsed_s = 0.0
         self._last_s = self._first_s = math.nan
@@ -112,15 +112,15 @@ class FrameSelector:
     def unmatched(self) -> list[str]:
         """Return a line about selected names, and one about tags, that match no actor so far."""
         lines, selection = [], self.selection
-        if self._missing:
-            names = shortened(', '.join(sorted(self._missing)))
+        if self.missing:
+            names = shortened(', '.join(sorted(self.missing)))
             lines.append(f'no selected frame has the actor {names}')
-        has_named = not self._actors or len(self._missing) < len(self._actors)
+        has_named = not self._actors or len(self.missing) < len(self._actors)
         if self._has_frames and has_named and not (self._has_actors or self._rule.passes_all):
-            options = ' '.join(f'{option} {" ".join(tags)}' for option, tags in (
-                ('--desired-tags', selection.desired_tags),
-                ('--undesired-tags', selection.undesired_tags)) if tags)
-            lines.append(f'no selected frame has an actor that passes {options}')
+            rule = ' and '.join(f'{name} {" ".join(tags)}' for name, tags in (
+                ('desired_tags', selection.desired_tags),
+                ('undesired_tags', selection.undesired_tags)) if tags)
+            lines.append(f'no selected frame has an actor that passes {rule}')
         return lines
 
     def add_selected(self, frame: Frame) -> None:
@@ -129,7 +129,7 @@ class FrameSelector:
 
         :param frame: frame with the selected actors.
         """
-        self._missing.difference_update(frame.names)
+        self.missing.difference_update(frame.names)
         self._has_frames = True
         self._has_actors = self._has_actors or frame.n_actors > 0
 
@@ -144,7 +144,7 @@ class FrameSelector:
             if frame.names != self._names:
                 self._names = frame.names
                 self._rows = np.flatnonzero([name in self._actors for name in frame.names])
-                self._missing.difference_update(frame.names)
+                self.missing.difference_update(frame.names)
             if len(self._rows) < frame.n_actors:
                 frame = frame.select(self._rows)
         frame = self._rule.select(frame)
@@ -159,6 +159,7 @@ class SelectedRecording:
 
     :param recording: recording to select from.
     :param selection: part to select.
+    :ivar selector: selects from it, and knows what has matched no actor so far.
     """
 
     def __init__(self, recording: RecordingReader, selection: RecordingSelection) -> None:
@@ -166,18 +167,13 @@ class SelectedRecording:
         self.name, self.format_name = recording.name, recording.format_name
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
-        self._selector = FrameSelector(selection)
-        self.decoder: PayloadDecoder = SelectingDecoder(recording.decoder, self._selector)
+        self.selector = FrameSelector(selection)
+        self.decoder: PayloadDecoder = SelectingDecoder(recording.decoder, self.selector)
 
     @property
     def cut(self) -> TruncatedError | None:
         """Return what is missing at the end, after the last frame."""
         return self._recording.cut
-
-    @property
-    def unmatched(self) -> list[str]:
-        """Return lines about selected names and tags that match no actor so far."""
-        return self._selector.unmatched
 
     def new_decoder(self) -> PayloadDecoder:
         """Make another decoder of its payloads."""

@@ -122,9 +122,15 @@ class Recording:
         self._is_closed = False
 
     @property
+    def missing(self) -> list[str]:
+        """Return the selected names of actors that no frame of the last loop had."""
+        return sorted(self._recording.selector.missing) \
+            if isinstance(self._recording, SelectedRecording) else []
+
+    @property
     def unmatched(self) -> list[str]:
         """Return lines about selected names and tags that match no actor of the last loop."""
-        return self._recording.unmatched \
+        return self._recording.selector.unmatched \
             if isinstance(self._recording, SelectedRecording) else []
 
     @property

@@ -142,9 +142,9 @@ def test_live_recording_without_frames_names_the_place_once(capsys):
 
 
 @pytest.mark.parametrize(('words', 'text'), [
-    (['--desired-tags', 'egoo'], 'an actor that passes --desired-tags egoo'),
+    (['--desired-tags', 'egoo'], 'an actor that passes desired_tags egoo'),
     (['--undesired-tags', 'vehicle', 'object', 'cone', 'traffic_sign'],
-     'an actor that passes --undesired-tags vehicle object cone traffic_sign'),
+     'an actor that passes undesired_tags vehicle object cone traffic_sign'),
     (['--actors', 'Nobody', '--desired-tags', 'ego'], 'the actor Nobody')])
 @pytest.mark.parametrize('command', [['convert', 'out.json'], ['convert', 'out'],
                                      ['render', 'out.svg']], ids=' '.join)
@@ -163,5 +163,5 @@ def test_recorded_selection_without_actors_is_a_warning(tmp_path, capsys):
         port = process.stdout.readline().rpartition(':')[2].strip()
         assert main(['record', str(out), '--port', port, '--frames', '2',
                      '--desired-tags', 'egoo']) == 0
-    assert f'warning: {out}: no selected frame has an actor that passes --desired-tags egoo\n' \
+    assert f'warning: {out}: no selected frame has an actor that passes desired_tags egoo\n' \
         in capsys.readouterr().err
