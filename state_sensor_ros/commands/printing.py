@@ -21,12 +21,12 @@ import time
 from typing import Any, NoReturn, TextIO, TYPE_CHECKING
 
 from state_sensor_ros.errors import one_line
-from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.whole.output import standard_output
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from state_sensor_ros.files.recording import RecordingReader
     from state_sensor_ros.library.frame_recording import Recording
 
 _MAX_LISTED = 8
