@@ -87,6 +87,7 @@ for words in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.thorough
 def test_extras_are_needed_by_their_commands_only(tmp_path):
     """`pip install .` alone inspects, converts, simulates, records, and has help on the rest."""
     helped = list(COMMANDS) if is_large() else ['evaluate', 'render', 'view']

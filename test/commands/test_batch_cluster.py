@@ -88,6 +88,7 @@ def error_of(capsys, *words):
     return capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.thorough
 def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch, capsys):
     """Also, before there is one: a scheduler without workers is one line."""
     here, there = tmp_path / 'here', tmp_path / 'there'

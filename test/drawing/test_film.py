@@ -54,6 +54,7 @@ def test_film_follows_the_ego_in_a_large_scene():
     np.testing.assert_allclose(places, [places[0]] * 11, atol=1.0)
 
 
+@pytest.mark.thorough
 def test_film_of_a_long_recording_is_faster():
     scene = scene_of(*(frame(10.0 * i, Agent('a', x=0.1 * i)) for i in range(61)))
     style = PictureStyle('test', names=False, size=PageSize(2.8, 2.8, 50.0))

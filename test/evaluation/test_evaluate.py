@@ -639,6 +639,7 @@ def late(message, log_ns):
     message.header.stamp.sec += 1000
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures('without_pictures', 'forked_jobs')
 def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
     for name in ('one', 'two'):

@@ -119,8 +119,8 @@ def test_recordings_against_themselves(tmp_path, evaluate, file):
     assert ego['rpe_rmse'] is None or ego['rpe_rmse'] < 1e-6
 
 
-@pytest.mark.parametrize('file_format', ['bag', 'sqlite3', 'table.parquet', 'trace.osi.mcap',
-                                         'trace.osi'])
+@pytest.mark.parametrize('file_format', one_of((
+    'bag', 'trace.osi', 'table.parquet', 'sqlite3', 'trace.osi.mcap'), n_always=2))
 def test_truth_of_any_form(tmp_path, evaluate, drive, stack, file_format):
     if 'osi' in file_format:
         pytest.importorskip('osi3')

@@ -17,7 +17,7 @@ import sys
 import time
 import tracemalloc
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 import numpy as np
 from paths import CARLA, ROOT, SAMPLE
 import pytest
@@ -56,7 +56,7 @@ def assert_same(frame, other):
 FORMATS = ['drive.json', 'drive.json.gz', 'drive_bag', 'drive.db3', 'drive.parquet']
 
 
-@pytest.mark.parametrize('file_format', FORMATS)
+@pytest.mark.parametrize('file_format', one_of(FORMATS, n_always=3))
 def test_recording_is_a_sequence_of_its_frames(drive, file_format):
     path = drive if file_format == 'drive.json' else converted(drive, file_format)
     with sensor.open_recording(path) as recording:
@@ -365,6 +365,7 @@ def long_drive(tmp_path_factory):
     return path
 
 
+@pytest.mark.thorough
 def test_recording_by_number_is_as_fast_anywhere(long_drive):
     def fastest(work):
         took = []

@@ -119,6 +119,7 @@ def test_services_steer_a_world_that_the_node_ticks(domain, listener, server):
     assert settings_of(server) == (False, None)
 
 
+@pytest.mark.thorough
 def test_what_is_killed_leaves_the_world_as_it_was_or_is_named(domain, listener, server):
     frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
 

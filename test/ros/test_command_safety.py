@@ -76,6 +76,7 @@ def test_ego_stops_after_everything_that_goes_wrong(domain, listener, kind):
                            what='the last brake')
 
 
+@pytest.mark.thorough
 def test_server_follows_the_speed_within_the_limits(domain, listener):
     limits = {'control.max_speed': 6.0, 'control.max_steering_angle': 0.1,
               'control.max_acceleration': 4.0}
@@ -349,6 +350,7 @@ def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
         assert all(each.brake == 1.0 for each in driven.stack.sent[-3:])
 
 
+@pytest.mark.thorough
 @each_controller
 def test_thousand_actors_delay_neither_commands_nor_the_brake(domain, listener, kind):
     with obeyed(kind, domain, listener, n_vehicles=1000) as driven:

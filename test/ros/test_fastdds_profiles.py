@@ -67,6 +67,7 @@ def run(domain, listener, simulator, environment):
         return [len(messages) for messages in received], node.log
 
 
+@pytest.mark.thorough
 def test_profiles_are_read_and_every_message_is_delivered(domain, listener, simulator, tmp_path):
     if get_rmw_implementation_identifier() != 'rmw_fastrtps_cpp' or not is_fastdds_2():
         pytest.skip('the file is for Fast DDS 2')

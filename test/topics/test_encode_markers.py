@@ -14,7 +14,7 @@ from dataclasses import replace
 import itertools
 import math
 
-from budgets import tries
+from budgets import each_once, tries
 from encode_world import (
     ALL_ON,
     box_at,
@@ -241,8 +241,7 @@ def test_a_box_without_a_pose_is_dropped_and_its_label_stays():
 BAD_NUMBERS = (math.nan, math.inf, -math.inf, -1.0, 0.0, -0.0, 1e-320, 1e300, -1e300)
 
 
-@pytest.mark.parametrize('number', BAD_NUMBERS)
-@pytest.mark.parametrize('column', range(7, 13))
+@pytest.mark.parametrize(('number', 'column'), each_once(BAD_NUMBERS, range(7, 13)))
 def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
     stage, frame = Stage(), two_actors()
     stage.show(frame)
