@@ -77,7 +77,8 @@ class FrameSelector:
         self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
         self._actors = frozenset(selection.actors)
         self.missing = set(selection.actors)
-        self._has_frames = self._has_actors = False
+        # Actors of the selected frame with the most, -1 before the first.
+        self._n_most = -1
         self._elapsed_s = 0.0
         self._last_s = self._first_s = math.nan
         self._n_due = 0
@@ -116,7 +117,7 @@ class FrameSelector:
             names = shortened(', '.join(sorted(self.missing)))
             lines.append(f'no selected frame has the actor {names}')
         has_named = not self._actors or len(self.missing) < len(self._actors)
-        if self._has_frames and has_named and not (self._has_actors or self._rule.passes_all):
+        if not self._n_most and has_named and not self._rule.passes_all:
             rule = ' and '.join(f'{name} {" ".join(tags)}' for name, tags in (
                 ('desired_tags', selection.desired_tags),
                 ('undesired_tags', selection.undesired_tags)) if tags)
@@ -130,8 +131,7 @@ class FrameSelector:
         :param frame: frame with the selected actors.
         """
         self.missing.difference_update(frame.names)
-        self._has_frames = True
-        self._has_actors = self._has_actors or frame.n_actors > 0
+        self._n_most = max(self._n_most, frame.n_actors)
 
     def actors_of(self, frame: Frame) -> Frame:
         """
@@ -148,8 +148,7 @@ class FrameSelector:
             if len(self._rows) < frame.n_actors:
                 frame = frame.select(self._rows)
         frame = self._rule.select(frame)
-        self._has_frames = True
-        self._has_actors = self._has_actors or frame.n_actors > 0
+        self._n_most = max(self._n_most, frame.n_actors)
         return frame
 
 
