@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """A drive with its outputs, and its evaluation."""
 
+from functools import cache
 import json
 import runpy
 from types import SimpleNamespace
@@ -21,15 +22,28 @@ from state_sensor_ros.evaluation import evaluation_plots
 
 
 @pytest.fixture(scope='session')
-def drive(tmp_path_factory):
-    """Return a drive of 6 s."""
-    return write_drive(tmp_path_factory.mktemp('drive') / 'drive.json', N_FRAMES)
+def drives(tmp_path_factory):
+    """Return a function that returns the drive of so many frames, written once."""
+    return cache(lambda n_frames: write_drive(
+        tmp_path_factory.mktemp('drive') / 'drive.json', n_frames))
 
 
 @pytest.fixture(scope='session')
-def stack(drive):
+def stacks():
+    """Return a function that returns the bag of the outputs of a drive, written once."""
+    return cache(write_outputs)
+
+
+@pytest.fixture
+def drive(request, drives):
+    """Return a drive of 6 s, or of as many frames as the module says by N_FRAMES."""
+    return drives(getattr(request.module, 'N_FRAMES', N_FRAMES))
+
+
+@pytest.fixture
+def stack(drive, stacks):
     """Return the bag of its outputs."""
-    return write_outputs(drive)
+    return stacks(drive)
 
 
 @pytest.fixture

@@ -36,8 +36,6 @@ from stack_bags import (
     TRACKING,
     VISION,
     write_bag,
-    write_drive,
-    write_outputs,
 )
 
 import state_sensor_ros as sensor
@@ -57,20 +55,9 @@ TRACKING_KEYS = {
     'track_initialization_duration', 'longest_gap_duration'}
 EGO_KEYS = {'ate_rmse', 'rpe_rmse', 'ate', 'rpe', 'longitudinal_error', 'lateral_error',
             'speed_error', 'alignment', 'scale'}
+# 2.4 s: the time of a run is that of its frames.
 N_FRAMES = 24
 STATISTICS = {'rmse', 'mean', 'median', 'std', 'min', 'max', 'sse'}
-
-
-@pytest.fixture(scope='session')
-def drive(tmp_path_factory):
-    """Return a drive of 2.4 s: the time of a run is that of its frames."""
-    return write_drive(tmp_path_factory.mktemp('drive') / 'drive.json', N_FRAMES)
-
-
-@pytest.fixture(scope='session')
-def stack(drive):
-    """Return the bag of its outputs."""
-    return write_outputs(drive)
 
 
 def test_json_has_the_keys_of_the_interface(evaluate, stack):

@@ -21,8 +21,6 @@ from stack_bags import (
     N_CARS,
     positions_of,
     TRACKING,
-    write_drive,
-    write_outputs,
 )
 from test_evaluate import TRACKING_KEYS
 
@@ -32,18 +30,6 @@ from state_sensor_ros.errors import counted
 from state_sensor_ros.evaluation.evaluation_result import number_at
 
 N_FRAMES = 80
-
-
-@pytest.fixture(scope='session')
-def drive(tmp_path_factory):
-    """Return a drive of 8 s."""
-    return write_drive(tmp_path_factory.mktemp('drive') / 'drive.json', N_FRAMES)
-
-
-@pytest.fixture(scope='session')
-def stack(drive):
-    """Return the bag of its outputs."""
-    return write_outputs(drive)
 
 
 def test_definition_of_nuscenes(tmp_path, evaluate, stack):
