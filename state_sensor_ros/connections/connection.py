@@ -142,8 +142,8 @@ class Connection:
         """
         Send a few bytes from any thread, without a wait for a peer that does not read.
 
-        :param data: lost if there is no room for it.
-        :raises OSError: if it is not connected, was shut down or has no room.
+        :param data: discarded if the send buffer is full.
+        :raises OSError: if it is not connected, was shut down or the send buffer is full.
         """
         self.open_socket.send(data, socket.MSG_DONTWAIT)
 

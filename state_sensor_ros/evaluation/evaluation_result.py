@@ -249,8 +249,8 @@ def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str, *,
         the only one of the same name.
     :param definition: see :func:`result_of`, of this run.
     :param alignment: see :func:`result_of`, of this run.
-    :raises TrajectoryFormatError: if there is no such result, or its definition or alignment is
-        another one: differences would be those of the definitions.
+    :raises TrajectoryFormatError: if there is no such result, or its definition or alignment
+        differs from this run's, so that the numbers cannot be compared.
     """
     if len(results) > 1:
         files = [Path(str(result.get('file', ''))) for result in results]
