@@ -20,10 +20,10 @@ import os
 from pathlib import Path
 import stat
 import sys
-from typing import BinaryIO, cast, Protocol, TYPE_CHECKING
+from typing import Any, BinaryIO, cast, TYPE_CHECKING
 import zlib
 
-from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+from lz4.frame import LZ4FrameFile  # type: ignore[import-untyped]
 
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.storage.storage_file import damaged, too_large
@@ -39,7 +39,6 @@ ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
 _SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
 GZIP_MAGIC = b'\x1f\x8b'
 
-_READ_BYTES = 64 * 1024
 _BLOCK_BYTES = 256 * 1024
 _NO_LIMIT = 2 ** 62
 # More than the white space before the first frame of a trajectory.
@@ -51,10 +50,6 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# Argument of zlib.decompressobj() for data with the header and the CRC of gzip.
-_GZIP_WINDOW = 31
-# A decompressor returns nothing of a piece with a fault.
-_PIECE_BYTES = 64 * 1024
 _FRAME_HEADER_BYTES = 18
 
 
@@ -153,54 +148,17 @@ def compression_of(begin: bytes) -> str:
     return 'gzip' if begin.startswith(GZIP_MAGIC) else ''
 
 
-class _Decompressor(Protocol):
-    """Common interface of the decompressors of zstd and lz4."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the end of the compressed data was reached."""
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether more compressed data is needed for the next byte."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """Return the data after that end."""
-
-    def decompress(self, data: memoryview, max_length: int) -> bytes:
-        """Return at most ``max_length`` bytes."""
+def _gzip_file(source: BinaryIO) -> Any:  # noqa: ANN401
+    # Imported here: few inputs are compressed by it.
+    from gzip import GzipFile
+    return GzipFile(fileobj=source, mode='rb')
 
 
-class _GzipDecompressor:
-    """The decompressor of zlib with the interface of the others."""
-
-    def __init__(self) -> None:
-        self._zlib = zlib.decompressobj(_GZIP_WINDOW)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        """Whether the end of the compressed data was reached."""
-        return self._zlib.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        """Return the data after that end."""
-        return self._zlib.unused_data
-
-    def decompress(self, data: memoryview, max_length: int) -> bytes:
-        """Return at most ``max_length`` bytes."""
-        rest = self._zlib.unconsumed_tail
-        block = self._zlib.decompress(rest + bytes(data) if rest else data, max_length)
-        self.needs_input = len(block) < max_length and not self._zlib.unconsumed_tail
-        return block
-
-
-_DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
-    'gzip': _GzipDecompressor, 'zstd': zstd.ZstdDecompressor, 'lz4': LZ4FrameDecompressor}
-# lz4 raises RuntimeError.
-_FAULTS = (zlib.error, zstd.ZstdError, RuntimeError, EOFError)
+# Each reads several compressed frames that follow each other.
+_FILES: dict[str, Callable[[BinaryIO], Any]] = {
+    'gzip': _gzip_file, 'zstd': zstd.ZstdFile, 'lz4': LZ4FrameFile}
+# gzip raises OSError, without a number, and lz4 RuntimeError.
+_FAULTS = (zlib.error, zstd.ZstdError, RuntimeError, EOFError, OSError)
 
 
 def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[bytes, str]:
@@ -212,10 +170,8 @@ def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[
     :param limit: greatest size of the result, bytes; of longer data, one more byte is returned.
     :returns: the decompressed bytes; a description of the fault after them, ``''`` for none.
     """
-    view = memoryview(data)
-    pieces = (view[at:at + _PIECE_BYTES] for at in range(0, len(view), _PIECE_BYTES))
-    stream = DecompressedStream(pieces, compression, limit)
-    return b''.join(stream), stream.fault
+    stream = DecompressedFile(io.BytesIO(data), compression)
+    return b''.join(stream.blocks(limit)), stream.fault
 
 
 def decompress_message(data: bytes, where: str, limit: int) -> bytes:
@@ -248,73 +204,13 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
     """
     if _declared_size(source) > limit:
         raise too_large(str(source), 'a compressed file', limit)
-    n_bytes = 0
     with source.open('rb') as compressed, target.open('wb') as file:
-        pieces = iter(lambda: memoryview(compressed.read(_PIECE_BYTES)), b'')
-        stream = DecompressedStream(pieces, 'zstd', limit)
-        for block in stream:
-            n_bytes += len(block)
-            if n_bytes > limit:
-                raise too_large(str(source), 'a compressed file', limit)
+        stream = DecompressedFile(compressed, 'zstd')
+        for block in stream.blocks(limit):
             file.write(block)
+    if stream.tell() > limit:
+        raise too_large(str(source), 'a compressed file', limit)
     return stream.fault
-
-
-class DecompressedStream:
-    """
-    Decompressed data, block by block.
-
-    :param pieces: pieces of the compressed data.
-    :param compression: ``gzip``, ``zstd`` or ``lz4``.
-    :param limit: size after which the stream ends, with one byte more, bytes.
-    :param block_bytes: greatest size of a block, None for the limit.
-    :ivar fault: description of the fault after the last block, ``''`` for none.
-    :ivar is_cut: whether that fault is a missing end.
-    """
-
-    def __init__(self, pieces: Iterator[memoryview], compression: str, limit: int, *,
-                 block_bytes: int | None = None) -> None:
-        self.fault = ''
-        self.is_cut = False
-        self._pieces, self._compression, self._limit = pieces, compression, limit
-        self._block_bytes = limit + 1 if block_bytes is None else block_bytes
-
-    def __iter__(self) -> Iterator[bytes]:
-        n_bytes = 0
-        piece = next(self._pieces, None)
-        # Several compressed frames may follow each other.
-        while piece and n_bytes <= self._limit:
-            decompressor = _DECOMPRESSORS[self._compression]()
-            while not decompressor.eof and n_bytes <= self._limit:
-                try:
-                    block = decompressor.decompress(
-                        piece, min(self._block_bytes, self._limit + 1 - n_bytes))
-                except _FAULTS as error:
-                    self.fault = f'no {self._compression} ({" ".join(str(error).split())})'
-                    return
-                yield block
-                n_bytes += len(block)
-                if decompressor.eof:
-                    piece = self._next_frame(decompressor.unused_data or b'')
-                elif decompressor.needs_input:
-                    piece = next(self._pieces, None)
-                    if piece is None:
-                        self.fault = f'a stream of {self._compression} that is cut'
-                        self.is_cut = True
-                        return
-                else:
-                    piece = memoryview(b'')
-
-    def _next_frame(self, unused: bytes) -> memoryview | None:
-        """Return the data from the next frame on, None at the end; skip zero padding of gzip."""
-        piece: memoryview | None = memoryview(unused)
-        while piece is not None:
-            if self._compression == 'gzip':
-                piece = memoryview(bytes(piece).lstrip(b'\0'))
-            if piece:
-                break
-            piece = next(self._pieces, None)
-        return piece
 
 
 def _declared_size(source: Path) -> int:
@@ -334,35 +230,47 @@ class DecompressedFile(io.RawIOBase):
     A seek backwards decompresses from the beginning.
 
     :param source: compressed file, at its beginning; it stays open.
-    :param compression: ``gzip`` or ``zstd``.
-    :ivar n_read: compressed bytes read so far.
+    :param compression: ``gzip``, ``zstd`` or ``lz4``.
+    :ivar fault: description of the fault after the last byte read, ``''`` for none.
+    :ivar is_cut: whether that fault is a missing end.
     """
 
     def __init__(self, source: BinaryIO, compression: str) -> None:
         self._source, self._compression = source, compression
         self._begin()
 
-    @property
-    def fault(self) -> str:
-        """Return a description of the fault after the last byte read, ``''`` for none."""
-        return self._stream.fault
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the fault is a missing end."""
-        return self._stream.is_cut
-
     def _begin(self) -> None:
-        self.n_read = self._position = 0
-        self._block = memoryview(b'')
-        self._stream = DecompressedStream(self._pieces(), self._compression, _NO_LIMIT,
-                                          block_bytes=_BLOCK_BYTES)
-        self._blocks = iter(self._stream)
+        self.fault, self.is_cut, self._position = '', False, 0
+        self._content = _FILES[self._compression](self._source)
 
-    def _pieces(self) -> Iterator[memoryview]:
-        while piece := self._source.read(_READ_BYTES):
-            self.n_read += len(piece)
-            yield memoryview(piece)
+    @property
+    def n_read(self) -> int:
+        """Compressed bytes read so far; of a pipe, bytes of the content."""
+        return self._source.tell() if self._source.seekable() else self._position
+
+    def blocks(self, limit: int) -> Iterator[bytes]:
+        """
+        Yield the content in blocks.
+
+        :param limit: size after which it ends, with one byte more, bytes.
+        """
+        while block := self._block(min(_BLOCK_BYTES, limit + 1 - self._position)):
+            yield block
+
+    def _block(self, n_bytes: int) -> bytes:
+        """Return up to a number of bytes; none at the end and at a fault."""
+        try:
+            # A single read of the compressed file: the data before a fault is returned.
+            block: bytes = b'' if self.fault else self._content.read1(n_bytes)
+        except _FAULTS as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            self.is_cut = isinstance(error, EOFError)
+            self.fault = f'a stream of {self._compression} that is cut' if self.is_cut \
+                else f'no {self._compression} ({" ".join(str(error).split())})'
+            return b''
+        self._position += len(block)
+        return block
 
     def readable(self) -> bool:
         """Return True."""
@@ -379,16 +287,9 @@ class DecompressedFile(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read up to the length of ``buffer``; 0 at the end and at a fault."""
         target = memoryview(buffer).cast('B')
-        while not self._block:
-            block = next(self._blocks, None)
-            if block is None:
-                return 0
-            self._block = memoryview(block)
-        n_bytes = min(len(target), len(self._block))
-        target[:n_bytes] = self._block[:n_bytes]
-        self._block = self._block[n_bytes:]
-        self._position += n_bytes
-        return n_bytes
+        block = self._block(len(target))
+        target[:len(block)] = block
+        return len(block)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """
@@ -403,9 +304,7 @@ class DecompressedFile(io.RawIOBase):
         if target < self._position:
             self._source.seek(0)
             self._begin()
-        skipped = bytearray(_BLOCK_BYTES)
-        while self._position < target and self.readinto(
-                memoryview(skipped)[:target - self._position]):
+        for _ in self.blocks(target - 1):
             pass
         return self._position
 
