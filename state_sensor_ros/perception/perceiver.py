@@ -30,25 +30,19 @@ from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, TIMES
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.occlusion import visible_shares
 from state_sensor_ros.perception.random_numbers import (
-    ActorNoise,
+    actor_words,
     chances_of,
     Deviates,
     deviates_of,
     frame_number,
-    philox,
-    uniforms,
     Words,
 )
 from state_sensor_ros.settings import Perception, Settings
 
-# Second number of the key: each use of the seed has words of its own.
-_FALSE_POSITIVES: Final = 2
 # Greatest distance of a false positive if the range is not limited, m.
 _RANGE_M: Final = 100.0
 # Assumed: a false car moves at up to this speed, m/s, along its length.
 _MAX_SPEED: Final = 15.0
-# Distance, direction, yaw, speed, identity.
-_N_WORDS: Final = 5
 # An edge is never shorter, m.
 _LEAST_EDGE: Final = 0.1
 # Rounding of a share that is 1.
@@ -96,18 +90,14 @@ def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint
     :param size: (3,) of a car, m.
     :returns: G objects and (G,) uint64, a random identity of each; None if there are none.
     """
-    words = _words(seed, number, 1 + usual_number(mean) * _N_WORDS)
-    n_false = _poisson(mean, (int(words[0]) >> 11) * 2.0 ** -53)
+    random = np.random.Generator(np.random.Philox(key=seed, counter=(0, number, 0, 0)))
+    n_false = int(random.poisson(mean))
     if not n_false:
         return None
-    n_words = 1 + n_false * _N_WORDS
-    if n_words > len(words):
-        words = _words(seed, number, n_words)
-    drawn = words[1:n_words].reshape(n_false, _N_WORDS)
-    share, side, turn, pace, _ = uniforms(drawn).T
+    share, side, yaw, pace = random.random((4, n_false))
     distances = (range_m or _RANGE_M) * np.sqrt(share)
     directions = viewpoint.heading + math.radians(field_of_view or 360.0) * (side - 0.5)
-    half_yaws = np.pi * turn
+    half_yaws = np.pi * yaw
     angles = np.array((directions, half_yaws, 2.0 * half_yaws))
     cosines, sines = np.cos(angles), np.sin(angles)
     poses, twists = np.zeros((n_false, 7)), np.zeros((n_false, 6))
@@ -124,27 +114,8 @@ def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint
     sizes = np.empty((n_false, 3))
     sizes[:] = size
     return Objects(np.full(n_false, -1), np.full(n_false, CAR, np.uint8), poses, axes, sizes,
-                   twists, np.zeros((n_false, 6))), drawn[:, 4]
-
-
-def _words(seed: int, number: int, n_words: int) -> Words:
-    """Return the first words of the false positives of a frame."""
-    n_counters = -(-n_words // 4)
-    # numpy's generator increments the counter first.
-    places = np.arange(1, n_counters + 1, dtype=np.uint64)
-    return philox((seed, _FALSE_POSITIVES), (places, number, 0, 0), n_counters).T.ravel()[:n_words]
-
-
-def _poisson(mean: float, chance: float) -> int:
-    """Return the least number whose share of a Poisson distribution is above ``chance``."""
-    number, probability = 0, math.exp(-mean)
-    share = probability
-    # Rounding may keep the sum below a chance near 1; probabilities then become 0.
-    while share <= chance and probability > 0.0:
-        number += 1
-        probability *= mean / number
-        share += probability
-    return number
+                   twists, np.zeros((n_false, 6))), \
+        random.integers(2 ** 64 - 1, size=n_false, dtype=np.uint64, endpoint=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,7 +167,6 @@ class Perceiver:
 
     def __init__(self, settings: Settings, objects: FrameObjects, report: Report) -> None:
         self._objects, self._report = objects, report
-        self._noise = ActorNoise()
         self._is_reported = False
         self.reconfigure(settings)
 
@@ -247,8 +217,8 @@ class Perceiver:
         if viewpoint is not None and self._looks:
             seen = self._in_view(truth, viewpoint)
         if self._has_noise or perception.missing:
-            words = self._noise.words(perception.seed, number, actor_list,
-                                      truth.rows if seen is None else truth.rows[seen])
+            words = actor_words(perception.seed, number, actor_list,
+                                truth.rows if seen is None else truth.rows[seen])
             if perception.missing:
                 found = (chances_of(words) >= perception.missing).nonzero()[0]
                 seen, words = found if seen is None else seen[found], words[:, found]
