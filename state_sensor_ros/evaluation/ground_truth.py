@@ -359,7 +359,7 @@ class FrameGroundTruth:
             return
         stamp_ns = self._stamper.stamp_ns if stamp_ns is None else stamp_ns
         actor_list = self._registry.update(frame)
-        objects = self._objects.make(frame, actor_list)
+        objects = self._objects.of(frame, actor_list)
         states = np.empty((len(objects.rows), N_COLUMNS))
         states[:, XYZ] = objects.poses[:, :3]
         states[:, YAW] = np.arctan2(objects.axes[:, 1, 0], objects.axes[:, 0, 0])

@@ -80,18 +80,10 @@ class ActorBox:
         """
         Return whether the box overlaps a box along the global axes.
 
-        Two convex bodies are apart if their projections on the normal of a face, or on a cross
-        product of two edges, are apart.
-
         :param low: (3,) lowest corner, m, global frame.
         :param high: (3,) highest corner, m, global frame.
         """
-        middle, half = (low + high) / 2.0, (high - low) / 2.0
-        normals = np.concatenate((np.eye(3), self.axes.T, [
-            np.cross(one, other) for one in np.eye(3) for other in self.axes.T]))
-        reach = np.abs(normals) @ half + np.abs(normals @ self.axes) @ self.half
-        # The product of parallel edges is 0, which separates nothing.
-        return bool((np.abs(normals @ (self.centre - middle)) <= reach + 1e-12).all())
+        return self.overlaps_hull((low + high) / 2.0 + _CORNERS * ((high - low) / 2.0))
 
     def overlaps_hull(self, points: Floats) -> bool:
         """

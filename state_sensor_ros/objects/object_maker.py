@@ -185,29 +185,16 @@ _NOTHING = nullcontext()
 cached_class_of = lru_cache(maxsize=1024)(class_of)
 
 
-class ActorClasses:
-    """The classes of the actors of a stream, computed again when an actor changes."""
-
-    def __init__(self) -> None:
-        self._actor_list: ActorList | None = None
-        self._last: Kinds = np.zeros(0, np.uint8)
-
-    def of(self, actor_list: ActorList) -> Kinds:
-        """
-        Return (N,) uint8, the class of each actor, index in CLASSES.
-
-        :param actor_list: N actors.
-        """
-        if actor_list is not self._actor_list:
-            self._actor_list = actor_list
-            self._last = np.fromiter(map(cached_class_of, actor_list.kinds, actor_list.tags),
-                                     np.uint8, len(actor_list.actors))
-        return self._last
+@lru_cache(maxsize=4)
+def _classes_of(actor_list: ActorList) -> Kinds:
+    """Return (N,) uint8, the class of each actor, index in CLASSES; computed once for a list."""
+    return np.fromiter(map(cached_class_of, actor_list.kinds, actor_list.tags), np.uint8,
+                       len(actor_list.actors))
 
 
 class ObjectMaker:
     """
-    Make the objects of consecutive frames.
+    Make the objects of consecutive frames, when the first topic needs them.
 
     :param settings: parameters; object_classes, object_range and default_sizes are used.
     :ivar all_objects: of the last frame: (N,) bool, which actors are objects, including those that
@@ -215,7 +202,8 @@ class ObjectMaker:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._actor_classes = ActorClasses()
+        self._frame: Frame | None = None
+        self._objects: Objects | None = None
         self._last: _Motion | None = None
         self.all_objects: tuple[Bools, Centres] | None = None
         self.reconfigure(settings)
@@ -231,14 +219,19 @@ class ObjectMaker:
         """Start a new run of the simulator: the next frame has no accelerations."""
         self._last = None
 
-    def make(self, frame: Frame, actor_list: ActorList) -> Objects:
+    def of(self, frame: Frame, actor_list: ActorList) -> Objects:
         """
         Return the objects of a frame.
 
-        :param frame: frame with boxes, whose clock has advanced since the last call.
+        :param frame: frame with boxes: the last one again, or one whose clock has advanced.
         :param actor_list: actors of the frame.
         """
-        classes = self._actor_classes.of(actor_list)
+        if frame is not self._frame or self._objects is None:
+            self._frame, self._objects = frame, self._make(frame, actor_list)
+        return self._objects
+
+    def _make(self, frame: Frame, actor_list: ActorList) -> Objects:
+        classes = _classes_of(actor_list)
         with np.errstate(all='ignore'):
             centres = centres_of(frame, self._default_sizes, classes)
             twists = centre_twists(frame, centres)
@@ -352,40 +345,3 @@ def _accelerations(now: _Motion, last: _Motion | None) -> Floats:
         rows, old_rows = np.array(pairs).T
         accelerations[rows] = (now.twists[rows] - last.twists[old_rows]) / elapsed
     return accelerations
-
-
-class FrameObjects:
-    """
-    Make the objects of a frame when the first topic needs them.
-
-    :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._maker = ObjectMaker(settings)
-        self._frame: Frame | None = None
-        self._objects: Objects | None = None
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
-        self._maker.reconfigure(settings)
-
-    def restart(self) -> None:
-        """Start a new run of the simulator: its first frame has no accelerations."""
-        self._maker.restart()
-
-    @property
-    def all_objects(self) -> tuple[Bools, Centres] | None:
-        """Return :attr:`ObjectMaker.all_objects` of the last frame, None before the first."""
-        return self._maker.all_objects
-
-    def of(self, frame: Frame, actor_list: ActorList) -> Objects:
-        """
-        Return the objects of a frame.
-
-        :param frame: frame with boxes: the last one again, or one whose clock has advanced.
-        :param actor_list: actors of the frame.
-        """
-        if frame is not self._frame or self._objects is None:
-            self._frame, self._objects = frame, self._maker.make(frame, actor_list)
-        return self._objects

@@ -22,7 +22,7 @@ from state_sensor_ros.frame import (
     Rows,
 )
 from state_sensor_ros.naming import registry_of
-from state_sensor_ros.objects.object_maker import FrameObjects, Objects, origin_twist, transported
+from state_sensor_ros.objects.object_maker import ObjectMaker, Objects, origin_twist, transported
 from state_sensor_ros.payloads import ignore
 from state_sensor_ros.perception.perceiver import Perceived, Perceiver
 from state_sensor_ros.settings import Settings
@@ -42,7 +42,7 @@ class FramePerceiver:
 
     def __init__(self, settings: Settings) -> None:
         self._registry = registry_of(settings)
-        self._perceiver = Perceiver(settings, FrameObjects(settings), ignore)
+        self._perceiver = Perceiver(settings, ObjectMaker(settings), ignore)
 
     def perceived(self, frame: Frame) -> Frame:
         """

@@ -25,7 +25,7 @@ import numpy as np
 from state_sensor_ros.classes import CAR, CLASSES
 from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.naming import Actor, ActorList
-from state_sensor_ros.objects.object_maker import as_slice, default_sizes, FrameObjects, Objects
+from state_sensor_ros.objects.object_maker import as_slice, default_sizes, ObjectMaker, Objects
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, TIMES_S
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.occlusion import visible_shares
@@ -165,7 +165,7 @@ class Perceiver:
     :ivar changes_who_is_there: whether objects may be missing, or false positives be there.
     """
 
-    def __init__(self, settings: Settings, objects: FrameObjects, report: Report) -> None:
+    def __init__(self, settings: Settings, objects: ObjectMaker, report: Report) -> None:
         self._objects, self._report = objects, report
         self._is_reported = False
         self.reconfigure(settings)
@@ -195,7 +195,7 @@ class Perceiver:
         """
         Return the perceived objects of a frame.
 
-        :param frame: as for :meth:`FrameObjects.of`.
+        :param frame: as for :meth:`ObjectMaker.of`.
         :param actor_list: its actors.
         """
         if frame is not self._frame or self._perceived is None:

@@ -26,7 +26,7 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
-from state_sensor_ros.objects.object_maker import FrameObjects
+from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.payloads import FutureFrame, ignore, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
@@ -84,7 +84,7 @@ class Encoder:
     def __init__(self, settings: Settings, definitions: Definitions, report: Report = ignore,
                  further: Sequence[NewTopicEncoder] = ()) -> None:
         self._base_link = BaseLink(settings, report) if settings.ego_frame else None
-        self._objects = FrameObjects(settings)
+        self._objects = ObjectMaker(settings)
         self._perceiver = Perceiver(settings, self._objects, report)
         self._encoders: list[TopicEncoder] = []
         for new in topic_encoders(settings, further):

@@ -23,7 +23,7 @@ from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Floats, Frame, Needs, Rows
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.objects.object_maker import FrameObjects
+from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.payloads import FutureFrame, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
@@ -128,7 +128,7 @@ class FrameToSend:
     usable: Bools
     rows: Floats
     base_link: tuple[int, Floats] | None
-    objects: FrameObjects
+    objects: ObjectMaker
     perceiver: Perceiver
     upcoming: FutureFrame | None
     blocks: Sequence[MessageBlock] = ()

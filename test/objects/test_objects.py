@@ -50,7 +50,7 @@ class World:
     def objects(self, rows, names=('car',), game_time=1.0, **parts):
         frame = make_frame(names, rows, **parts)
         object.__setattr__(frame, 'game_time', game_time)
-        return self.maker.make(frame, self.registry.update(frame))
+        return self.maker.of(frame, self.registry.update(frame))
 
 
 def objects_of(rows, names=('car',), **parts):

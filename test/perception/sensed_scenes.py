@@ -12,7 +12,7 @@ from encode_world import box_at, boxes_of, make_frame
 import numpy as np
 
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.objects.object_maker import FrameObjects
+from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.settings import parse_settings
@@ -49,7 +49,7 @@ class Sensor:
         given = parse_settings({**dict(settings), **{
             f'perception.{name}': value for name, value in perception.items()}})
         self._registry = Registry()
-        self._perceiver = Perceiver(given, FrameObjects(given), lambda *words:
+        self._perceiver = Perceiver(given, ObjectMaker(given), lambda *words:
                                     self.reports.append(words))
 
     def perceived(self, frame):

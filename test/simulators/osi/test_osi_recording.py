@@ -83,7 +83,7 @@ def test_osi_accelerations_of_the_trace_are_those_of_tables_and_objects(trace):
         assert recording.track('car_2').acceleration_xyz[:, 0].tolist() == [1.0] * 12
         maker, registry = ObjectMaker(DEFAULTS), Registry(ego_tag='ego')
         for frame in recording:
-            objects = maker.make(frame, registry.update(frame))
+            objects = maker.of(frame, registry.update(frame))
             assert objects.accelerations[:2, 0].tolist() == [1.0, 1.0]
 
 
