@@ -199,7 +199,7 @@ def test_failing_chunks_are_reported_at_the_next_one_and_at_the_end(path, monkey
     """Chunks are written by a thread; its error must reach the caller, who must not wait."""
     for n_frames in (1, 40):
         sink = BagSink(path)
-        monkeypatch.setattr(sink._files.storage._output, '_file', io.BytesIO())
+        monkeypatch.setattr(sink._storage._output, '_file', io.BytesIO())
         monkeypatch.setattr(mcap_writer, 'crc32', failing)
         with pytest.raises(SinkError, match='no space left on device'):
             filled(sink, n_frames)
@@ -349,7 +349,7 @@ def test_bag_on_a_full_disk_is_one_error(path):
     def full(*_):
         raise OSError(28, 'No space left on device')
 
-    sink._files.storage.write_frame = full
+    sink._storage.write_frame = full
     with pytest.raises(SinkError, match='no space left on device'):
         sink.publish([(TF_TOPIC, TF)], 1)
     sink.abort()
@@ -358,7 +358,7 @@ def test_bag_on_a_full_disk_is_one_error(path):
 def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
     sink = BagSink(path)
     sink.open([TF_TOPIC])
-    sink._files._topics |= dict.fromkeys(range(2, 65536), sink._files._topics[1])
+    sink._stored |= dict.fromkeys(range(2, 65536), sink._stored[1])
     with pytest.raises(SinkError, match='expected at most 65535 in a bag'):
         sink.publish([(FRAME_TOPIC, TF)], 1)
     sink.abort()

@@ -43,14 +43,15 @@ def write(folder, text):
     (whole / 'deep').mkdir(parents=True)
     for name in ('a', 'deep/c'):
         (whole / name).write_text(text)
+    folder.whole = whole
     return whole
 
 
 def made(path, text='old', **options):
     folder = folder_of(path, **options)
-    whole = write(folder, text)
+    write(folder, text)
     folder.complete()
-    folder.commit(whole)
+    folder.commit()
     folder.abort()
     return folder
 
@@ -147,7 +148,7 @@ def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path, monkey
     whole = write(folder, 'new')
     add_file(path)
     with pytest.raises(SinkError, match=r'precious in it.*; what was written is in .*/whole$'):
-        folder.commit(whole)
+        folder.commit()
     folder.abort()
     assert contents(path) == {**OLD, 'precious': b'text'}
     assert contents(whole) == NEW
@@ -163,7 +164,7 @@ def test_whole_folder_keeps_both_where_the_name_was_taken_meanwhile(path, monkey
     # An empty folder, which rename() of the C library would replace.
     path.mkdir()
     with pytest.raises(SinkError, match='has appeared meanwhile; what was written'):
-        folder.commit(whole)
+        folder.commit()
     folder.abort()
     assert contents(path) == {}
     assert contents(whole) == NEW
@@ -198,7 +199,7 @@ def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
 
     monkeypatch.setattr(os, 'rename', call)
     with pytest.raises(SinkError, match=r'not permitted; what was written is in '):
-        folder.commit(whole)
+        folder.commit()
     folder.abort()
     assert contents(path) == OLD
     assert contents(whole) == NEW
@@ -213,7 +214,7 @@ def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch, has_exc
     folder = folder_of(path)
     whole = write(folder, 'new')
     failing_from(monkeypatch, os, name, 0)
-    folder.commit(whole)
+    folder.commit()
     folder.abort()
     assert contents(path) == NEW
     left = whole if has_exchange else whole.with_name('whole.old')
@@ -233,7 +234,7 @@ def test_whole_folder_deletes_no_entry_added_after_the_check(path, monkeypatch):
         exchange(*args)
 
     monkeypatch.setattr(part, '_renameat2', add_and_exchange)
-    folder.commit(whole)
+    folder.commit()
     folder.abort()
     assert contents(path) == NEW
     assert folder.remains.startswith(f'what is left of the old one is in {whole}: ')
@@ -291,7 +292,7 @@ def test_whole_folder_keeps_both_on_an_undetected_mount_point(path, mount):
     folder = folder_of(path)
     whole = write(folder, 'new')
     with pytest.raises(SinkError, match=r'busy; what was written is in '):
-        folder.commit(whole)
+        folder.commit()
     folder.abort()
     assert contents(path) == OLD
     assert contents(whole) == NEW
@@ -303,7 +304,7 @@ def test_whole_folder_with_a_file_that_cannot_be_deleted_is_replaced(path, mount
     folder = folder_of(path)
     whole = write(folder, 'new')
     mount(path / 'a', '--bind', path.with_name('bound'))
-    folder.commit(whole)
+    folder.commit()
     folder.abort()
     assert contents(path) == NEW
     assert folder.remains.endswith(f'in {whole}: device or resource busy')

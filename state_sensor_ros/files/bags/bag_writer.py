@@ -28,7 +28,6 @@ from rosbags.interfaces import (
     ConnectionExtRosbag2,
     MessageDefinition,
     MessageDefinitionFormat,
-    Qos,
 )
 from rosbags.interfaces import Qos as Profile
 
@@ -45,8 +44,8 @@ from state_sensor_ros.files.bags.bag_metadata import (
 from state_sensor_ros.files.bags.bag_topics import definition, profile_of, profiles_text, type_hash
 from state_sensor_ros.files.storage.mcap_writer import ENCODINGS, McapStorageWriter
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, ROS2MSG, StoredTopic
-from state_sensor_ros.files.whole.output import Output, sink_error
-from state_sensor_ros.files.whole.whole_folder import FileFromFolder, Own, WholeFolder
+from state_sensor_ros.files.whole.output import sink_error
+from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions, Topic
 
 if TYPE_CHECKING:
@@ -69,132 +68,15 @@ def _new_storage(name: str, folder: Path,
     return SqliteStorageWriter(folder)
 
 
-class BagFiles:
-    """
-    A bag that is written, ended by :meth:`close` or :meth:`abort`.
-
-    :param folder: path of the new bag folder; the storage file gets its name.
-    :param storage: ``mcap`` or ``sqlite3``.
-    :param compression: of the chunks of MCAP, one of :data:`COMPRESSIONS`.
-    :param is_alone: whether the storage file is the whole bag, without metadata.yaml.
-    :raises OSError: if a file cannot be written, here and by all methods.
-    :raises sqlite3.Error: likewise.
-    """
-
-    def __init__(self, folder: Path, storage: str, *, compression: str = 'zstd',
-                 is_alone: bool = False) -> None:
-        self._folder, self._is_alone = folder, is_alone
-        self._storage_name = storage
-        # By the number of the topic, from 1 on.
-        self._topics: dict[int, StoredTopic] = {}
-        self._counts: Counter[int] = Counter()
-        # Topics of the last frames, and the number of frames that are not in the counts yet.
-        self._frame: Sequence[Connection] = ()
-        self._n_frames = 0
-        self._types: set[str] = set()
-        self._first_ns, self._last_ns = _MAX_TIME_NS, 0
-        folder.mkdir()
-        self.storage = _new_storage(storage, folder, compression)
-        self._is_open = True
-
-    @property
-    def n_topics(self) -> int:
-        """Return the number of topics."""
-        return len(self._topics)
-
-    def add_topic(self, topic: StoredTopic, profiles: list[Qos]) -> Connection:
-        """
-        Add a topic.
-
-        :param topic: topic whose name and type the bag does not have yet.
-        :param profiles: offered profiles, in place of those of ``topic``.
-        :returns: topic for :meth:`write` and :meth:`copy`.
-        :raises OverflowError: if the storage has no number for it.
-        """
-        definition = MessageDefinition(
-            _FORMATS.get(topic.encoding, MessageDefinitionFormat.NONE), topic.definition)
-        connection = Connection(
-            id=len(self._topics) + 1, topic=topic.name, msgtype=topic.type_name,
-            msgdef=definition, digest=topic.type_hash, msgcount=0,
-            ext=ConnectionExtRosbag2(topic.serialization, profiles), owner=self)
-        if topic.type_name not in self._types:
-            self.storage.add_msgtype(connection)
-            self._types.add(topic.type_name)
-        topic = replace(topic, qos=profiles_text(tuple(profiles)))
-        self.storage.add_connection(connection, topic.qos)
-        self._topics[connection.id] = topic
-        return connection
-
-    def write(self, connections: Sequence[Connection], data: Sequence[bytes],
-              log_ns: int) -> None:
-        """
-        Write messages of one log time.
-
-        :param connections: topic of each message, from :meth:`add_topic`; must not be changed
-            afterward. The same object as in the last call saves time.
-        :param data: serialized messages.
-        :param log_ns: their log time, which is also their time of publishing, ns.
-        """
-        if not connections:
-            return
-        self.storage.write_frame(connections, log_ns, data)
-        if connections is not self._frame:
-            self._count_frames()
-            self._frame = connections
-        self._n_frames += 1
-        self._note_time(log_ns)
-
-    def _count_frames(self) -> None:
-        """Count the messages of the frames that have the same topics, all at once."""
-        for connection in self._frame:
-            self._counts[connection.id] += self._n_frames
-        self._n_frames = 0
-
-    def copy(self, connection: Connection, log_ns: int, data: bytes, *,
-             publish_ns: int | None = None, sequence: int = 0) -> None:
-        """
-        Write a message of another bag with all of its stored values.
-
-        :param connection: its topic, from :meth:`add_topic`.
-        :param log_ns: its log time, ns.
-        :param data: serialized message.
-        :param publish_ns: its time of publishing, ns; None for the log time.
-        :param sequence: its number at the publisher, 0 if unknown.
-        """
-        self.storage.write(connection, log_ns, data, publish_ns, sequence)
-        self._counts[connection.id] += 1
-        self._note_time(log_ns)
-
-    def close(self) -> None:
-        """Complete the files."""
-        self._count_frames()
-        text = metadata_text(
-            self._storage_name, self.storage.path.name, self._first_ns, self._last_ns,
-            [(topic, self._counts[number]) for number, topic in self._topics.items()])
-        self.storage.close(METADATA_VERSION, text)
-        self._is_open = False
-        if not self._is_alone:
-            write_metadata(self._folder, text)
-
-    def abort(self) -> None:
-        """Close the storage file without completing it; no effect after :meth:`close`."""
-        if self._is_open:
-            self._is_open = False
-            self.storage.abort()
-
-    def _note_time(self, log_ns: int) -> None:
-        self._first_ns = min(log_ns, self._first_ns)
-        self._last_ns = max(log_ns, self._last_ns)
-
-
-class BagSink(Output):
+class BagSink(WholeFolder):
     """
     A new bag, ended by :meth:`finish`, :meth:`abort` or a ``with``.
 
     Log times are the stamps. If the stamps decrease, after a restart of the simulator, log times
     still increase, because players sort by them.
 
-    :param path: path of the bag: a folder, or a single file with a suffix of ``storage``.
+    :param path: path of the bag: a folder, or a single file with a suffix of ``storage``, which
+        then has no metadata.yaml.
     :param storage: ``mcap`` or ``sqlite3``.
     :param compression: of the chunks of MCAP, one of :data:`COMPRESSIONS`.
     :param node_name: fully qualified; ``~`` in a topic stands for it.
@@ -205,37 +87,36 @@ class BagSink(Output):
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
                  compression: str = 'zstd', node_name: str = '/state_sensor',
                  overwrite: bool = False) -> None:
-        self.name = str(path)
-        self._node_name = node_name
+        self._storage_name, self._node_name = storage, node_name
+        # By the number of the topic, from 1 on; those that this package names, by that name.
+        self._stored: dict[int, StoredTopic] = {}
         self._connections: dict[str, Connection] = {}
+        self._types: set[str] = set()
         # Of the last frame: the next one has the same topics in most cases.
         self._topics: list[Topic] = []
         self._frame_connections: list[Connection] = []
+        # Numbers of messages by topic, and of frames that are not in them yet.
+        self._counts: Counter[int] = Counter()
+        self._n_frames = 0
         # Written before the first other message.
         self._latched: list[tuple[Topic, bytes]] = []
         self._offset_ns = 0
-        self._last_ns: int | None = None
-        self._is_complete = False
-        is_file = self.name.endswith(STORAGE_SUFFIXES)
-        self._folder: WholeFolder = (FileFromFolder if is_file else WholeFolder)(
-            path, noun='bag', own=_own_files, force=overwrite)
+        self._log_ns: int | None = None
+        self._first_ns, self._last_ns = _MAX_TIME_NS, 0
+        super().__init__(path, noun='bag', own=_own_files, force=overwrite,
+                         is_file=str(path).endswith(STORAGE_SUFFIXES))
         try:
             self._check_name()
             # The storage file has the name of the bag.
-            inside = self._folder.inside / (self._folder.path.stem if is_file
-                                            else self._folder.path.name)
+            self._bag = self.inside / (self.path.stem if self.is_file else self.path.name)
             with self._failing():
-                self._files = BagFiles(inside, storage, compression=compression,
-                                       is_alone=is_file)
-            self._whole = self._files.storage.path if is_file else inside
+                self._bag.mkdir()
+                self._storage = _new_storage(storage, self._bag, compression)
         except SinkError:
-            self._folder.abort()
+            super().abort()
             raise
-
-    @property
-    def remains(self) -> str:
-        """Return a description of what is left of a replaced bag, ``''`` for nothing."""
-        return self._folder.remains
+        self._is_open = True
+        self.whole = self._storage.path if self.is_file else self._bag
 
     def subscriptions(self) -> Subscriptions:
         """Return the subscriptions to all topics."""
@@ -278,24 +159,51 @@ class BagSink(Output):
         topics = [topic for topic, _ in messages]
         with self._failing():
             if topics != self._topics:
+                self._count_frames()
                 known = self._connections
+                # A new list: the storage recognizes the topics of a frame by the object.
                 self._frame_connections = [known.get(topic.name) or self._connection(topic)
                                            for topic in topics]
                 self._topics = topics
-            self._files.write(self._frame_connections, [data for _, data in messages], log_ns)
+            if topics:
+                self._storage.write_frame(self._frame_connections, log_ns,
+                                          [data for _, data in messages])
+                self._n_frames += 1
+                self._note_time(log_ns)
         self._latched.clear()
+
+    def _count_frames(self) -> None:
+        """Count the messages of the frames that have the same topics, all at once."""
+        for connection in self._frame_connections:
+            self._counts[connection.id] += self._n_frames
+        self._n_frames = 0
 
     def copy_topic(self, topic: StoredTopic, profiles: list[Profile]) -> Connection:
         """
         Add a topic of another bag under its name there.
 
         :param topic: topic whose name and type this bag does not have yet.
-        :param profiles: its offered QoS.
+        :param profiles: its offered QoS, in place of that of ``topic``.
         :returns: topic for :meth:`copy`.
         :raises SinkError: if it cannot be written.
         """
         with self._failing():
-            return self._files.add_topic(topic, profiles)
+            return self._add_topic(topic, profiles)
+
+    def _add_topic(self, topic: StoredTopic, profiles: list[Profile]) -> Connection:
+        connection = Connection(
+            id=len(self._stored) + 1, topic=topic.name, msgtype=topic.type_name,
+            msgdef=MessageDefinition(
+                _FORMATS.get(topic.encoding, MessageDefinitionFormat.NONE), topic.definition),
+            digest=topic.type_hash, msgcount=0,
+            ext=ConnectionExtRosbag2(topic.serialization, profiles), owner=self)
+        if topic.type_name not in self._types:
+            self._storage.add_msgtype(connection)
+            self._types.add(topic.type_name)
+        topic = replace(topic, qos=profiles_text(tuple(profiles)))
+        self._storage.add_connection(connection, topic.qos)
+        self._stored[connection.id] = topic
+        return connection
 
     def copy(self, connection: Connection, log_ns: int, data: bytes, *,
              publish_ns: int | None = None, sequence: int = 0) -> None:
@@ -310,59 +218,65 @@ class BagSink(Output):
         :raises SinkError: if it cannot be written.
         """
         with self._failing():
-            self._files.copy(connection, log_ns, data, publish_ns=publish_ns, sequence=sequence)
+            self._storage.write(connection, log_ns, data, publish_ns, sequence)
+        self._counts[connection.id] += 1
+        self._note_time(log_ns)
 
     def complete(self) -> None:
         """Complete the files and sync them to the disk."""
-        if self._is_complete:
-            return
-        with self._failing():
-            self._files.close()
-        self._folder.complete()
-        self._is_complete = True
-
-    def commit(self) -> None:
-        """Give the bag its name; if that fails, the complete bag is kept beside the name."""
-        self.complete()
-        self._folder.commit(self._whole)
-
-    def discard(self) -> str:
-        """Remove the written data; return a line about the result."""
-        return self._folder.discard()
+        if self._is_open:
+            self._count_frames()
+            text = metadata_text(
+                self._storage_name, self._storage.path.name, self._first_ns, self._last_ns,
+                [(topic, self._counts[number]) for number, topic in self._stored.items()])
+            with self._failing():
+                self._storage.close(METADATA_VERSION, text)
+                self._is_open = False
+                if not self.is_file:
+                    write_metadata(self._bag, text)
+        super().complete()
 
     def salvage(self) -> str:
         """Keep the messages."""
-        with suppress(OSError, sqlite3.Error):
-            self._files.abort()
-        self._folder.keep()
-        return f'{self._whole}; `state_sensor repair` makes a bag of it'
+        self._close()
+        self.keep()
+        return f'{self.whole}; `state_sensor repair` makes a bag of it'
 
     def abort(self) -> None:
         """Close and remove the bag."""
-        # On a full disk, close fails as well.
-        with suppress(OSError, sqlite3.Error):
-            self._files.abort()
-        self._folder.abort()
+        self._close()
+        super().abort()
+
+    def _close(self) -> None:
+        """Close the storage file, which is not complete; on a full disk, that fails as well."""
+        if self._is_open:
+            self._is_open = False
+            with suppress(OSError, sqlite3.Error):
+                self._storage.abort()
 
     def _check_name(self) -> None:
         try:
-            self._folder.path.name.encode()
+            self.path.name.encode()
         except UnicodeEncodeError as error:
             raise SinkError(self.name, 'a name that is not UTF-8',
                             'one that can be written to metadata.yaml') from error
 
     def _log_time(self, stamp_ns: int) -> int:
-        if self._last_ns is not None and stamp_ns + self._offset_ns < self._last_ns:
-            self._offset_ns = self._last_ns + _PERIOD_NS - stamp_ns
-        self._last_ns = stamp_ns + self._offset_ns
-        return self._last_ns
+        if self._log_ns is not None and stamp_ns + self._offset_ns < self._log_ns:
+            self._offset_ns = self._log_ns + _PERIOD_NS - stamp_ns
+        self._log_ns = stamp_ns + self._offset_ns
+        return self._log_ns
+
+    def _note_time(self, log_ns: int) -> None:
+        self._first_ns = min(log_ns, self._first_ns)
+        self._last_ns = max(log_ns, self._last_ns)
 
     def _connection(self, topic: Topic) -> Connection:
         connection = self._connections.get(topic.name)
         if connection is None:
             stored = StoredTopic(full_name(topic.name, self._node_name), topic.type_name,
                                  definition(topic.type_name), ROS2MSG, type_hash(topic.type_name))
-            connection = self._connections[topic.name] = self._files.add_topic(
+            connection = self._connections[topic.name] = self._add_topic(
                 stored, [profile_of(topic.qos)])
         return connection
 
@@ -377,7 +291,7 @@ class BagSink(Output):
             raise SinkError(self.name, str(error)) from error
         except OverflowError as error:
             # MCAP numbers topics with 16 bits.
-            raise SinkError(self.name, f'{self._files.n_topics} topics',
+            raise SinkError(self.name, f'{len(self._stored)} topics',
                             'at most 65535 in a bag') from error
 
 

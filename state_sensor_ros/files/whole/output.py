@@ -42,14 +42,11 @@ class Output(ABC):
     An output, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
 
     :ivar name: path of the output as given.
+    :ivar remains: description of what is left of a replaced output, ``''`` for nothing.
     """
 
     name: str
-
-    @property
-    def remains(self) -> str:
-        """Return a description of what is left of a replaced output, ``''`` for nothing."""
-        return ''
+    remains = ''
 
     @abstractmethod
     def complete(self) -> None:

@@ -32,33 +32,33 @@ import os
 from pathlib import Path
 
 from state_sensor_ros.errors import reason_of, SinkError
-from state_sensor_ros.files.whole.output import sink_error
+from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.part import exchange, Part, rename_new, sync_folder, sync_tree
 
 # Returns whether an entry, 'name' of a file or 'name/' of a folder, belongs to such an output.
 Own = Callable[[str], bool]
 
 
-class WholeFolder:
+class WholeFolder(Output):
     """
-    An output folder, ended by either :meth:`commit` or :meth:`abort`.
+    An output folder, or a file that is written in a folder together with temporary files.
 
     :param path: path of the folder.
     :param noun: its kind in errors, such as ``bag``.
     :param own: function that returns the test for entries of an existing folder; a folder
         with any other entry is not replaced.
     :param force: whether one of that name may be replaced.
-    :ivar path: path of the folder; of a link, that of its target.
+    :param is_file: whether the output is a file.
+    :ivar path: path of the output; of a link, that of its target.
     :ivar inside: an empty folder to write into, on the same file system.
-    :ivar remains: description of what is left of a replaced folder, ``''`` for nothing.
+    :ivar whole: the folder or file that gets the name: :attr:`inside`, or one in it.
     :raises SinkError: if the name is taken, or the folder cannot be written.
     """
 
     def __init__(self, path: str | Path, *, noun: str, own: Callable[[Path], Own],
-                 force: bool) -> None:
-        self.name = str(path)
+                 force: bool, is_file: bool = False) -> None:
+        self.name, self.is_file = str(path), is_file
         self.path = Path(os.path.realpath(path))
-        self.remains = ''
         self._noun, self._own, self._force = noun, own, force
         self._is_complete = self._is_committed = False
         try:
@@ -67,7 +67,7 @@ class WholeFolder:
             self._part = Part(self.path, self.name, is_folder=True)
         except OSError as error:
             raise sink_error(self.name, error) from error
-        self.inside = self._part.path
+        self.inside = self.whole = self._part.path
 
     def _check_replaceable(self) -> Own:
         """
@@ -82,6 +82,11 @@ class WholeFolder:
 
     def _entry_test(self) -> Own:
         """Return the test for the entries of the old output; raise SinkError if it has others."""
+        if self.is_file:
+            if not self.path.is_file():
+                raise SinkError(self.name, f'something that is not a {self._noun} in one file',
+                                f'a {self._noun} to overwrite')
+            return lambda entry: False
         if not self.path.is_dir():
             raise SinkError(self.name, f'something that is not a {self._noun}',
                             f'a {self._noun} to overwrite')
@@ -112,24 +117,28 @@ class WholeFolder:
             raise sink_error(self.name, error) from error
         self._is_complete = True
 
-    def commit(self, whole: Path) -> None:
+    def commit(self) -> None:
         """
-        Give a complete folder the name, and remove the folder that had it.
+        Give the complete output the name, and remove the output that had it.
 
-        :param whole: the folder, :attr:`inside` or one in it.
-        :raises SinkError: if that fails; the complete folder is kept beside the name.
+        :raises SinkError: if that fails; the complete output is kept beside the name.
         """
+        self.complete()
         if self._is_committed:
             return
+        whole = old = self.whole
+        own: Own | None = None
         # After the exchange the part contains the old folder.
         self._part.keep()
         try:
-            if self._force and os.path.lexists(self.path):
-                own = self._check_replaceable()
-                old = self._exchange(whole)
-            else:
-                own, old = None, whole
+            if not (self._force and os.path.lexists(self.path)):
                 rename_new(whole, self.path)
+            else:
+                own = self._check_replaceable()
+                if self.is_file:
+                    whole.replace(self.path)
+                else:
+                    old = exchange(whole, self.path)
         except OSError as error:
             raise self._unnamed(error, whole) from error
         self._is_committed = True
@@ -142,10 +151,6 @@ class WholeFolder:
         for place, _, _ in os.walk(self.inside, topdown=False):
             with suppress(OSError):
                 os.rmdir(place)
-
-    def _exchange(self, whole: Path) -> Path:
-        """Give the complete output the name of the old one; return the path of the old one."""
-        return exchange(whole, self.path)
 
     def _unnamed(self, error: OSError, whole: Path) -> SinkError:
         """Return the error for a complete folder that cannot get its name."""
@@ -175,26 +180,6 @@ class WholeFolder:
         """Remove the written data; no effect after :meth:`commit`."""
         self.discard()
         self._part.release()
-
-
-class FileFromFolder(WholeFolder):
-    """
-    An output file that is written in a folder, together with temporary files.
-
-    :meth:`commit` gives the file its name; the parameters are those of :class:`WholeFolder`.
-    """
-
-    def _entry_test(self) -> Own:
-        """Return the test of a file, which has no entries."""
-        if not self.path.is_file():
-            raise SinkError(self.name, f'something that is not a {self._noun} in one file',
-                            f'a {self._noun} to overwrite')
-        return lambda entry: False
-
-    def _exchange(self, whole: Path) -> Path:
-        """Replace the old file, which is gone then."""
-        whole.replace(self.path)
-        return whole
 
 
 def _entries(folder: Path, prefix: str = '') -> Iterator[str]:

@@ -282,7 +282,7 @@ _OWN_OF_SENSORS = re.compile(r'(?P<folder>episode_\d{5,}/)?(metadata\.json'
 _MAX_METADATA_BYTES = 2 ** 20
 
 
-class DatasetWriter(FrameWriter):
+class DatasetWriter(WholeFolder, FrameWriter):
     """
     Write frames; :meth:`commit`, :meth:`abort` or the end of a ``with`` block finishes.
 
@@ -297,21 +297,15 @@ class DatasetWriter(FrameWriter):
 
     def __init__(self, path: str | Path, *, overwrite: bool = False,
                  sensors: Iterable[Sensor] = ()) -> None:
-        self.name = str(path)
+        super().__init__(path, noun='dataset', own=_own_files, force=overwrite)
         self.n_frames = 0
         self._described = {(sensor.name, sensor.kind): sensor for sensor in sensors}
-        self._folder = WholeFolder(path, noun='dataset', own=_own_files, force=overwrite)
-        self._dataset = self._folder.inside / 'dataset'
+        self._dataset = self.inside / 'dataset'
         self._episodes: list[Path] = []
         self._sensor_files: SensorFileWriter | None = None
         self._pool = ThreadPoolExecutor(thread_name_prefix='images')
         self._n_in_episode = 0
         self._last: tuple[float, int | None] = (0.0, None)  # game_time and identity
-
-    @property
-    def remains(self) -> str:
-        """Return a description of the remains of a replaced dataset, ``''`` for none."""
-        return self._folder.remains
 
     def write(self, frame: Frame) -> None:
         """
@@ -351,26 +345,13 @@ class DatasetWriter(FrameWriter):
         :raises SinkError: when that fails.
         """
         self._pool.shutdown()
-        self._folder.complete()
-
-    def commit(self) -> None:
-        """
-        Complete the dataset and rename its folder to ``path``.
-
-        :raises SinkError: when that fails; the folder is kept beside ``path``.
-        """
-        self.complete()
-        self._folder.commit(self._episodes[0] if len(self._episodes) == 1 else self._dataset)
+        self.whole = self._episodes[0] if len(self._episodes) == 1 else self._dataset
+        super().complete()
 
     def discard(self) -> str:
         """Remove the written files; return a description of files that are left."""
         self._pool.shutdown()
-        return self._folder.discard()
-
-    def abort(self) -> None:
-        """Remove the written files."""
-        self._pool.shutdown()
-        self._folder.abort()
+        return super().discard()
 
 
 def _episode_members(data: object) -> tuple[tuple[str, str], ...]:
