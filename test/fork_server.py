@@ -302,9 +302,9 @@ def _run(path):
         code = error.code or 0
     threading._shutdown()
     atexit._run_exitfuncs()
-    if gc.get_freeze_count():
-        # A node that has ended its stream has unfrozen all: it would write to all of that.
-        gc.collect()
+    # Not the oldest objects: a node that has ended its stream has unfrozen all, and to count what
+    # is frozen takes two thirds of the processor time of a fork that does nothing.
+    gc.collect(1)
     try:
         sys.stdout.flush()
         sys.stderr.flush()

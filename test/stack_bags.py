@@ -16,7 +16,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from state_sensor_ros.commands.command_line import main
 
 # Beside the ego, in the drives of test/evaluation.
-N_CARS = 12
+N_CARS = 6
 # At 10 Hz: long enough for predictions over 5 s.
 N_FRAMES = 60
 PERCEPTION = '/perception/object_recognition'

@@ -118,7 +118,7 @@ def test_confidence_intervals(tmp_path, evaluate, stack):
 
 def test_each_number_has_an_interval(tmp_path, evaluate, stack):
     """Noise and confidences of their own for each object, of another size in each second."""
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(3)
 
     def noisy(message, log_ns):
         spread = 0.2 + 0.2 * (log_ns // 1_000_000_000 % 3)
@@ -151,7 +151,9 @@ def test_each_number_has_an_interval(tmp_path, evaluate, stack):
 
 
 @pytest.mark.usefixtures('without_pictures')
-def test_page_has_the_safety_of_the_ego(tmp_path, drive, stack):
+def test_page_has_the_safety_of_the_ego(tmp_path, drives, stacks):
+    drive = drives(30)
+    stack = stacks(drive)
     page = tmp_path / 'page.html'
     words = ['-q', '--force', '--html', str(page)]
     assert main(['evaluate', str(drive), str(stack), *words]) == 0
