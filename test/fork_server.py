@@ -46,6 +46,8 @@ from paths import CARLA
 _MAX_BYTES = 2 ** 20
 _COVERAGE = 'COVERAGE_'
 _PR_SET_CHILD_SUBREAPER = 36
+# Place of start_new_session among the last arguments of Popen._execute_child().
+_NEW_SESSION = 5
 
 
 class ForkServer:
@@ -117,7 +119,7 @@ class _Forked(subprocess.Popen):
         self.pid = self._server.fork(
             streams, words=[os.fspath(word) for word in args],
             folder=os.path.abspath(cwd or '.'), environment=_unmeasured(
-                os.environ if env is None else env))
+                os.environ if env is None else env), is_session=others[_NEW_SESSION])
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
@@ -204,6 +206,13 @@ def _load_commands():
             assert main([*map(str, words), '--quiet']) == 0
 
 
+def _load_clients():
+    """Load the libraries of simulators and the programs that use them."""
+    processes = [f'state_sensor_ros.simulators.{name}' for name in (
+        'carla9.carla_process', 'sumo.sumo_process')]
+    _load('carla', 'libsumo', 'sumolib.net', *processes)
+
+
 # Period of /diagnostics of a node that is a fork; of one that is a new process it is 1 s.
 REPORT_S = 0.2
 MESSAGES = ('builtin_interfaces.msg', 'diagnostic_msgs.msg', 'geometry_msgs.msg',
@@ -211,7 +220,8 @@ MESSAGES = ('builtin_interfaces.msg', 'diagnostic_msgs.msg', 'geometry_msgs.msg'
             'rcl_interfaces.srv', 'rosgraph_msgs.msg', 'sensor_msgs.msg', 'state_sensor_ros.msg',
             'std_msgs.msg', 'tf2_msgs.msg', 'type_description_interfaces.msg',
             'visualization_msgs.msg')
-LOADERS = {'nothing': lambda: None, 'node': _load_node, 'commands': _load_commands}
+LOADERS = {'nothing': lambda: None, 'node': _load_node, 'commands': _load_commands,
+           'clients': _load_clients}
 
 
 def _serve(connection):
@@ -245,7 +255,7 @@ def _fork():
         return os.fork()
 
 
-def _become(streams, others, words, folder, environment):
+def _become(streams, others, words, folder, environment, is_session):
     """
     Make a process that a new one would be.
 
@@ -254,12 +264,15 @@ def _become(streams, others, words, folder, environment):
     :param words: path and arguments of the program.
     :param folder: to run in.
     :param environment: all variables.
+    :param is_session: whether it is the first process of a new session.
     :returns: ``words``.
     """
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     for each in (*streams, *others):
         os.close(each)
+    if is_session:
+        os.setsid()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

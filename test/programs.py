@@ -26,6 +26,7 @@ _CUT_SHORT = ROOT / 'test' / 'cut_short.py'
 
 _commands = ForkServer('commands', PYTHONPATH=str(ROOT))
 _node = ForkServer('node')
+_clients = ForkServer('clients', PYTHONPATH=str(ROOT))
 
 
 def start(*words, is_new=False, **options):
@@ -65,6 +66,18 @@ def start_node(words, **options):
     if is_measured():
         return subprocess.Popen([sys.executable, *words], **options)
     return _node.start(words, **options)
+
+
+def start_client(words, **options):
+    """
+    Start a Python script that uses the library of a simulator.
+
+    :param words: its path and its arguments.
+    :param options: of :class:`subprocess.Popen`.
+    """
+    if is_measured():
+        return subprocess.Popen([sys.executable, *words], **options)
+    return _clients.start(words, **options)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,9 @@ STATUS = '/state_sensor/command_status'
 COMMAND = '/state_sensor/command'
 VELOCITY = '/state_sensor/command_velocity'
 OWN_TYPE = 'state_sensor_ros/VehicleControl'
-PERIOD_S = 0.02
+PERIOD_S = 0.05
+# Of monoDrive's frames: each costs processor time, and the ego is controlled at this rate, too.
+RATE_HZ = 10.0
 FAST = {'reconnect_min': 0.05, 'reconnect_max': 0.2}
 
 
@@ -82,7 +84,7 @@ class Stack:
         return self
 
     def publish_until(self, message, condition, seconds=AWAIT_S, what='the effect of a command'):
-        """Publish a message at 50 Hz until ``condition()`` holds; return its value."""
+        """Publish a message at 20 Hz until ``condition()`` holds; return its value."""
         now_s = next_s = time.monotonic()
         deadline = now_s + seconds
         while not (found := condition()):
@@ -129,7 +131,7 @@ class RecordingSource(IteratorSource):
     """A source of frames that keeps the pedals it gets."""
 
     def __init__(self, n_vehicles):
-        super().__init__(generate(n_vehicles, 0, 20.0, 1, 'v2'))
+        super().__init__(generate(n_vehicles, 0, RATE_HZ, 1, 'v2'))
         self.pedals = []
 
     def drive(self, pedals):
@@ -187,7 +189,7 @@ class Obeying:
         if kind == 'monodrive':
             source = RecordingSource(n_vehicles)
             self.server = stack.enter_context(MonodriveServer(
-                source, MonodriveOptions(control_port=0, rate=40.0 if n_vehicles == 1 else 10.0)))
+                source, MonodriveOptions(control_port=0, rate=20.0 if n_vehicles == 1 else 10.0)))
             own = {'port': self.server.port, 'control_port': self.server.control_port,
                    'desired_tags': ['vehicle']}
             self.pedals = source.pedals

@@ -70,10 +70,10 @@ class Loop:
         n_before = len(self.odometry)
 
         def holds():
-            recent = self.odometry[n_before:][-20:]
-            return len(recent) == 20 and all(
+            recent = self.odometry[n_before:][-10:]
+            return len(recent) == 10 and all(
                 abs(each.twist.twist.linear.x - speed) < 0.3 for each in recent)
-        self.stack.publish_until(message, holds, what=f'{speed} m/s for 20 frames')
+        self.stack.publish_until(message, holds, what=f'{speed} m/s for 10 frames')
 
 
 @pytest.fixture(params=one_of(['monodrive', 'carla9']))
@@ -93,12 +93,12 @@ def monodrive(domain):
 def test_ackermann_drives_forward_and_backward(listener, monodrive):
     monodrive('ackermann')
     loop = Loop(listener, '/state_sensor/command_ackermann', message_of(ACKERMANN))
-    loop.drives(message_of(ACKERMANN, drive__speed=6.0, drive__steering_angle=0.05), 6.0)
+    loop.drives(message_of(ACKERMANN, drive__speed=4.0, drive__steering_angle=0.05), 4.0)
     rate = loop.odometry[-1].twist.twist.angular.z
     assert rate == pytest.approx(loop.speed * math.tan(0.05) / 2.86, rel=0.05)
     # Speed 0 with acceleration 0 means stop.
     loop.drives(message_of(ACKERMANN), 0.0)
-    loop.drives(message_of(ACKERMANN, drive__speed=-2.0), -2.0)
+    loop.drives(message_of(ACKERMANN, drive__speed=-1.0), -1.0)
 
 
 class Gear:
@@ -122,24 +122,24 @@ def test_autoware_drives_with_its_gear(listener, driven_by):
     loop = Loop(listener, CONTROL_TOPIC, control(0))
     # Without a publisher of the gear: drive, after a second.
     begun_s = time.monotonic()
-    loop.stack.publish_until(control(5), lambda: any(each.throttle for each in loop.stack.sent))
+    loop.stack.publish_until(control(4), lambda: any(each.throttle for each in loop.stack.sent))
     assert time.monotonic() - begun_s > STATE_WAIT_S
     assert f'{GEAR_TOPIC} has no publisher: the gear is drive' in node.log
     loop.drives(control(0), 0.0)
     n_before = len(loop.odometry)
-    loop.drives(control(5, longitudinal__acceleration=50.0,
-                        longitudinal__is_defined_acceleration=True), 5.0)
-    assert max(each.twist.twist.linear.x for each in loop.odometry[n_before:]) < 5.5
+    loop.drives(control(4, longitudinal__acceleration=50.0,
+                        longitudinal__is_defined_acceleration=True), 4.0)
+    assert max(each.twist.twist.linear.x for each in loop.odometry[n_before:]) < 4.5
     gear = Gear(listener, is_latched=False)
     listener.until(gear.publisher.get_subscription_count, what='the node')
     # Backward in a gear forward is no command that can be followed: the ego stops.
-    loop.drives(control(-3), 0.0)
+    loop.drives(control(-2), 0.0)
     gear.send(REVERSE)
-    loop.drives(control(-3, longitudinal__acceleration=50.0,
-                        longitudinal__is_defined_acceleration=True), -3.0)
+    loop.drives(control(-2, longitudinal__acceleration=50.0,
+                        longitudinal__is_defined_acceleration=True), -2.0)
     gear.send(PARK)
-    loop.drives(control(-3), 0.0)
-    loop.stack.publish_until(control(-3), lambda: loop.stack.sent[-1].hand_brake)
+    loop.drives(control(-2), 0.0)
+    loop.stack.publish_until(control(-2), lambda: loop.stack.sent[-1].hand_brake)
     # A publisher without a subscription in common is not warned of: the other one matches.
     assert 'incompatible QoS' not in node.log
 

@@ -291,7 +291,7 @@ def flood(driven):
     thread.start()
     try:
         n_frames, n_reports = len(driven.odometry), len(driven.stack.diagnostics)
-        driven.listener.until(lambda: len(driven.odometry) > n_frames + 20
+        driven.listener.until(lambda: len(driven.odometry) > n_frames + 10
                               and len(driven.stack.diagnostics) > n_reports + 3)
         assert driven.speed > 1.0
     finally:
@@ -340,12 +340,12 @@ def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
         # A run that begins again in the middle of commands, and one without.
         n_before = len(driven.odometry)
         driven.obeying.begin_again(listener)
-        driven.stack.publish_until(driven.command, lambda: len(driven.odometry) > n_before + 40)
+        driven.stack.publish_until(driven.command, lambda: len(driven.odometry) > n_before + 20)
         driven.drive()
         driven.stands()
         n_before = len(driven.odometry)
         driven.obeying.begin_again(listener)
-        listener.until(lambda: len(driven.odometry) > n_before + 20, what='frames again')
+        listener.until(lambda: len(driven.odometry) > n_before + 10, what='frames again')
         driven.stands()
         assert all(each.brake == 1.0 for each in driven.stack.sent[-3:])
 

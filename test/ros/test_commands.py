@@ -11,8 +11,6 @@
 import math
 import os
 import re
-import subprocess
-import sys
 import time
 
 from budgets import AWAIT_S
@@ -27,6 +25,7 @@ from commands_rig import (
     twist,
     VELOCITY,
 )
+from programs import start_node
 import pytest
 from rig import END_S, Managed, NodeProcess
 from scripted_simulator import complete, reply
@@ -182,9 +181,11 @@ while True:
 """
 
 
-def test_killed_stack_brakes(domain, listener):
+def test_killed_stack_brakes(domain, listener, tmp_path):
+    script = tmp_path / 'stack.py'
+    script.write_text(STACK)
     with driven(domain, control_input='twist') as (peer, node):
-        with subprocess.Popen([sys.executable, '-c', STACK], env={
+        with start_node([str(script)], env={
                 **os.environ, 'ROS_DOMAIN_ID': str(domain),
                 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}) as stack:
             try:

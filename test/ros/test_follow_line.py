@@ -13,14 +13,12 @@ from importlib.util import find_spec
 import math
 import os
 import signal
-import subprocess
-import sys
 
 from budgets import AWAIT_S, is_large, one_of
 from commands_rig import FAST
 import numpy as np
 from paths import ROOT
-from programs import PIPES
+from programs import PIPES, start_node
 import pytest
 from rig import NodeProcess
 
@@ -39,7 +37,7 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 EXAMPLE = ROOT / 'examples' / 'follow_line.py'
 # Simulated time of a drive, s; it begins with the first command.
-DRIVE_S = 60.0 if is_large() else 12.0
+DRIVE_S = 60.0 if is_large() else 9.0
 # Times real time.
 PACE = 2.0
 
@@ -48,8 +46,8 @@ def synthetic_line(folder):
     """Write the undriven run of synthetic traffic."""
     line = folder / 'line.json'
     assert main(['synth', str(line), '--vehicles', '1', '--objects', '0',
-                 '--frames', '1400' if is_large() else '600',
-                 '--rate', '20', '--seed', '1']) == 0
+                 '--frames', '700' if is_large() else '200',
+                 '--rate', '10', '--seed', '1']) == 0
     return line
 
 
@@ -57,8 +55,8 @@ def synthetic_line(folder):
 def monodrive(folder):
     """Provide the line of an undriven run and parameters of a node."""
     line = synthetic_line(folder)
-    with MonodriveServer(IteratorSource(generate(1, 0, 20.0, 1, 'v2')), MonodriveOptions(
-            control_port=0, rate=20.0 * PACE)) as server:
+    with MonodriveServer(IteratorSource(generate(1, 0, 10.0, 1, 'v2')), MonodriveOptions(
+            control_port=0, rate=10.0 * PACE)) as server:
         yield line, {'port': server.port, 'control_port': server.control_port,
                      'desired_tags': ['vehicle']}
 
@@ -122,8 +120,8 @@ def test_example_follows_the_line(domain, listener, tmp_path, simulator):
         node = stack.enter_context(NodeProcess(
             domain, control_input='twist', **FAST, **parameters))
         # The node finds the example when it has read the line.
-        example = stack.enter_context(subprocess.Popen(
-            [sys.executable, str(EXAMPLE), str(line)], **PIPES, env={
+        example = stack.enter_context(start_node(
+            [str(EXAMPLE), str(line)], **PIPES, env={
                 **os.environ, 'ROS_DOMAIN_ID': str(domain),
                 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}))
         stack.callback(example.kill)
@@ -154,5 +152,6 @@ def test_example_follows_the_line(domain, listener, tmp_path, simulator):
     assert away.max() < 0.5
     assert 5.0 < speeds.max() < 15.5
     # The command of a step turns the wheel at once: the mean of half a second.
-    assert np.convolve(lateral, np.full(10, 0.1), 'valid').max() < 3.0
+    n_steps = round(0.5 / np.diff(times).mean())
+    assert np.convolve(lateral, np.full(n_steps, 1 / n_steps), 'valid').max() < 3.0
     assert math.dist(xy[-1], xy[0]) > 20.0

@@ -18,7 +18,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -43,6 +42,7 @@ from state_sensor_ros.simulators import (
     EVERYTHING,
     FrameDecoder,
     Needs,
+    process_source,
     SourceState,
 )
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
@@ -52,7 +52,8 @@ from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.carla9.source import Carla9Source
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
-pytestmark = pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed')
+pytestmark = [pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed'),
+              pytest.mark.usefixtures('forked_clients')]
 
 OURS = EpisodeOptions(is_synchronous=True, fixed_delta_s=0.05)
 # Drives with full throttle until it is killed; its last argument sets carla9.tick.
@@ -105,7 +106,8 @@ def settings_of(server, **parameters):
         'source': 'carla9', 'carla9.port': server.port, 'reconnect_min': 0.05,
         'reconnect_max': 0.2, **{f'carla9.{name}': value for name, value in parameters.items()
                                  if name != 'rate'},
-        'rate': parameters.get('rate', 0.0 if parameters.get('tick') else 1.0)})
+        # Faster than real time, but no busier than the tests need.
+        'rate': parameters.get('rate', 4.0 if parameters.get('tick') else 1.0)})
 
 
 @pytest.mark.parametrize('parameters', [{'step': 0.1}, {'rate': 2.0}])
@@ -239,10 +241,12 @@ def test_numbers_that_are_not_finite_spoil_only_their_actor():
 
 
 @pytest.mark.parametrize('killed', one_of(['driver', 'both', 'process', 'signal'], n_always=2))
-def test_settings_are_restored_whoever_is_killed(killed):
+def test_settings_are_restored_whoever_is_killed(tmp_path, killed):
+    script = tmp_path / 'driver.py'
+    script.write_text(DRIVER)
     with Rig() as server:
-        driver = subprocess.Popen([sys.executable, '-c', DRIVER, str(server.port), 'tick'],
-                                  stdout=subprocess.PIPE, text=True)
+        driver = programs.start_client([script, str(server.port), 'tick'],
+                                       stdout=subprocess.PIPE, text=True)
         with driver:
             word, process_id = driver.stdout.readline().split()
             assert word == 'driving'
@@ -285,6 +289,7 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
         f'    {name}.{method} = broken\n')
     monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
         (str(tmp_path), os.environ.get('PYTHONPATH', ''))))
+    monkeypatch.setattr(process_source, 'subprocess', subprocess)
     monkeypatch.setattr(Carla9Source, '_restore', lambda self: None)
     with Rig(rate=100.0) as server, opened(server, tick=True) as (source, packets, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
