@@ -10,18 +10,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import rerun as rr
 
-from state_sensor_ros.frame import Frame, NS_PER_S, Rows
+from state_sensor_ros.frame import Frame, NS_PER_S
 
 GAME_TIME, FRAME = 'game_time', 'frame'
-Array = npt.NDArray[np.float32]
+OPAQUE = 255
 
 
 class Timelines:
@@ -76,41 +77,60 @@ class Instances:
     """
     The instances of an entity in each frame: numbers and a label for each.
 
-    :ivar is_known: whether any frame had an instance so far; before that, nothing is sent.
+    :param entity: path of the entity.
+    :param archetype: class of Rerun, such as ``Boxes3D``.
+    :param columns: names of its columns of numbers.
+    :param has_labels: whether the archetype has labels.
     """
 
-    def __init__(self) -> None:
-        self.is_known = False
-        self._arrays: list[tuple[Array, ...]] = []
+    # The archetypes of Rerun have no common type.
+    def __init__(self, entity: str, archetype: Any, *columns: str,  # noqa: ANN401
+                 has_labels: bool = True) -> None:
+        self._entity, self._archetype, self._columns = entity, archetype, columns
+        self._has_labels = has_labels
+        # Before any frame has an instance, nothing is sent.
+        self._is_known = False
+        self._arrays: list[tuple[npt.NDArray[np.float32], ...]] = []
         self._labels: list[Sequence[str]] = []
 
     def add(self, labels: Sequence[str], *arrays: npt.NDArray[np.generic]) -> None:
         """
         Append the instances of a frame.
 
-        :param labels: K texts.
-        :param arrays: numbers, (K, …) each; each frame has the same number of arrays.
+        :param labels: K texts, unused without labels.
+        :param arrays: numbers, (K, …) each, of each column.
         """
-        self.is_known = self.is_known or len(arrays[0]) > 0
+        self._is_known = self._is_known or len(arrays[0]) > 0
         self._arrays.append(tuple(array.astype(np.float32) for array in arrays))
         self._labels.append(labels)
 
-    def lengths(self) -> Rows:
-        """Return the number of instances in each frame, (T,)."""
-        return np.array([len(arrays[0]) for arrays in self._arrays], np.int64)
+    def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
+        """
+        Send the instances of all frames, and remove them.
 
-    def columns(self) -> Iterator[Array]:
-        """Yield the arrays of all frames, joined."""
-        return (np.concatenate(arrays) for arrays in zip(*self._arrays, strict=True))
-
-    def labels(self) -> list[str]:
-        """Return the labels of all frames, joined."""
-        return list(chain.from_iterable(self._labels))
-
-    def clear(self) -> None:
-        """Remove all frames."""
+        :param stream: connected to the viewer or a file.
+        :param timelines: times of the same frames.
+        """
+        if self._is_known:
+            lengths = [len(arrays[0]) for arrays in self._arrays]
+            # Of no lines Rerun takes an empty list only.
+            columns: dict[str, Any] = {
+                name: np.concatenate(arrays) if any(lengths) else [] for name, arrays in zip(
+                    self._columns, zip(*self._arrays, strict=True), strict=True)}
+            if 'colors' in columns:
+                columns['colors'] = _opaque(columns['colors'])
+            if self._has_labels:
+                columns['labels'] = list(chain.from_iterable(self._labels))
+            stream.send_columns(self._entity, timelines.columns(),
+                                self._archetype.columns(**columns).partition(lengths), strict=True)
         self._arrays.clear()
         self._labels.clear()
+
+
+def _opaque(colors: npt.ArrayLike) -> npt.NDArray[np.uint32]:
+    """Return colors of 24 bits, which float32 represents exactly, as opaque ones of 32 bits."""
+    rgb: npt.NDArray[np.uint32] = np.asarray(colors).astype(np.uint32)
+    return rgb * np.uint32(256) + np.uint32(OPAQUE)
 
 
 # Time between the last frame of a run and the first frame of the next.

@@ -55,7 +55,7 @@ class EgoLog:
     def __init__(self) -> None:
         self.plots: set[str] = set()
         self.start_xyz: tuple[float, ...] | None = None
-        self._box = Instances()
+        self._box = Instances(EGO, rr.Boxes3D, 'centers', 'half_sizes', 'quaternions')
         self._rows: list[int] = []
         self._poses: list[Floats] = []
         self._series = {name: _Series() for name in PLOTS}
@@ -123,11 +123,7 @@ class EgoLog:
             poses = np.array(self._poses, np.float32)
             stream.send_columns(EGO, timelines.columns(self._rows), rr.Transform3D.columns(
                 translation=poses[:, :3], quaternion=poses[:, 3:7]), strict=True)
-        if self._box.is_known:
-            centre, half, orientation = self._box.columns()
-            stream.send_columns(EGO, timelines.columns(), rr.Boxes3D.columns(
-                centers=centre, half_sizes=half, quaternions=orientation,
-                labels=self._box.labels()).partition(self._box.lengths()), strict=True)
+        self._box.send(stream, timelines)
         for name, series in self._series.items():
             if not series.rows:
                 continue
@@ -138,7 +134,6 @@ class EgoLog:
             stream.send_columns(f'plots/{name}', timelines.columns(series.rows),
                                 rr.Scalars.columns(scalars=series.values), strict=True)
             series.rows, series.values = [], []
-        self._box.clear()
         self._rows.clear()
         self._poses.clear()
 

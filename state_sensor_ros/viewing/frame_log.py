@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import rerun as rr
 
 from state_sensor_ros.classes import class_of, ego_row
@@ -49,7 +48,14 @@ from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, NS_PER_
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints
 from state_sensor_ros.viewing import ego_log
-from state_sensor_ros.viewing.columns import FRAME, GAME_TIME, Instances, RunClock, Timelines
+from state_sensor_ros.viewing.columns import (
+    FRAME,
+    GAME_TIME,
+    Instances,
+    OPAQUE,
+    RunClock,
+    Timelines,
+)
 from state_sensor_ros.viewing.ego_log import EgoLog
 from state_sensor_ros.viewing.layout import Content, EGO_TRAIL, layout, TRAILS
 
@@ -62,7 +68,6 @@ _STATE_COLORS = (GREEN, YELLOW, RED)
 _SIZES = np.array((*DEFAULTS.default_sizes, 0.5, 0.5, 0.7)).reshape(-1, 3)
 _POINT_RADIUS_M = 0.3
 _LIDAR_RADIUS_M = 0.03
-_OPAQUE = 255
 WARNING, INFO = 'WARN', 'INFO'
 MAP = 'world/map'
 _LINE_RADIUS_M = 0.05
@@ -93,8 +98,10 @@ class FrameLog:
         self._clock, self._timelines = RunClock(), Timelines()
         self._n_frames = 0
         self._now_ns = 0
-        self._boxes = [Instances() for _ in KINDS]
-        self._assumed, self._points = Instances(), Instances()
+        box = 'centers', 'half_sizes', 'quaternions'
+        self._boxes = [Instances(entity, rr.Boxes3D, *box) for entity in KINDS]
+        self._assumed = Instances(ASSUMED, rr.Boxes3D, *box, 'colors')
+        self._points = Instances(POINTS, rr.Points3D, 'positions', 'colors')
         self._ego, self._trails = EgoLog(), TrailLog()
         self._cameras: set[str] = set()
         self._has_notes = False
@@ -259,8 +266,8 @@ class FrameLog:
     def send(self) -> None:
         """Send the frames that were not sent yet, and the layout if its content has changed."""
         if len(self._timelines):
-            self._send_boxes()
-            self._send_points()
+            for instances in (*self._boxes, self._assumed, self._points):
+                instances.send(self._stream, self._timelines)
             self._trails.send(self._stream, self._timelines)
             self._ego.send(self._stream, self._timelines)
             self._timelines.clear()
@@ -271,47 +278,17 @@ class FrameLog:
             self._stream.send_blueprint(layout(content))
         self._flush()
 
-    def _send_boxes(self) -> None:
-        for entity, instances in zip(KINDS, self._boxes, strict=True):
-            if instances.is_known:
-                centre, half, orientation = instances.columns()
-                self._stream.send_columns(entity, self._timelines.columns(), rr.Boxes3D.columns(
-                    centers=centre, half_sizes=half, quaternions=orientation,
-                    labels=instances.labels()).partition(instances.lengths()), strict=True)
-            instances.clear()
-        if self._assumed.is_known:
-            centre, half, orientation, colors = self._assumed.columns()
-            self._stream.send_columns(ASSUMED, self._timelines.columns(), rr.Boxes3D.columns(
-                centers=centre, half_sizes=half, quaternions=orientation, colors=_opaque(colors),
-                labels=self._assumed.labels()).partition(self._assumed.lengths()), strict=True)
-        self._assumed.clear()
-
-    def _send_points(self) -> None:
-        if self._points.is_known:
-            positions, colors = self._points.columns()
-            self._stream.send_columns(POINTS, self._timelines.columns(), rr.Points3D.columns(
-                positions=positions, colors=_opaque(colors),
-                labels=self._points.labels()).partition(self._points.lengths()), strict=True)
-        self._points.clear()
-
 
 def _parts(boxes: Floats) -> tuple[Floats, Floats, Floats]:
     """Return centers, half edges and orientations of boxes, (K, 10)."""
     return boxes[:, :3], 0.5 * boxes[:, 7:10], boxes[:, 3:7]
 
 
-def _opaque(colors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
-    """Return colors of 24 bits as opaque colors of 32 bits."""
-    rgb: npt.NDArray[np.uint32] = colors.astype(np.uint32)
-    return rgb * np.uint32(256) + np.uint32(_OPAQUE)
-
-
 def _rgba(color: str) -> int:
     """Return a color such as ``#1f2933`` as an opaque color of 32 bits."""
-    return int(color[1:], 16) << 8 | _OPAQUE
+    return int(color[1:], 16) << 8 | OPAQUE
 
 
-# float32 represents a color of 24 bits exactly.
 _COLOR_NUMBERS = np.array([_rgba(color) >> 8 for color in _COLORS])
 
 
@@ -335,7 +312,7 @@ def send_map(stream: rr.RecordingStream, lines: Sequence[MapLine]) -> None:
         if len(bands) < len(same):
             stream.log(f'{entity}/lines' if bands else entity, rr.LineStrips3D(
                 [line.points_xyz for line in same if line.width <= 0.0],
-                colors=[int(QUIET[1:], 16) << 8 | 255], radii=[_LINE_RADIUS_M]),
+                colors=[_rgba(QUIET)], radii=[_LINE_RADIUS_M]),
                 static=True, strict=True)
 
 
@@ -361,7 +338,9 @@ class TrailLog:
     """Collects the steps of the actors from frame to frame."""
 
     def __init__(self) -> None:
-        self._ways = {TRAILS: Instances(), EGO_TRAIL: Instances()}
+        self._ways, self._ego_ways = (
+            Instances(entity, rr.LineStrips3D, 'strips', has_labels=False)
+            for entity in (TRAILS, EGO_TRAIL))
         self._last_names: tuple[str, ...] = ()
         self._last_rows: dict[str, int] = {}
         self._last_position_xyz: Floats = np.zeros((0, 3))
@@ -381,8 +360,8 @@ class TrailLog:
         # A comparison with NaN is false.
         is_way = are_drawn[now] & (length >= _SHORTEST_M) & (length <= _LONGEST_M)
         is_ego = is_way & (now == (-1 if ego is None else ego))
-        self._ways[TRAILS].add((), ways[is_way & ~is_ego])
-        self._ways[EGO_TRAIL].add((), ways[is_ego])
+        self._ways.add((), ways[is_way & ~is_ego])
+        self._ego_ways.add((), ways[is_ego])
         self._last_position_xyz = frame.position_xyz
 
     def begin_run(self) -> None:
@@ -409,14 +388,5 @@ class TrailLog:
         :param stream: connected to the viewer or a file.
         :param timelines: times of the same frames.
         """
-        for entity, ways in self._ways.items():
-            if ways.is_known:
-                [strips] = ways.columns()
-                stream.send_columns(entity, timelines.columns(), rr.LineStrips3D.columns(
-                    strips=_strips(strips)).partition(ways.lengths()), strict=True)
-            ways.clear()
-
-
-def _strips(ways: npt.NDArray[np.float32]) -> npt.NDArray[np.float32] | list[list[float]]:
-    """Return lines, (K, 2, 3), as Rerun takes them: no lines are an empty list."""
-    return ways if len(ways) else []
+        self._ways.send(stream, timelines)
+        self._ego_ways.send(stream, timelines)
