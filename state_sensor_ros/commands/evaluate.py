@@ -232,8 +232,7 @@ def _check_bound_names(args: argparse.Namespace) -> None:
     bounds = [*args.fail_below, *args.fail_above]
     if not bounds:
         return
-    from state_sensor_ros.evaluation.evaluation_result import number_at
-    from state_sensor_ros.evaluation.result_names import possible_result
+    from state_sensor_ros.evaluation.evaluation_result import number_at, possible_result
     possible = possible_result(args.definition, is_compared=args.against is not None)
     for text in bounds:
         number_at(possible, text.rpartition('=')[0])

@@ -27,11 +27,11 @@ from state_sensor_ros.evaluation.detection_metrics import (
     Curves,
     I_FIRST,
     MAP_WEIGHT,
+    NUSCENES,
     recall_means,
     RECALLS,
 )
 from state_sensor_ros.evaluation.ego_metrics import EgoScores
-from state_sensor_ros.evaluation.evaluation_result import NUSCENES
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M

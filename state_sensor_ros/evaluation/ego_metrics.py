@@ -72,17 +72,16 @@ class EgoScores:
     """
     The scores of the ego.
 
-    ``absolute`` and ``relative`` (by length, such as '10m' and '1s') have the statistics of
-    evo of ``translation`` (m) and ``rotation`` (rad); ``driving`` those of the size of the errors
-    ``longitudinal``, ``lateral`` (m) and ``speed`` (m/s), and their ``bias``, the signed mean;
-    ``errors`` by the path of their statistics: row of the pose, (K,), and error, (K,), of those of
-    a driver with its sign; ``scale`` of the alignment.
+    By path in the result: ``errors`` row of the pose, (K,), and error, (K,), those of a driver
+    with their sign; ``statistics`` those of evo, and of the size of the errors of a driver, with
+    ``bias``, the signed mean. The paths are ``ate/translation`` (m), ``ate/rotation`` (rad), the
+    same by length, such as ``rpe/10m/translation`` and ``rpe/1s/rotation``, and the errors of a
+    driver: ``longitudinal_error``, ``lateral_error`` (m), ``speed_error`` (m/s). ``scale`` of the
+    alignment.
     """
 
-    absolute: dict[str, Statistics]
-    relative: dict[str, dict[str, Statistics]]
-    driving: dict[str, Statistics]
     errors: dict[str, tuple[Rows, Floats]]
+    statistics: dict[str, Statistics]
     scale: float
 
     @property
@@ -123,23 +122,19 @@ def score_ego(stack: EgoPoses, truth: EgoPoses, alignment: str) -> EgoScores:
     rows = np.arange(len(poses))
     errors: dict[str, tuple[Rows, Floats]] = {
         'ate/translation': (rows, distances), 'ate/rotation': (rows, turns)}
-    relative = {}
     for marks_of, unit, lengths in (
             (_distance_marks, 'm', DISTANCES_M), (_time_marks, 's', TIMES_S)):
         for length in lengths:
             marks = marks_of(truth, length)
-            found = _relative(poses, truth.poses, marks)
-            relative[f'{length:g}{unit}'] = {
-                name: statistics(values) for name, values in found.items()}
-            errors |= {f'rpe/{length:g}{unit}/{name}': (marks[1:], values)
-                       for name, values in found.items()}
+            for name, values in _relative(poses, truth.poses, marks).items():
+                errors[f'rpe/{length:g}{unit}/{name}'] = marks[1:], values
     own_offsets = (offsets[:, None, :] @ global_from_unit(truth.poses[:, 3:]))[:, 0]
-    driving = {'longitudinal': own_offsets[:, 0], 'lateral': own_offsets[:, 1],
-               'speed': stack.speeds - truth.speeds}
-    errors |= {f'{name}_error': (rows, values) for name, values in driving.items()}
-    return EgoScores(
-        {'translation': statistics(distances), 'rotation': statistics(turns)}, relative,
-        {name: _signed(values) for name, values in driving.items()}, errors, scale)
+    errors |= {'longitudinal_error': (rows, own_offsets[:, 0]),
+               'lateral_error': (rows, own_offsets[:, 1]),
+               'speed_error': (rows, stack.speeds - truth.speeds)}
+    return EgoScores(errors, {
+        path: _signed(values) if path.endswith('_error') else statistics(values)
+        for path, (_, values) in errors.items()}, scale)
 
 
 def _signed(errors: Floats) -> Statistics:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import Any, BinaryIO, Final
@@ -126,10 +126,22 @@ def _figures(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterato
     for name, path, unit in FIGURES:
         number, change = numbers.get(path), numbers.get(f'{AGAINST}/{path}')
         if number is not None:
-            than_before = '' if change is None else f'<small>{change:+.4f} against before</small>'
-            yield (f'<div>{name}<b>{number:.3f}{unit}</b>{interval_text(intervals.get(path))}'
-                   f'{than_before}</div>')
+            yield _figure(name, f'{number:.3f}{unit}', intervals.get(path), change)
     yield '</div>'
+
+
+def _figure(name: str, number: str, interval: Sequence[float] | None,
+            change: float | None) -> str:
+    than_before = '' if change is None else f'<small>{change:+.4f} against before</small>'
+    return f'<div>{name}<b>{number}</b>{interval_text(interval)}{than_before}</div>'
+
+
+def _table(headings: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
+    """Yield a table of the cells of each row, HTML."""
+    yield '<table><thead><tr>' + ''.join(f'<th>{escape(heading)}</th>' for heading in headings)
+    yield '</tr></thead><tbody>'
+    yield from (f'<tr>{cells}</tr>' for cells in rows)
+    yield '</tbody></table>'
 
 
 def interval_text(interval: Sequence[float] | None) -> str:
@@ -152,16 +164,17 @@ def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
                          ('worse', [change for change in changes if not change.is_better])):
         yield f'<section><h3 class="{name}">{counted(len(chosen), "number")} {name}</h3>'
         if chosen:
-            yield '<table><thead><tr><th>number</th><th>old</th><th>new</th><th>change</th></tr>'
-            yield '</thead><tbody>'
-            for change in chosen[:_N_CHANGES]:
-                old, new, difference = change_texts(change)
-                note = '<small>within the interval</small>' if change.is_within else ''
-                yield (f'<tr><td>{escape(change.path)}</td><td>{old}</td><td>{new}</td>'
-                       f'<td class="{name}">{difference}{note}</td></tr>')
-            yield '</tbody></table>'
+            yield from _table(('number', 'old', 'new', 'change'), [
+                _change_cells(change, name) for change in chosen[:_N_CHANGES]])
         yield '</section>'
     yield '</div>'
+
+
+def _change_cells(change: Change, class_: str) -> str:
+    old, new, difference = change_texts(change)
+    note = '<small>within the interval</small>' if change.is_within else ''
+    return (f'<td>{escape(change.path)}</td><td>{old}</td><td>{new}</td>'
+            f'<td class="{class_}">{difference}{note}</td>')
 
 
 def _tables(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator[str]:
@@ -189,14 +202,10 @@ def table_elements(table: ResultTable, intervals: Mapping[str, Any]) -> Iterator
     :param table: any table.
     :param intervals: confidence intervals by the path of the number.
     """
-    headings = ''.join(f'<th>{escape(heading)}</th>' for heading in (table.title, *table.headings))
-    yield f'<table><thead><tr>{headings}</tr></thead><tbody>'
-    for row in table.rows:
-        cells = ''.join(
+    yield from _table((table.title, *table.headings), [
+        f'<td>{escape(row.name)}</td>' + ''.join(
             f'<td>{text_of(number)}{interval_text(intervals.get(f"{row.path}/{key}"))}</td>'
-            for key, number in row.numbers.items())
-        yield f'<tr><td>{escape(row.name)}</td>{cells}</tr>'
-    yield '</tbody></table>'
+            for key, number in row.numbers.items()) for row in table.rows])
     if table.note:
         yield f'<p>{escape(table.note)}</p>'
 
@@ -224,11 +233,7 @@ def _safety(section: plots.SafetySection | None) -> Iterator[str]:
 
 
 def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield '<table><thead><tr>' + ''.join(f'<th>{escape(heading)}</th>' for heading in headings)
-    yield '</tr></thead><tbody>'
-    for row in rows:
-        yield '<tr>' + ''.join(f'<td>{escape(text)}</td>' for text in row) + '</tr>'
-    yield '</tbody></table>'
+    return _table(headings, [''.join(f'<td>{escape(text)}</td>' for text in row) for row in rows])
 
 
 def _sections(found: TopicResult, frames_again: FramesAgain) -> Iterator[str]:
@@ -305,10 +310,9 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> N
         if numbers:
             changes = [change for _, found in results
                        if (change := found.get(f'{AGAINST}/{path}')) is not None]
-            than_before = '' if not changes else \
-                f'<small>{sum(changes) / len(changes):+.4f} against before</small>'
-            parts.append(f'<div>{name}<b>{sum(numbers) / len(numbers):.3f}{unit}</b>'
-                         f'{interval_text(mean_interval(numbers))}{than_before}</div>')
+            parts.append(_figure(name, f'{sum(numbers) / len(numbers):.3f}{unit}',
+                                 mean_interval(numbers),
+                                 sum(changes) / len(changes) if changes else None))
     shown = [(name, path) for name, path, _ in FIGURES
              if any(path in found for _, found in results)]
     parts += ['</div><h2>Bags</h2>', *table_elements(ResultTable(

@@ -6,38 +6,45 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The result of an evaluation: the numbers of ``--json``, and their change since an old run."""
+"""The result of an evaluation: the numbers of ``--json``, their names, their change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 import math
 from pathlib import Path
 import sys
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.evaluation.confidence import intervals_of
 from state_sensor_ros.evaluation.detection_metrics import (
     ClassScores,
     detection_score,
     mean_average_precision,
     mean_recall_errors,
+    NUSCENES,
+    PLAIN,
 )
-from state_sensor_ros.evaluation.ego_metrics import EgoScores
+from state_sensor_ros.evaluation.ego_metrics import EgoPoses, EgoScores, score_ego
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
-from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.prediction_metrics import ALL_PATHS, path_scores
-from state_sensor_ros.evaluation.tracking_metrics import mean_averages, TrackingScores
+from state_sensor_ros.evaluation.frame_record import BANDS, ERROR_NAMES
+from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
+from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.prediction_metrics import ALL_PATHS, path_scores, PathScorer
+from state_sensor_ros.evaluation.resampling import time_blocks
+from state_sensor_ros.evaluation.track_record import TrackRecorder
+from state_sensor_ros.evaluation.tracking_metrics import (
+    mean_averages,
+    score_tracks,
+    TrackingScores,
+)
 from state_sensor_ros.frame import Floats
 
-# Ours: plain means over the matches at 2 m. nuScenes': means over recall of running means.
-PLAIN: Final = 'plain'
-NUSCENES: Final = 'nuscenes'
-DEFINITIONS: Final = (PLAIN, NUSCENES)
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 # Key of the result with the differences, new less old.
 AGAINST: Final = 'against'
@@ -126,16 +133,8 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _tracking(scores: TrackingScores) -> dict[str, Any]:
-    clear = scores.clear
-    result: dict[str, Any] = {
-        'hota': scores.hota, 'mota': scores.mota, 'idf1': scores.idf1, 'motp': clear.motp,
-        'identity_switches': clear.n_switches, 'fragmentations': clear.n_fragmentations,
-        'false_positives': clear.n_false_positives, 'misses': clear.n_misses,
-        'objects': clear.n_truths, 'tracks': clear.n_tracks,
-        'mostly_tracked': clear.n_mostly_tracked, 'partially_tracked': clear.n_partially_tracked,
-        'mostly_lost': clear.n_mostly_lost,
-        'track_initialization_duration': clear.initialization_s,
-        'longest_gap_duration': clear.longest_gap_s}
+    result: dict[str, Any] = {'hota': scores.hota, 'mota': scores.mota, 'idf1': scores.idf1,
+                              **asdict(scores.clear)}
     if scores.averages is not None:
         names = ('amota', 'amotp')
         result |= dict(zip(names, map(float, mean_averages(scores.averages)), strict=True))
@@ -152,12 +151,16 @@ def _prediction(sums: Floats) -> dict[str, Any]:
 
 
 def _ego(scores: EgoScores, alignment: str) -> dict[str, Any]:
-    return {
-        'ate_rmse': scores.absolute['translation']['rmse'],
-        'rpe_rmse': scores.relative['1m']['translation']['rmse'],
-        'ate': scores.absolute, 'rpe': scores.relative,
-        **{f'{name}_error': numbers for name, numbers in scores.driving.items()},
-        'alignment': alignment, 'scale': scores.scale}
+    result: dict[str, Any] = {
+        'ate_rmse': scores.statistics['ate/translation']['rmse'],
+        'rpe_rmse': scores.statistics['rpe/1m/translation']['rmse']}
+    for path, numbers in scores.statistics.items():
+        *keys, name = path.split('/')
+        part = result
+        for key in keys:
+            part = part.setdefault(key, {})
+        part[name] = numbers
+    return {**result, 'alignment': alignment, 'scale': scores.scale}
 
 
 def number_at(result: Mapping[str, Any], path: str) -> float | None:
@@ -333,3 +336,32 @@ def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
             found.append(Change(path, other, number, (difference > 0.0) == (name in _MORE),
                                 low <= other <= high))
     return sorted(found, key=lambda change: -change.size)
+
+
+def possible_result(definition: str, *, is_compared: bool) -> dict[str, Any]:
+    """
+    Return a result with every name that a result can have; its numbers mean nothing.
+
+    :param definition: one of DEFINITIONS, of the errors of detections.
+    :param is_compared: whether there is an earlier result.
+    """
+    nothing = np.zeros(0, np.int64)
+    poses = EgoPoses(nothing, np.zeros((0, 7)), np.zeros(0))
+    is_nuscenes = definition == NUSCENES
+    tracking = score_tracks(TrackRecorder().finish(), time_blocks(nothing),
+                            with_averages=is_nuscenes)
+    if tracking.averages is not None:
+        tracking.averages.update(dict.fromkeys(EVALUATED_CLASSES, (math.nan, math.nan)))
+    found = TopicResult(
+        '', classes=[_class_scores(name, is_band=False) for name in EVALUATED_CLASSES],
+        tracking=tracking, ego=score_ego(poses, poses, 'none'),
+        prediction=PathScorer(GroundTruthBuilder('').finish(None)).frame_sums())
+    result = result_of([found], 0, definition=definition)
+    result['confidence'] = intervals_of([], definition)
+    return {**result, AGAINST: differences(result, result)} if is_compared else result
+
+
+def _class_scores(name: str, *, is_band: bool) -> ClassScores:
+    unknown = np.full(len(ERROR_NAMES), math.nan)
+    bands = {} if is_band else {band: _class_scores(band, is_band=True) for band in BANDS}
+    return ClassScores(name, 0, 0, 0, None, unknown, unknown, None, bands)

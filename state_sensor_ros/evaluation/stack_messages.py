@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 import math
 from sys import intern
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
@@ -177,40 +177,41 @@ def _moved(path: PathOfObject, turn: Floats, axes: Floats, origin: Floats) -> Pa
         path.confidence)
 
 
-class _Collected:
-    """Collects objects one by one; ``are_own_axes``: velocities are in the axes of objects."""
+class _Object(NamedTuple):
+    """An object of a message; ``velocity`` in its own axes or in those of the message."""
 
-    def __init__(self, *, are_own_axes: bool) -> None:
-        self.ids: list[str] = []
-        self.classes: list[int] = []
-        self.scores: list[float] = []
-        self.poses: list[Sequence[float]] = []
-        self.sizes: list[Sequence[float]] = []
-        self.velocities: list[Sequence[float]] = []
-        self.paths: list[tuple[PathOfObject, ...]] = []
-        self.have_yaws: list[bool] = []
-        self._are_own_axes = are_own_axes
+    id_: str
+    class_: int
+    score: float
+    pose: Sequence[float]
+    size: Sequence[float]
+    velocity: Sequence[float]
+    has_yaw: bool = True
+    paths: tuple[PathOfObject, ...] = ()
 
-    def finish(self, header: Any, *, has_ids: bool,  # noqa: ANN401
+
+def _collected(header: Any, objects: Sequence[_Object], *, has_ids: bool,  # noqa: ANN401
+               are_own_axes: bool = False, has_paths: bool = False,
                elements: Sequence[Any] = ()) -> MessageObjects:
-        """Return the objects whose poses are usable; ``elements`` have headers, too."""
-        poses = np.array(self.poses, np.float64).reshape(-1, 7)
-        usable = usable_poses(poses[:, :3], poses[:, 3:])
-        states = np.full((len(poses), N_COLUMNS), np.nan)
-        states[:, XYZ], states[:, SIZE] = poses[:, :3], np.array(self.sizes).reshape(-1, 3)
-        states[:, YAW] = np.where(np.array(self.have_yaws, np.bool_), 0.0, np.nan)
-        scores = np.array(self.scores, np.float64)
-        objects = ObjectSet(
-            tuple(self.ids), np.array(self.classes, np.int64), states,
-            np.where(np.isfinite(scores), scores, 0.0), tuple(self.paths)).select(usable)
-        orientations = poses[usable, 3:]
-        velocities = np.array(self.velocities, np.float64).reshape(-1, 3)[usable]
-        velocities[~np.isfinite(velocities)] = np.nan
-        if self._are_own_axes:
-            velocities = (global_from_body(orientations) @ velocities[:, :, None])[:, :, 0]
-        return MessageObjects(
-            nanoseconds(header.stamp), _frame_of(header, elements), objects, orientations,
-            velocities, has_ids, int((~usable).sum()))
+    """Return the objects whose poses are usable; ``elements`` have headers, too."""
+    columns: Any = zip(*objects, strict=True) if objects else ((),) * len(_Object._fields)
+    ids, classes, scores, poses, sizes, velocities, have_yaws, paths = columns
+    poses = np.array(poses, np.float64).reshape(-1, 7)
+    velocities = np.array(velocities, np.float64).reshape(-1, 3)
+    usable = usable_poses(poses[:, :3], poses[:, 3:])
+    states = np.full((len(objects), N_COLUMNS), np.nan)
+    states[:, XYZ], states[:, SIZE] = poses[:, :3], np.array(sizes).reshape(-1, 3)
+    states[:, YAW] = np.where(np.array(have_yaws, np.bool_), 0.0, np.nan)
+    found = ObjectSet(ids, np.array(classes, np.int64), states,
+                      np.nan_to_num(np.array(scores, np.float64), posinf=0.0, neginf=0.0),
+                      paths if has_paths else ()).select(usable)
+    orientations, velocities = poses[usable, 3:], velocities[usable]
+    velocities[~np.isfinite(velocities)] = np.nan
+    if are_own_axes:
+        velocities = (global_from_body(orientations) @ velocities[:, :, None])[:, :, 0]
+    return MessageObjects(
+        nanoseconds(header.stamp), _frame_of(header, elements), found, orientations, velocities,
+        has_ids, int((~usable).sum()))
 
 
 def _frame_of(header: Any, elements: Sequence[Any]) -> str:  # noqa: ANN401
@@ -220,58 +221,49 @@ def _frame_of(header: Any, elements: Sequence[Any]) -> str:  # noqa: ANN401
 
 
 def _tracked(message: Any) -> MessageObjects:  # noqa: ANN401
-    return _autoware(message, is_predicted=False)
+    return _collected(message.header, [_autoware(
+        each, each.kinematics.pose_with_covariance, each.kinematics.twist_with_covariance,
+        id_=_track_id(each), has_yaw=_has_yaw(each)) for each in message.objects],
+        has_ids=True, are_own_axes=True)
 
 
 def _predicted(message: Any) -> MessageObjects:  # noqa: ANN401
-    return _autoware(message, is_predicted=True)
-
-
-def _autoware(message: Any, *, is_predicted: bool) -> MessageObjects:  # noqa: ANN401
-    found = _Collected(are_own_axes=True)
-    for each in message.objects:
-        kinematics = each.kinematics
-        if is_predicted:
-            pose = kinematics.initial_pose_with_covariance.pose.values
-            twist = kinematics.initial_twist_with_covariance.twist.values
-            found.paths.append(tuple(map(_path, kinematics.predicted_paths)))
-            found.have_yaws.append(True)
-        else:
-            pose = kinematics.pose_with_covariance.pose.values
-            twist = kinematics.twist_with_covariance.twist.values
-            found.have_yaws.append(kinematics.orientation_availability != _NO_ORIENTATION)
-        _add_autoware(found, each, pose, twist[:3])
-        # One text for all messages: 80 bytes less for each object.
-        found.ids.append(intern(bytes(each.object_id.uuid).hex()))
-    return found.finish(message.header, has_ids=True)
+    return _collected(message.header, [_autoware(
+        each, each.kinematics.initial_pose_with_covariance,
+        each.kinematics.initial_twist_with_covariance, id_=_track_id(each),
+        paths=tuple(map(_path, each.kinematics.predicted_paths))) for each in message.objects],
+        has_ids=True, are_own_axes=True, has_paths=True)
 
 
 def _detected(message: Any) -> MessageObjects:  # noqa: ANN401
-    found = _Collected(are_own_axes=True)
-    for each in message.objects:
-        kinematics = each.kinematics
-        _add_autoware(found, each, kinematics.pose_with_covariance.pose.values,
-                      kinematics.twist_with_covariance.twist.values[:3]
-                      if kinematics.has_twist else _UNKNOWN_XYZ)
-        found.have_yaws.append(kinematics.orientation_availability != _NO_ORIENTATION)
-        found.ids.append('')
-    return found.finish(message.header, has_ids=False)
+    return _collected(message.header, [_autoware(
+        each, each.kinematics.pose_with_covariance,
+        each.kinematics.twist_with_covariance if each.kinematics.has_twist else None,
+        has_yaw=_has_yaw(each)) for each in message.objects], has_ids=False, are_own_axes=True)
 
 
-def _add_autoware(found: _Collected, each: Any, pose: Sequence[float],  # noqa: ANN401
-                  velocity: Sequence[float]) -> None:
-    found.poses.append(pose)
-    found.velocities.append(velocity)
-    found.scores.append(each.existence_probability)
+def _track_id(each: Any) -> str:  # noqa: ANN401
+    # One text for all messages: 80 bytes less for each object.
+    return intern(bytes(each.object_id.uuid).hex())
+
+
+def _has_yaw(each: Any) -> bool:  # noqa: ANN401
+    return bool(each.kinematics.orientation_availability != _NO_ORIENTATION)
+
+
+def _autoware(each: Any, pose: Any, twist: Any, *, id_: str = '',  # noqa: ANN401
+              has_yaw: bool = True, paths: tuple[PathOfObject, ...] = ()) -> _Object:
     likely = max(each.classification, key=lambda label: label.probability, default=None)
-    found.classes.append(UNKNOWN if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN))
     length, width, height = each.shape.dimensions.values.tolist()
     if each.shape.type == _CYLINDER:
         width = length
     elif each.shape.type == _POLYGON and each.shape.footprint.points:
         corners = np.array([(point.x, point.y) for point in each.shape.footprint.points])
         length, width = np.ptp(corners, axis=0).tolist()
-    found.sizes.append((length, width, height))
+    return _Object(
+        id_, UNKNOWN if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN),
+        each.existence_probability, pose.pose.values, (length, width, height),
+        _UNKNOWN_XYZ if twist is None else twist.twist.values[:3], has_yaw, paths)
 
 
 def _path(path: Any) -> PathOfObject:  # noqa: ANN401
@@ -281,18 +273,13 @@ def _path(path: Any) -> PathOfObject:  # noqa: ANN401
 
 
 def _derived(message: Any) -> MessageObjects:  # noqa: ANN401
-    found = _Collected(are_own_axes=False)
-    for each in message.objects:
-        found.poses.append(each.pose.values)
-        found.velocities.append(each.twist.values[:3])
-        found.classes.append(_OF_DERIVED.get(each.classification, UNKNOWN))
-        found.scores.append(each.classification_certainty / 255.0)
-        found.sizes.append(_solid_size(each.shape.type, each.shape.dimensions.tolist()))
-        found.have_yaws.append(True)
-        found.ids.append(str(each.id))
-    return found.finish(message.header, elements=message.objects, has_ids=bool(
-        message.objects) and all(each.detection_level == _DERIVED_TRACKED
-                                 for each in message.objects))
+    return _collected(message.header, [_Object(
+        str(each.id), _OF_DERIVED.get(each.classification, UNKNOWN),
+        each.classification_certainty / 255.0, each.pose.values,
+        _solid_size(each.shape.type, each.shape.dimensions.tolist()), each.twist.values[:3])
+        for each in message.objects], elements=message.objects, has_ids=bool(
+            message.objects) and all(each.detection_level == _DERIVED_TRACKED
+                                     for each in message.objects))
 
 
 def _solid_size(type_: int, edges: list[float]) -> Sequence[float]:
@@ -306,20 +293,16 @@ def _solid_size(type_: int, edges: list[float]) -> Sequence[float]:
 
 
 def _vision(message: Any) -> MessageObjects:  # noqa: ANN401
-    found = _Collected(are_own_axes=False)
+    objects = []
     for each in message.detections:
         likely = max((result.hypothesis for result in each.results),
                      key=lambda hypothesis: hypothesis.score, default=None)
-        found.poses.append(each.bbox.center.values)
-        found.velocities.append(_UNKNOWN_XYZ)
-        found.classes.append(UNKNOWN if likely is None else _OF_VISION.get(
-            likely.class_id.lower(), UNKNOWN))
-        found.scores.append(0.0 if likely is None else likely.score)
-        found.sizes.append(each.bbox.size.values)
-        found.have_yaws.append(True)
-        found.ids.append(each.id)
-    return found.finish(message.header, elements=message.detections,
-                        has_ids=bool(found.ids) and all(found.ids))
+        objects.append(_Object(
+            each.id, UNKNOWN if likely is None else _OF_VISION.get(
+                likely.class_id.lower(), UNKNOWN), 0.0 if likely is None else likely.score,
+            each.bbox.center.values, each.bbox.size.values, _UNKNOWN_XYZ))
+    return _collected(message.header, objects, elements=message.detections, has_ids=bool(
+        objects) and all(each.id_ for each in objects))
 
 
 _DECODERS: dict[str, Callable[[Any], MessageObjects]] = {
@@ -374,14 +357,14 @@ def _objects(name: str, evaluable: Sequence[TopicKey]) -> TopicKey | None:
             return topic, type_name
         others = [key for key in evaluable if key[1] == type_name and key[0] != GROUND_TRUTH]
         if others and topic != GROUND_TRUTH:
-            return _only(name, others)
+            return _only(name, others, '--topic')
     return None
 
 
-def _only(name: str, keys: Sequence[TopicKey]) -> TopicKey:
+def _only(name: str, keys: Sequence[TopicKey], option: str) -> TopicKey:
     if len(keys) > 1:
         raise TrajectoryFormatError(name, f'the topics {", ".join(key[0] for key in keys)}',
-                                    'one of them to be named by --topic')
+                                    f'one of them to be named by {option}')
     return keys[0]
 
 
@@ -409,7 +392,4 @@ def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey
             f'neither frames nor a topic of the type {TRACKED}', 'a recording with ground truth')
     if (GROUND_TRUTH, TRACKED) in tracked:
         return GROUND_TRUTH, TRACKED
-    if len(tracked) > 1:
-        raise TrajectoryFormatError(name, f'the topics {", ".join(key[0] for key in tracked)}',
-                                    'one of them to be named by --truth-topic')
-    return tracked[0]
+    return _only(name, tracked, '--truth-topic')

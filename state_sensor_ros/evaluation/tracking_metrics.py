@@ -46,29 +46,28 @@ MAX_IDS: Final = 5000
 @dataclass(frozen=True, slots=True)
 class ClearScores:
     """
-    CLEAR MOT metrics.
+    CLEAR MOT metrics, by their names in the result.
 
-    Counts of objects: ``n_truths``, ``n_matches`` (switches included), ``n_misses``,
-    ``n_false_positives``, ``n_switches``, ``n_fragmentations``. Counts of tracks of the ground
-    truth: ``n_tracks``, ``n_mostly_tracked`` (at least 80 % of its objects matched),
-    ``n_partially_tracked``, ``n_mostly_lost`` (less than 20 %). ``motp`` mean distance of the
-    matches, m; ``initialization_s`` mean time to the first match of the tracks that have one, and
-    ``longest_gap_s`` mean of their longest time without a match. NaN if undefined.
+    ``motp`` mean distance of the matches, m. Counts of objects: ``identity_switches``,
+    ``fragmentations``, ``false_positives``, ``misses``, ``objects`` of the ground truth. Counts of
+    tracks of the ground truth: ``tracks``, ``mostly_tracked`` (at least 80 % of its objects
+    matched), ``partially_tracked``, ``mostly_lost`` (less than 20 %).
+    ``track_initialization_duration`` mean time to the first match of the tracks that have one, and
+    ``longest_gap_duration`` mean of their longest time without a match, s. NaN if undefined.
     """
 
-    n_truths: int
-    n_matches: int
-    n_misses: int
-    n_false_positives: int
-    n_switches: int
-    n_fragmentations: int
-    n_tracks: int
-    n_mostly_tracked: int
-    n_partially_tracked: int
-    n_mostly_lost: int
     motp: float
-    initialization_s: float
-    longest_gap_s: float
+    identity_switches: int
+    fragmentations: int
+    false_positives: int
+    misses: int
+    objects: int
+    tracks: int
+    mostly_tracked: int
+    partially_tracked: int
+    mostly_lost: int
+    track_initialization_duration: float
+    longest_gap_duration: float
 
 
 def clear_scores(tracks: TrackArrays, pairs: Rows, are_truths: Bools,
@@ -96,13 +95,12 @@ def clear_scores(tracks: TrackArrays, pairs: Rows, are_truths: Bools,
     shares = np.bincount(numbers[is_hit], minlength=n_tracks) / np.maximum(
         np.bincount(numbers, minlength=n_tracks), 1)
     n_most, n_lost = int((shares >= _MOSTLY_TRACKED).sum()), int((shares < _MOSTLY_LOST).sum())
-    initialization_s, gap_s = _durations(tracks.times_s, frames, numbers, hit_rows)
     return ClearScores(
-        len(truths), len(pairs), len(truths) - len(pairs), n_stacks - len(pairs),
-        int((is_same_track & (np.diff(hits[hit_rows]) != 0)).sum()),
-        int(np.maximum(runs - 1, 0).sum()), n_tracks, n_most, n_tracks - n_most - n_lost, n_lost,
         float(tracks.pair_distances[pairs].mean()) if len(pairs) else math.nan,
-        initialization_s, gap_s)
+        int((is_same_track & (np.diff(hits[hit_rows]) != 0)).sum()),
+        int(np.maximum(runs - 1, 0).sum()), n_stacks - len(pairs), len(truths) - len(pairs),
+        len(truths), n_tracks, n_most, n_tracks - n_most - n_lost, n_lost,
+        *_durations(tracks.times_s, frames, numbers, hit_rows))
 
 
 def _durations(times_s: Floats, frames: Rows, numbers: Rows,

@@ -55,9 +55,10 @@ def along_x(n_poses, step=1.0):
 def check(scores, expected):
     """Check the table of evo."""
     for name, parts in expected.items():
-        found = scores.absolute if name == 'ate' else scores.relative[name]
+        path = name if name == 'ate' else f'rpe/{name}'
         for part, numbers in parts.items():
-            assert found[part] == pytest.approx(numbers, rel=1e-6, abs=1e-9), (name, part)
+            assert scores.statistics[f'{path}/{part}'] == pytest.approx(
+                numbers, rel=1e-6, abs=1e-9), (name, part)
 
 
 @pytest.mark.parametrize('alignment', ALIGNMENTS)
@@ -98,24 +99,25 @@ def test_scores_of_the_ego_are_those_of_evo_computed_once():
     """By evo 1.38.1: APE and RPE of the translation part, 1 m, pairs_from_reference."""
     scores = score_ego(ego_poses(on_circle((0.3, 0.2, 0.1), 0.02 * np.sin(3.0 * TIME_S))),
                        ego_poses(on_circle()), 'none')
-    assert scores.absolute['translation']['rmse'] == pytest.approx(0.2764148719653861, rel=1e-12)
-    assert scores.relative['1m']['translation']['rmse'] == pytest.approx(
+    assert scores.statistics['ate/translation']['rmse'] == pytest.approx(
+        0.2764148719653861, rel=1e-12)
+    assert scores.statistics['rpe/1m/translation']['rmse'] == pytest.approx(
         0.07260042685172385, rel=1e-12)
 
 
 def test_constant_offset_is_no_relative_error():
     scores = score_ego(ego_poses(on_circle((0.0, 0.0, 0.5))), ego_poses(on_circle()), 'none')
-    assert scores.absolute['translation']['rmse'] == pytest.approx(0.5)
-    assert scores.relative['1m']['translation']['max'] == pytest.approx(0.0, abs=1e-12)
+    assert scores.statistics['ate/translation']['rmse'] == pytest.approx(0.5)
+    assert scores.statistics['rpe/1m/translation']['max'] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_wrong_scale_of_ways_of_exactly_a_metre():
     scores = score_ego(ego_poses(along_x(11, 1.1)), ego_poses(along_x(11)), 'none')
-    assert scores.relative['1m']['translation']['rmse'] == pytest.approx(0.1)
-    assert scores.relative['10m']['translation']['mean'] == pytest.approx(1.0)
+    assert scores.statistics['rpe/1m/translation']['rmse'] == pytest.approx(0.1)
+    assert scores.statistics['rpe/10m/translation']['mean'] == pytest.approx(1.0)
     # The poses are 0.1 s apart: 10 m in a second.
-    assert scores.relative['1s']['translation']['mean'] == pytest.approx(1.0)
-    assert math.isnan(scores.relative['100m']['translation']['rmse'])
+    assert scores.statistics['rpe/1s/translation']['mean'] == pytest.approx(1.0)
+    assert math.isnan(scores.statistics['rpe/100m/translation']['rmse'])
 
 
 def test_errors_of_a_driver():
@@ -125,12 +127,12 @@ def test_errors_of_a_driver():
     stack = truth.copy()
     stack[:, :2] += (0.3, -0.4)
     scores = score_ego(ego_poses(stack, [5.0, 5.0, 5.0, math.nan]),
-                       ego_poses(truth, [4.0, 6.0, 7.0, 5.0]), 'none').driving
-    assert scores['lateral']['bias'] == pytest.approx(-0.3)
-    assert scores['lateral']['mean'] == pytest.approx(0.3)
-    assert scores['longitudinal']['bias'] == pytest.approx(-0.4)
-    assert scores['speed']['bias'] == pytest.approx(-2.0 / 3.0)
-    assert scores['speed']['max'] == 2.0
+                       ego_poses(truth, [4.0, 6.0, 7.0, 5.0]), 'none').statistics
+    assert scores['lateral_error']['bias'] == pytest.approx(-0.3)
+    assert scores['lateral_error']['mean'] == pytest.approx(0.3)
+    assert scores['longitudinal_error']['bias'] == pytest.approx(-0.4)
+    assert scores['speed_error']['bias'] == pytest.approx(-2.0 / 3.0)
+    assert scores['speed_error']['max'] == 2.0
 
 
 def test_line_cannot_be_aligned():
@@ -141,8 +143,8 @@ def test_line_cannot_be_aligned():
 @pytest.mark.parametrize('n_poses', [0, 1])
 def test_scores_without_ways(n_poses):
     scores = score_ego(ego_poses(along_x(n_poses)), ego_poses(along_x(n_poses)), 'none')
-    assert math.isnan(scores.relative['1m']['translation']['rmse'])
-    assert math.isnan(scores.absolute['translation']['rmse']) is (n_poses == 0)
+    assert math.isnan(scores.statistics['rpe/1m/translation']['rmse'])
+    assert math.isnan(scores.statistics['ate/translation']['rmse']) is (n_poses == 0)
 
 
 def test_statistics_worked_out_by_hand():

@@ -41,8 +41,7 @@ from stack_bags import (
 import state_sensor_ros as sensor
 from state_sensor_ros.commands import evaluate as evaluate_command
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.evaluation.evaluation_result import numbers_of
-from state_sensor_ros.evaluation.result_names import possible_result
+from state_sensor_ros.evaluation.evaluation_result import numbers_of, possible_result
 
 KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego',
         'confidence'}

@@ -32,12 +32,12 @@ from state_sensor_ros.evaluation.tracking_metrics import (
 
 # Made by make_golden.py beside it.
 GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['tracking']
-NAMES = {'num_switches': 'n_switches', 'num_fragmentations': 'n_fragmentations',
-         'num_false_positives': 'n_false_positives', 'num_misses': 'n_misses',
-         'num_objects': 'n_truths', 'num_unique_objects': 'n_tracks',
-         'mostly_tracked': 'n_mostly_tracked', 'partially_tracked': 'n_partially_tracked',
-         'mostly_lost': 'n_mostly_lost', 'motp': 'motp', 'tid': 'initialization_s',
-         'lgd': 'longest_gap_s'}
+NAMES = {'num_switches': 'identity_switches', 'num_fragmentations': 'fragmentations',
+         'num_false_positives': 'false_positives', 'num_misses': 'misses',
+         'num_objects': 'objects', 'num_unique_objects': 'tracks',
+         'mostly_tracked': 'mostly_tracked', 'partially_tracked': 'partially_tracked',
+         'mostly_lost': 'mostly_lost', 'motp': 'motp', 'tid': 'track_initialization_duration',
+         'lgd': 'longest_gap_duration'}
 PERIOD_NS = 500_000_000
 
 
@@ -82,7 +82,8 @@ def test_averages_are_those_of_nuscenes_devkit(seed, nuscenes):
     scores = scored(truths, stacks)
     assert scores.averages == {name: pytest.approx(both, rel=1e-12)
                                for name, both in expected['averages'].items()}
-    assert (scores.clear.initialization_s, scores.clear.longest_gap_s) == pytest.approx(
+    clear = scores.clear
+    assert (clear.track_initialization_duration, clear.longest_gap_duration) == pytest.approx(
         (expected['tid'], expected['lgd']))
 
 
@@ -138,9 +139,10 @@ def test_track_worked_out_by_hand():
     stacks = [[], [row('a', 1.5)], [], [], [row('a', 4.0)], [row('b', 5.0)],
               [row('b', 6.0), row('c', 60.0)], []]
     clear = scored(truths, stacks).clear
-    assert (clear.n_matches, clear.n_misses, clear.n_false_positives) == (4, 4, 1)
-    assert (clear.n_switches, clear.n_fragmentations, clear.n_partially_tracked) == (1, 1, 1)
-    assert (clear.motp, clear.initialization_s, clear.longest_gap_s) == (0.125, 0.5, 1.0)
+    assert (clear.objects - clear.misses, clear.misses, clear.false_positives) == (4, 4, 1)
+    assert (clear.identity_switches, clear.fragmentations, clear.partially_tracked) == (1, 1, 1)
+    assert (clear.motp, clear.track_initialization_duration) == (0.125, 0.5)
+    assert clear.longest_gap_duration == 1.0
 
 
 def test_equal_ids_in_a_frame_are_tracks_of_their_own():
@@ -148,18 +150,18 @@ def test_equal_ids_in_a_frame_are_tracks_of_their_own():
     truths = [[row('t', 0.0), row('u', 10.0), row('v', 20.0)]] * 2
     stacks = [[row('a', 0.0), row('a', 10.0), row('a+', 20.0)],
               [row('a', 0.0), row('a+', 20.0), row('a', 10.0)]]
-    assert scored(truths, stacks).clear.n_switches == 0
+    assert scored(truths, stacks).clear.identity_switches == 0
     swapped = [[row('a', 0.0), row('a', 10.0)], [row('a', 10.0), row('a', 0.0)]]
-    assert scored([truths[0][:2]] * 2, swapped).clear.n_switches == 2
+    assert scored([truths[0][:2]] * 2, swapped).clear.identity_switches == 2
     many = [[row('a', 1e6)] * 20_000]
-    assert scored([[row('t', 0.0)]], many).clear.n_false_positives == 20_000
+    assert scored([[row('t', 0.0)]], many).clear.false_positives == 20_000
 
 
 def test_kept_match_is_preferred_to_a_nearer_one():
     truths = [[row('t', 0.0)], [row('t', 0.0)]]
     stacks = [[row('a', 0.0)], [row('b', 0.1), row('a', 1.9)]]
     clear = scored(truths, stacks).clear
-    assert (clear.n_switches, clear.n_false_positives) == (0, 1)
+    assert (clear.identity_switches, clear.false_positives) == (0, 1)
     assert clear.motp == pytest.approx(0.95)
 
 
@@ -170,4 +172,4 @@ def test_average_scores_without_truths_or_detections():
     scores = scored([[]], [[row('a', 0.0)]])
     assert scores.averages == {}
     assert all(map(math.isnan, mean_averages(scores.averages)))
-    assert scores.clear.n_false_positives == 1
+    assert scores.clear.false_positives == 1
