@@ -33,7 +33,7 @@ OWN_PACKAGE = 'state_sensor_ros'
 SEQUENCE = 0
 
 # rosidl adds this field to a message without fields: IDL has no empty structures.
-_DUMMY = 'structure_needs_at_least_one_member'
+DUMMY = 'structure_needs_at_least_one_member'
 
 _LINE = re.compile(
     r'(?P<type>[A-Za-z][\w/]*)(<=\d+)?(?P<array>\[(?P<bound><=)?(?P<length>\d*)\])?'
@@ -132,7 +132,7 @@ def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
         if not match['constant']:
             fields.append(Field(match['name'], _full_name(match['type'], type_name),
                                 _length(match)))
-    return tuple(fields) or (Field(_DUMMY, 'uint8'),)
+    return tuple(fields) or (Field(DUMMY, 'uint8'),)
 
 
 def _full_name(name: str, within: str) -> str:

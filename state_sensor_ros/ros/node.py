@@ -50,7 +50,7 @@ from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.transforms import encode_static_frames
-from state_sensor_ros.topics.verification import sample_settings, verify
+from state_sensor_ros.topics.verification import verify
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.player import FileSource
@@ -159,10 +159,8 @@ class StateSensorNode(ManagedNode):
 
         check_packages(settings)
         self._input = received = Input(settings, report)
-        encoder = Encoder(sample_settings(settings), definitions,
-                          further=received.topics.encoders)
-        verify(encoder.samples(), lambda data, type_name:
-               deserialize_message(data, message_class(type_name)))
+        encoder = Encoder(settings, definitions, further=received.topics.encoders)
+        verify(encoder.type_names, definitions, message_class, deserialize_message)
         self._sink = TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
         self._other_publishers = OtherPublishers(
             self, encoder.topics, self.get_logger().warning)

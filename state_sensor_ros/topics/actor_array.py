@@ -32,12 +32,11 @@ class ActorArrayEncoder(TopicEncoder):
     is_of_new_actors = True
 
     def _set_up(self, settings: Settings) -> None:
-        self._head_template = Template(self._definitions, self.topics[0].type_name,
-                                       {'header': header(settings.global_frame)}, is_message=True)
         self._element_template = Template(self._definitions, 'state_sensor_ros/msg/Actor', {
             name: Given(name)
             for name in ('name', 'topic_name', 'frame_id', 'id', 'kind', 'tags')})
-        self._head = MessageInstance(self._head_template, {})
+        self._head = MessageInstance(self.message(
+            self.topics[0].type_name, {'header': header(settings.global_frame)}), {})
         self._buffer = PatchBuffer(is_array=True)
         self._elements = PerActor(self._element)
         self.restart()
@@ -47,10 +46,6 @@ class ActorArrayEncoder(TopicEncoder):
         # The version of the last actor list, and the bytes of the last message after its stamp.
         self._version: int | None = None
         self._sent = b''
-
-    def samples(self) -> list[list[Template]]:
-        """Return an array of two."""
-        return [[self._head_template, self._element_template, self._element_template]]
 
     def messages(self, now: FrameToSend) -> Messages:
         """Return the array if more than its stamp differs from the last one."""

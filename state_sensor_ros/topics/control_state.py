@@ -85,8 +85,7 @@ class ControlStatesEncoder(TopicEncoder):
 
     def _set_up(self, settings: Settings) -> None:
         self._element = Template(self._definitions, CONTROL_STATE, STAMPED_LANE)
-        self._array = self.array({'header': header(settings.global_frame)},
-                                 self._element, self._element)
+        self._array = self.array({'header': header(settings.global_frame)})
         self._elements = PerActor(lambda actor, *_: MessageInstance(
             self._element, names_in_lane(actor)))
 

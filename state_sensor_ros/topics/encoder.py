@@ -44,7 +44,6 @@ from state_sensor_ros.topics.topic_encoder import (
     TopicEncoder,
 )
 from state_sensor_ros.topics.topic_list import topic_encoders
-from state_sensor_ros.topics.verification import Sample, sample_of
 
 _NOTHING = nullcontext()
 _NO_ROWS: Floats = np.zeros((0, 13))
@@ -112,10 +111,12 @@ class Encoder:
         for encoder in replaced:
             self._encoders.remove(encoder)
 
-    def samples(self) -> list[Sample]:
-        """Return a sample of each message, for the verification at start."""
-        return [sample_of(templates) for encoder in self._encoders
-                for templates in encoder.samples()]
+    @property
+    def type_names(self) -> set[str]:
+        """Types of the messages of all topics, for the check at start."""
+        names = [name for encoder in self._encoders for name in (
+            encoder.type_name, *[topic.type_name for topic in encoder.topics])]
+        return set(filter(None, names))
 
     def needs(self, subscriptions: Subscriptions) -> Needs:
         """Return which parts of a frame have to be decoded for the topics of ``subscriptions``."""

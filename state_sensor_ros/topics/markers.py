@@ -236,8 +236,7 @@ class MarkerEncoder(TopicEncoder):
                               {'header': header(frame_id), **deletes_all})
         self._first = MessageInstance(delete_all, {})
         self._lights = LightMarkers(settings, self._definitions, MARKER)
-        self._array = self.array({}, delete_all, *self._cubes, self._label, self._lights.template,
-                                 deletion)
+        self._array = self.array({})
         self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), **deletes_all}]})
         self._shown = ShownMarkers(deletion, self.new_markers)

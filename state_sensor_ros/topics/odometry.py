@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Floats, Needs
 from state_sensor_ros.rotations import body_from_unit, global_from_unit
 from state_sensor_ros.settings import Settings
@@ -42,11 +41,9 @@ class OdometryEncoder(TopicEncoder):
 
     def _set_up(self, settings: Settings) -> None:
         # Index 1 if only the forward speed is measured.
-        self._templates = [
-            _template(settings, self._definitions, settings.twist_covariance_diagonal),
-            _template(settings, self._definitions,
-                      (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))]
-        self._actor_topics = [self._topic(template) for template in self._templates]
+        self._actor_topics = [
+            self._topic(settings, settings.twist_covariance_diagonal),
+            self._topic(settings, (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))]
 
     def is_on_for_actors(self, settings: Settings) -> bool:
         """Return ``odometry``."""
@@ -55,10 +52,6 @@ class OdometryEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> Needs:
         """Return the wheels if the place of base_link follows from them."""
         return Needs.of(wheels=is_on_wheels(settings))
-
-    def samples(self) -> list[list[Template]]:
-        """Return a message of each template."""
-        return [[template] for template in self._templates]
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the messages of all actors in one block."""
@@ -82,18 +75,14 @@ class OdometryEncoder(TopicEncoder):
             np.isnan(forward) | (not in_body), UNKNOWN_VARIANCE,
             now.settings.twist_covariance_diagonal[0])[:, None]
 
-    def _topic(self, template: Template) -> PerActorTopic:
+    def _topic(self, settings: Settings, twist_variances: Sequence[float | Slot]) -> PerActorTopic:
+        template = self.message(ODOMETRY, {
+            'header': header(settings.global_frame), 'child_frame_id': Given('child'),
+            'pose': {'pose': pose(POSE),
+                     'covariance': diagonal(settings.pose_covariance_diagonal)},
+            'twist': {'twist': twist(TWIST, 0), 'covariance': diagonal(twist_variances)}})
         return PerActorTopic(self, lambda actor, *_: MessageInstance(
             template, {'child': actor.frame_id}))
-
-
-def _template(settings: Settings, definitions: Definitions,
-              twist_variances: Sequence[float | Slot]) -> Template:
-    return Template(definitions, ODOMETRY, {
-        'header': header(settings.global_frame), 'child_frame_id': Given('child'),
-        'pose': {'pose': pose(POSE), 'covariance': diagonal(settings.pose_covariance_diagonal)},
-        'twist': {'twist': twist(TWIST, 0), 'covariance': diagonal(twist_variances)},
-    }, is_message=True)
 
 
 def _twists(actors: Floats, is_finite: bool, in_body: bool) -> Floats:

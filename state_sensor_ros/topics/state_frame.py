@@ -50,10 +50,10 @@ class StateFrameEncoder(TopicEncoder):
     uses_lanes = True
 
     def _set_up(self, settings: Settings) -> None:
-        self._head_template = Template(self._definitions, FRAME_TOPIC.type_name, {
+        self._head_template = self.message(FRAME_TOPIC.type_name, {
             'header': header(settings.global_frame), 'generation': Given('generation'),
             'game_time': Slot(RAW_GAME_TIME, 0), 'time': Slot(RAW_TIME, 0),
-            'sample_count': Slot(RAW_COUNT, 0)}, is_message=True)
+            'sample_count': Slot(RAW_COUNT, 0)})
         # Index 1 for an actor with a lane state.
         self._actors = [
             Template(self._definitions, 'state_sensor_ros/msg/ActorState', _actor(has_lane))
@@ -69,10 +69,6 @@ class StateFrameEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> Needs:
         """Return all parts."""
         return EVERYTHING
-
-    def samples(self) -> list[list[Template]]:
-        """Return a frame with two actors of each kind."""
-        return [[self._head_template, *self._actors, *self._actors]]
 
     def key(self, now: FrameToSend) -> object:
         """Return what the bytes depend on: boxes, wheels and appearance without their numbers."""

@@ -180,7 +180,6 @@ class TopicEncoder:
         self.topics = self.topics_of(settings)
         self._definitions = definitions
         self._report = report
-        self._samples: list[Sequence[Template]] = []
         self._set_up(settings)
 
     def _set_up(self, settings: Settings) -> None:
@@ -219,35 +218,22 @@ class TopicEncoder:
         """Return the parts of a frame that have to be decoded for these topics."""
         return NO_PARTS
 
-    def samples(self) -> Sequence[Sequence[Template]]:
-        """
-        Return the templates of a sample of each message, which is verified at start.
-
-        :returns: for each message its template, or the templates of an array's head and elements.
-        """
-        return self._samples
-
     def message(self, type_name: str, prototype: Fields) -> Template:
         """
-        Return the template of a whole message, and add it to the samples.
+        Return the template of a whole message.
 
         :param type_name: ``package/msg/Name``.
         :param prototype: the fields that are not zero or empty.
         """
-        template = Template(self._definitions, type_name, prototype, is_message=True)
-        self._samples.append([template])
-        return template
+        return Template(self._definitions, type_name, prototype, is_message=True)
 
-    def array(self, prototype: Fields, *elements: Template) -> ArrayMessage:
+    def array(self, prototype: Fields) -> ArrayMessage:
         """
-        Return a message that ends with a sequence, and add it to the samples.
+        Return the message of the first topic, which ends with a sequence.
 
         :param prototype: prototype of the message, with an empty sequence.
-        :param elements: templates of the elements of the sample.
         """
-        head = Template(self._definitions, self.topics[0].type_name, prototype, is_message=True)
-        self._samples.append([head, *elements])
-        return ArrayMessage(head)
+        return ArrayMessage(self.message(self.topics[0].type_name, prototype))
 
     def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
         """

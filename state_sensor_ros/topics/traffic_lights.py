@@ -79,8 +79,7 @@ class LightsEncoder(TopicEncoder):
         self._element = Template(self._definitions, 'state_sensor_ros/msg/TrafficLightState', {
             'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
             'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
-        self._array = self.array({'header': header(settings.global_frame)},
-                                 self._element, self._element)
+        self._array = self.array({'header': header(settings.global_frame)})
 
     def key(self, now: FrameToSend) -> object:
         """Return names and ids of the lights."""

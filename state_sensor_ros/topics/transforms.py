@@ -57,10 +57,9 @@ class ClockEncoder(TopicEncoder):
     topics = (Topic('/clock', 'rosgraph_msgs/msg/Clock'),)
 
     def _set_up(self, settings: Settings) -> None:
-        self._template = self.message(ClockEncoder.topics[0].type_name, {
-            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}})
         self._buffer = PatchBuffer()
-        self._buffer.update([MessageInstance(self._template, {})])
+        self._buffer.update([MessageInstance(self.message(ClockEncoder.topics[0].type_name, {
+            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}}), {})])
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
@@ -88,7 +87,7 @@ class TransformEncoder(TopicEncoder):
         self._wheel = Template(self._definitions, stamped, {
             'header': header(Given('parent')), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(WHEEL_POSE, 0), 'rotation': xyzw(WHEEL_POSE, 3)}})
-        self._array = self.array({}, self._actor, self._wheel, self._actor)
+        self._array = self.array({})
         self._actors = PerActor(lambda actor, *_: MessageInstance(
             self._actor, {'child': actor.frame_id}))
         self._wheels: PerActor[dict[int, MessageInstance]] = PerActor(lambda actor, *_: {})

@@ -7,213 +7,93 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Check at start that an independent deserializer reads the same values from the messages.
+Check at start that the middleware has the message definitions that the encoder has, and reads CDR.
 
-In a sample each slot has a number that occurs once, and each given field a value. So a changed
+The encoder reads definitions from files, the middleware was built with its own. So a changed
 definition, or a middleware with another serialization, is an error at start, not a wrong number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import zip_longest
+import re
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from state_sensor_ros.cdr.definitions import Definitions, Field
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import (
-    Each,
-    Given,
-    GivenRows,
-    MessageInstance,
-    Prototype,
-    Slot,
-    SlotText,
-    Table,
-    Template,
-)
+from state_sensor_ros.cdr.definitions import Definitions, DUMMY, Field, SEQUENCE
+from state_sensor_ros.cdr.templates import MESSAGE_PHASE, Template
 from state_sensor_ros.errors import EncodeError
-from state_sensor_ros.settings import Settings
 
-Path = tuple[str | int, ...]
-Leaf = bool | int | float | str
+# A type as message classes of ROS name it, such as ``sequence<geometry_msgs/Point, 4>``, and the
+# names that differ from those of definitions.
+_TYPE = re.compile(r'(?P<sequence>sequence<)?(?P<package>\w+/)?(?P<name>\w+)(<\d+>)?(, \d+)?>?'
+                   r'(\[(?P<length>\d+)\])?')
+_PRIMITIVES = {'double': 'float64', 'float': 'float32', 'boolean': 'bool', 'octet': 'byte'}
+_SAMPLE = 'nav_msgs/msg/Odometry'
 
 
-def sample_settings(settings: Settings) -> Settings:
+def verify(type_names: Iterable[str], definitions: Definitions, class_of: Callable[[str], Any],
+           deserialize: Callable[[bytes, Any], Any]) -> None:
     """
-    Return settings with which all constants of messages differ.
+    Compare definitions with message classes; have a sample message deserialized.
 
-    :param settings: settings of the node.
-    """
-    return replace(settings, global_frame='world',
-                   pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
-                   twist_covariance_diagonal=(7.0, 8.0, 9.0, 10.0, 11.0, 12.0))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """
-    A serialized message and the values that a deserializer must read from it.
-
-    ``leaves`` path (names of fields and indices) and value of each field that a prototype names.
-    """
-
-    type_name: str
-    data: bytes
-    leaves: tuple[tuple[Path, Leaf], ...]
-
-
-def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object]) -> None:
-    """
-    Compare the deserialized samples with their leaves.
-
-    :param deserialize: returns a message from its bytes and the name of its type; raises
-        RuntimeError, as rclpy does, for invalid bytes.
+    :param type_names: types of messages; those of their fields are compared, too.
+    :param definitions: definitions of the encoder.
+    :param class_of: returns the class of a type, which has ``get_fields_and_field_types``.
+    :param deserialize: returns a message from its bytes and its class; raises RuntimeError, as
+        rclpy does, for invalid bytes.
     :raises EncodeError: names type and field of the first difference.
     """
-    for sample in samples:
-        try:
-            message = deserialize(sample.data, sample.type_name)
-        except RuntimeError as exc:
-            raise EncodeError(sample.type_name, str(exc),
-                              'a message with the fields of its definition') from exc
-        for path, expected in sample.leaves:
-            value: object = message
-            for step in path:
-                value = cast(Sequence[object], value)[step] if isinstance(step, int) \
-                    else getattr(value, step, None)
-            if value != expected:
-                name = '.'.join(str(step) for step in path)
-                raise EncodeError(f'{sample.type_name} {name}', repr(value), repr(expected))
+    waiting, compared = list(type_names), set[str]()
+    while waiting:
+        type_name = waiting.pop()
+        if type_name in compared:
+            continue
+        compared.add(type_name)
+        fields = class_of(type_name).get_fields_and_field_types() or {DUMMY: 'uint8'}
+        for own, other in zip_longest(definitions[type_name], [
+                _field(name, text) for name, text in fields.items()]):
+            if own is not None and own.type_name == 'char':
+                own = replace(own, type_name='uint8')
+            if own is None or own != other:
+                raise EncodeError(type_name, _described(other), _described(own))
+            if '/' in own.type_name:
+                waiting.append(own.type_name)
+    _verify_serialization(definitions, class_of(_SAMPLE), deserialize)
 
 
-def sample_of(templates: Sequence[Template]) -> Sample:
-    """
-    Return a sample of one message.
-
-    :param templates: that of a whole message; or that of an array's head, whose last field is the
-        sequence, and one for each element.
-    """
-    walker = _PrototypeWalker(templates[0].definitions)
-    sequence = templates[0].definitions[templates[0].type_name][-1].name
-    instances: list[MessageInstance] = []
-    leaves: list[tuple[Path, Leaf]] = []
-    for i, template in enumerate(templates):
-        values: dict[str, object] = {}
-        leaves += [((sequence, i - 1, *path) if i else path, leaf)
-                   for path, leaf in walker.of_instance(template, values, i)]
-        instances.append(MessageInstance(template, values))
-    buffer = PatchBuffer(is_array=len(templates) > 1)
-    buffer.update(instances)
-    for table in buffer.tables:
-        buffer.patch(table, walker.numbers(table))
-    begins, ends = buffer.message_bounds()
-    return Sample(templates[0].type_name, buffer.tobytes(begins[0], ends[-1]), tuple(leaves))
+def _field(name: str, text: str) -> Field:
+    """Return a field of a message class."""
+    match = _TYPE.fullmatch(text)
+    if match is None:
+        raise EncodeError(name, text, 'the type of a field')
+    package, bare = match['package'], match['name']
+    type_name = f'{package}msg/{bare}' if package else _PRIMITIVES.get(bare, bare)
+    return Field(name, type_name, SEQUENCE if match['sequence'] else
+                 int(match['length']) if match['length'] else None)
 
 
-class _PrototypeWalker:
-    """Walk along prototypes and definitions, independently of the code that serializes."""
+def _described(field: Field | None) -> str:
+    if field is None:
+        return 'no more fields'
+    length = '' if field.length is None else f'[{field.length or ""}]'
+    return f'{field.type_name}{length} {field.name}'
 
-    def __init__(self, definitions: Definitions) -> None:
-        self._definitions = definitions
-        self._salt = 0
-        # By table: number of rows in the instances before, and in this one.
-        self._n_before: dict[Table, int] = {}
-        self._n_rows: dict[Table, int] = {}
-        # Tables of characters.
-        self._texts: set[Table] = set()
 
-    def of_instance(self, template: Template, values: dict[str, object],
-                    salt: int) -> list[tuple[Path, Leaf]]:
-        """
-        Return path and value of each field that the prototype names.
-
-        :param template: template of the instance.
-        :param values: receives a value for each given field.
-        :param salt: added to the length of texts, which moves the fields after them.
-        """
-        self._salt, self._n_rows = salt, {}
-        leaves = list(self._of_message(template.type_name, template.prototype, values, 0))
-        for table, n_rows in self._n_rows.items():
-            self._n_before[table] = self._n_before.get(table, 0) + n_rows
-        return leaves
-
-    def numbers(self, table: Table) -> npt.NDArray[np.generic]:
-        """Return the rows of a table that all instances hold."""
-        n_rows = self._n_before[table]
-        numbers = [[self._number(table, row, column) for column in range(table.width)]
-                   for row in range(n_rows)]
-        return np.array(numbers, table.dtype)
-
-    def _number(self, table: Table, row: int, column: int) -> int:
-        """Return a number that occurs once; a single byte is a letter, or 0 or 1 as for a bool."""
-        if table in self._texts:
-            return ord('a') + (row + column) % 26
-        if table.word == 1:
-            return (row + column) % 2
-        i_table = list(self._n_before | self._n_rows).index(table)
-        return 1000 * (i_table + 1) + row * table.width + column
-
-    def _of_message(self, type_name: str, prototype: Mapping[str, Prototype],
-                    values: dict[str, object], row: int) -> Iterator[tuple[Path, Leaf]]:
-        """Return path and value of each field that ``prototype`` names, at ``row`` of tables."""
-        for field in self._definitions[type_name]:
-            if field.name in prototype:
-                for path, leaf in self._of_field(field, prototype[field.name], values, row):
-                    yield (field.name, *path), leaf
-
-    def _of_field(self, field: Field, part: Prototype, values: dict[str, object],
-                  row: int) -> Iterator[tuple[Path, Leaf]]:
-        if field.length is None:
-            yield from self._of_value(field.type_name, part, values, row)
-            return
-        if isinstance(part, Given):
-            texts = values[part.key] = [self._text(part.key), 'text']
-            yield from (((i,), text) for i, text in enumerate(texts))
-            return
-        if isinstance(part, GivenRows):
-            rows = values[part.key] = 1.0 + np.arange(2 * len(part.fields)).reshape(2, -1)
-            yield from (((i, name), float(rows[i, column])) for i in range(2)
-                        for column, name in enumerate(part.fields))
-            return
-        if isinstance(part, Each):
-            elements: list[dict[str, object]] = [{}, {}]
-            parts: Sequence[Prototype] = [part.element] * len(elements)
-            values[part.key] = elements
-        else:
-            parts = cast(Sequence[Prototype], part)
-            elements = [values] * len(parts)
-        for i, (item, givens) in enumerate(zip(parts, elements, strict=True)):
-            i_row = row + i if isinstance(part, Each) else row
-            for path, leaf in self._of_value(field.type_name, item, givens, i_row):
-                yield (i, *path), leaf
-
-    def _of_value(self, type_name: str, part: Prototype, values: dict[str, object],
-                  row: int) -> Iterator[tuple[Path, Leaf]]:
-        if isinstance(part, Mapping):
-            yield from self._of_message(type_name, part, values, row)
-        elif isinstance(part, Given):
-            given: Leaf = self._text(part.key) if type_name == 'string' else \
-                True if type_name == 'bool' else self._salt + 1
-            values[part.key] = given
-            yield (), given
-        elif isinstance(part, Slot):
-            self._n_rows[part.table] = max(self._n_rows.get(part.table, 0), row + 1)
-            row += self._n_before.get(part.table, 0)
-            number = self._number(part.table, row, part.column)
-            yield (), cast(Leaf, np.array(number, part.table.dtype).item())
-        elif isinstance(part, SlotText):
-            self._texts.add(part.table)
-            self._n_rows[part.table] = row + 1
-            row += self._n_before.get(part.table, 0)
-            yield (), ''.join([chr(self._number(part.table, row, column))
-                               for column in range(part.table.width)])
-        else:
-            constant = cast(Leaf, part)
-            yield (), np.float32(constant).item() if type_name == 'float32' else constant
-
-    def _text(self, key: str) -> str:
-        return key[0] * (self._salt + 1)
+def _verify_serialization(definitions: Definitions, class_: Any,  # noqa: ANN401
+                          deserialize: Callable[[bytes, Any], Any]) -> None:
+    """Check texts, whose lengths move the numbers after them, and numbers at both ends."""
+    expected = 'a', 'bcdef', 1.5, 2.5
+    data = Template(definitions, _SAMPLE, {
+        'header': {'frame_id': expected[0]}, 'child_frame_id': expected[1],
+        'pose': {'pose': {'position': {'x': expected[2]}}},
+        'twist': {'covariance': [*[0.0] * 35, expected[3]]}}, is_message=True)
+    try:
+        message = deserialize(data.lay_out({}, MESSAGE_PHASE).data, class_)
+    except RuntimeError as error:
+        raise EncodeError(_SAMPLE, str(error), 'a message of its definition') from error
+    found = (message.header.frame_id, message.child_frame_id, message.pose.pose.position.x,
+             message.twist.covariance[35])
+    if found != expected:
+        raise EncodeError(_SAMPLE, repr(found), repr(expected))

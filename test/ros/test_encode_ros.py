@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from budgets import one_of
 from encode_reference import Reference
 from encode_world import ALL_ON, Chance, definitions, STAMP_NS, two_actors
@@ -26,7 +24,7 @@ from state_sensor_ros.naming import Registry
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING
-from state_sensor_ros.topics.verification import sample_settings, verify
+from state_sensor_ros.topics.verification import verify
 
 
 def deserialize(data, type_name):
@@ -89,12 +87,9 @@ def test_rclpy_writes_messages_of_the_same_length():
             or topic.kind in ('frame', 'joint_states')  # NaN
 
 
-def samples(definitions):
-    return Encoder(sample_settings(ALL_ON), definitions).samples()
-
-
-def test_samples_are_read_by_the_middleware_as_they_are_meant():
-    verify(samples(definitions()), deserialize)
+def test_definitions_are_those_of_the_middleware():
+    verify(Encoder(ALL_ON, definitions()).type_names, definitions(), message_class,
+           deserialize_message)
 
 
 @pytest.mark.parametrize('type_name', ['geometry_msgs/msg/Quaternion', 'geometry_msgs/msg/Twist',
@@ -106,15 +101,6 @@ def test_definitions_that_are_not_those_of_the_middleware_are_an_error(type_name
         fields = list(real[name])
         return tuple(fields[:-2] + fields[:-3:-1]) if name == type_name else real[name]
 
-    with pytest.raises(EncodeError):
-        verify(samples(Definitions(find)), deserialize)
-
-
-@pytest.mark.parametrize('settings', [ALL_ON, replace(ALL_ON, global_frame='a_longer_name')])
-def test_installed_classes_have_the_fields_of_the_installed_definitions(settings):
-    frame = two_actors()
-    actor_list = Registry().update(frame)
-    for topic, _ in Encoder(settings, definitions()).encode(
-            frame, actor_list, STAMP_NS, EVERYTHING):
-        names = list(message_class(topic.type_name).get_fields_and_field_types())
-        assert [field.name for field in definitions()[topic.type_name]] == names
+    with pytest.raises(EncodeError, match=f'{type_name}: found'):
+        verify(Encoder(ALL_ON, real).type_names, Definitions(find), message_class,
+               deserialize_message)

@@ -120,11 +120,11 @@ def test_new_topic_is_required_in_documents_and_golden_files(copied):
     done = run(copied, 'pytest', '-q', '-rfp', '-p', 'no:cacheprovider',
                'test/test_documents.py::test_topics_page_names_every_topic',
                'test/topics/test_encode_golden.py::test_every_topic_has_a_golden_file',
-               'test/topics/test_encode_verification.py::test_every_topic_has_a_sample')
+               'test/topics/test_encode_verification.py::test_every_topic_is_checked')
     failed = re.findall(r'^FAILED \S*::([\w\[\]]+)', done.stdout, re.MULTILINE)
     assert failed == ['test_topics_page_names_every_topic',
                       'test_every_topic_has_a_golden_file[ActorCountEncoder]'], done.stdout
-    assert '::test_every_topic_has_a_sample\n' in done.stdout.partition('\nPASSED ')[2]
+    assert '::test_every_topic_is_checked\n' in done.stdout.partition('\nPASSED ')[2]
 
 
 def test_topic_appended_from_outside_gets_no_deletions_of_markers():

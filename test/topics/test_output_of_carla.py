@@ -18,11 +18,10 @@ import pytest
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, Settings
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING
-from state_sensor_ros.topics.verification import verify
 
 UNKNOWN = 1e6
 
@@ -68,8 +67,3 @@ def test_player_is_at_its_base_link(messages):
     angle = messages['/vehicle/status/steering_status'].steering_tire_angle
     assert angle == pytest.approx(-math.radians(70.0 * EXAMPLE['steer_noise']), abs=1e-6)
     assert np.isfinite(angle)
-
-
-def test_samples_are_read_alike_by_another_implementation():
-    settings = Settings(outputs=OUTPUTS, autoware_objects=AUTOWARE_OBJECTS)
-    verify(Encoder(settings, load_definitions()).samples(), read)

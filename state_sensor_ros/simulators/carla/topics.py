@@ -286,8 +286,7 @@ class SignArrayEncoder(TopicEncoder):
         self._element = Template(self._definitions, self.element_type, {
             **{name: Given(name) for name in ('name', 'frame_id', 'id')},
             'pose': pose(SIGN_POSES), **self.fields})
-        self._array = self.array({'header': header(settings.global_frame)},
-                                 self._element, self._element)
+        self._array = self.array({'header': header(settings.global_frame)})
 
     def key(self, now: FrameToSend) -> object:
         """Return the actors of the class."""
@@ -369,11 +368,6 @@ class CarlaMarkerEncoder(MarkerEncoder):
             **common, 'ns': NUMBERS_NS, 'type': _TEXT,
             'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})
-
-    def samples(self) -> list[Sequence[Template]]:
-        """Return an array with a marker of each further template as well."""
-        first, *others = super().samples()
-        return [[*first, self._light, self._sign, self._number], *others]
 
     def key(self, now: FrameToSend) -> object:
         """Return the lights and the limits of the signs, too."""

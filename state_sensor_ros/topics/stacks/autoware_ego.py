@@ -84,10 +84,6 @@ class AutowareEgoEncoder(TopicEncoder):
         """Return the wheels and the inputs."""
         return Needs.of(wheels=True, inputs=True)
 
-    def samples(self) -> list[list[Template]]:
-        """Return a message of each template."""
-        return [[template] for templates in self._templates for template in templates.values()]
-
     def restart(self) -> None:
         """Start a new run of the simulator: the next frame has no acceleration."""
         self._last = None

@@ -82,10 +82,9 @@ class ObjectTopicEncoder(TopicEncoder):
     def _set_up(self, settings: Settings) -> None:
         # Class attribute: the topic may not exist with these settings.
         type_name = type(self).topics[0].type_name
-        self._head_template = Template(self._definitions, type_name,
-                                       {'header': header(settings.global_frame)}, is_message=True)
         self._element_type = self._definitions[type_name][-1].type_name
-        self._head = MessageInstance(self._head_template, {})
+        self._head = MessageInstance(self.message(
+            type_name, {'header': header(settings.global_frame)}), {})
         self._buffer = PatchBuffer(is_array=True)
         self._make_templates(settings)
 
@@ -95,19 +94,12 @@ class ObjectTopicEncoder(TopicEncoder):
         # With the covariances of the messages of this topic.
         self._measured = settings if self.is_true else with_noise(settings)
         # By whether only the speed forward is measured.
-        self._templates = [
-            Template(self._definitions, self._element_type,
-                     self.element(settings, is_forward_only))
-            for is_forward_only in (False, True)]
-        self._elements = [PerActor(self._maker(template)) for template in self._templates]
+        elements = [self.element(settings, is_forward_only) for is_forward_only in (False, True)]
+        self._elements = [PerActor(self._maker(element)) for element in elements]
         # Of false positives, whose ids are numbers: their layout is always the same.
-        self._false_templates = [
-            Template(self._definitions, self._element_type,
-                     {**self.element(settings, is_forward_only), **self.false_positive_fields()})
-            for is_forward_only in (False, True)]
         self._false_layouts = [
-            self._maker(template)(_ANY_FALSE_POSITIVE, (CAR, FALSE_POSES), None)
-            for template in self._false_templates]
+            self._maker({**element, **self.false_positive_fields()})(
+                _ANY_FALSE_POSITIVE, (CAR, FALSE_POSES), None) for element in elements]
 
     def false_positive_fields(self) -> Fields:
         """Return the fields in which a false positive differs: its id as numbers."""
@@ -144,11 +136,6 @@ class ObjectTopicEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> Needs:
         """Return the boxes."""
         return Needs.of(boxes=True)
-
-    def samples(self) -> list[list[Template]]:
-        """Return an array of two of each template."""
-        return [[self._head_template, template, template]
-                for template in (*self._templates, *self._false_templates)]
 
     def key(self, now: FrameToSend) -> object:
         """Return the objects, their classes and the number of places for false positives."""
@@ -217,7 +204,8 @@ class ObjectTopicEncoder(TopicEncoder):
         assert reported is not None
         return cut.message(reported, numbers)
 
-    def _maker(self, template: Template) -> Callable[
+    def _maker(self, element: Fields) -> Callable[
             [Actor, Sequence[Any], MessageInstance | None], MessageInstance]:
+        template = Template(self._definitions, self._element_type, element)
         return lambda actor, appearance, _: MessageInstance(
             template, self.values(actor, *appearance))
