@@ -66,38 +66,19 @@ class BagOutput(BagSink):
             self.abort()
             raise
 
-    def new_pipeline(self, decoder: PayloadDecoder) -> Pipeline:
+    def begin(self, decoder: PayloadDecoder) -> None:
         """
-        Return a pipeline into this bag.
+        Begin the pipeline into this bag.
 
-        :param decoder: decoder of its packets.
+        :param decoder: decoder of the packets that are written.
         """
         self._pipeline = Pipeline(
             self._settings, lambda settings: Codec(decoder, self._encoder), self,
             report=self.warnings.add)
-        return self._pipeline
-
-    def complete(self) -> None:
-        """Write the messages that are held back, and complete the files."""
-        if self._pipeline is not None:
-            self._pipeline.finish()
-        super().complete()
-
-
-class PacketsToBag:
-    """
-    Writes packets into a bag through the pipeline.
-
-    :param bag: bag to write to.
-    :param decoder: decoder of the packets.
-    """
-
-    def __init__(self, bag: BagOutput, decoder: PayloadDecoder) -> None:
-        self._bag = bag
-        self._pipeline = bag.new_pipeline(decoder)
 
     def split(self, packet: Packet) -> Sequence[Packet]:
         """Return a packet for each frame of ``packet``."""
+        assert self._pipeline is not None
         return self._pipeline.split(packet)
 
     def write(self, packet: Packet, place: str) -> Frame | None:
@@ -109,13 +90,20 @@ class PacketsToBag:
         :returns: the last frame whose clock advanced; None if the packet was dropped.
         """
         pipeline = self._pipeline
-        self._bag.warnings.place, n_published = place, pipeline.counters.n_published
+        assert pipeline is not None
+        self.warnings.place, n_published = place, pipeline.counters.n_published
         pipeline.process(packet, time.perf_counter_ns())
         if pipeline.counters.n_published == n_published or pipeline.snapshot is None:
             return None
         frame = pipeline.snapshot.frame
-        self._bag.warnings.losses.add(frame)
+        self.warnings.losses.add(frame)
         return frame
+
+    def complete(self) -> None:
+        """Write the messages that are held back, and complete the files."""
+        if self._pipeline is not None:
+            self._pipeline.finish()
+        super().complete()
 
 
 def _node_name(namespace: str, name: str) -> str:

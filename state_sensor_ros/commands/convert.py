@@ -152,11 +152,11 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             args.output, args.storage or output.storage, recording.simulator, options)
 
     with interruption.writing(new_bag) as bag:
-        packets = bag_output.PacketsToBag(bag, selected.decoder)
+        bag.begin(selected.decoder)
         with reading(selected, 'convert', is_quiet=args.quiet) as recorded_frames, \
                 _with_upcoming(recorded_frames, selected, selection, args, options) as frames:
             for recorded in frames:
-                frame = packets.write(recorded.packet, recorded.place)
+                frame = bag.write(recorded.packet, recorded.place)
                 if frame is not None:
                     summary.add(frame)
         if not summary.n_frames:

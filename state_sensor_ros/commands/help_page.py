@@ -22,7 +22,6 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Any
 
 from state_sensor_ros.parameters import nearest
 
@@ -42,11 +41,6 @@ _N_LINES, _LAST_WORD = 2, 12
 class SubjectHelp(argparse.Action):
     """Print the help of one page, or that of the subject that is given, and end the program."""
 
-    def __init__(self, option_strings: list[str], dest: str = argparse.SUPPRESS,
-                 **options: Any) -> None:  # noqa: ANN401
-        super().__init__(option_strings, dest, nargs='?', default=argparse.SUPPRESS,
-                         metavar='SUBJECT', **options)
-
     def __call__(self, parser: argparse.ArgumentParser, namespace: object, values: object,
                  option_string: str | None = None) -> None:
         """Print."""
@@ -61,10 +55,6 @@ class SubjectHelp(argparse.Action):
 
 class CompleteHelp(argparse.Action):
     """Print the complete help, and end the program."""
-
-    def __init__(self, option_strings: list[str], dest: str = argparse.SUPPRESS,
-                 **options: Any) -> None:  # noqa: ANN401
-        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **options)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print."""

@@ -26,7 +26,6 @@ import math
 from state_sensor_ros.commands.format_options import (
     add_selection,
     FormatsHelp,
-    open_input,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -37,8 +36,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
     LIVE_OPTIONS,
-    live_settings,
-    LiveRecording,
+    open_frames,
     refuse_unused_live,
 )
 from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
@@ -47,8 +45,6 @@ from state_sensor_ros.commands.parameter_options import (
     ALWAYS_READ,
     READING_PARAMETERS,
     RECORDED_PARAMETERS,
-    settings_of,
-    STREAM_PARAMETERS,
 )
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
@@ -61,7 +57,6 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.pipeline.consistency import SLOW
-from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
 
@@ -115,11 +110,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         inspect_many(args, interruption)
         return
     args.file = args.file[0] if args.file else None
-    settings = live_settings(args, READING_PARAMETERS) if args.live \
-        else settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS))
-    with _opened(args, settings, interruption) as recording:
+    settings, reader = open_frames(args, args.file, interruption)
+    selection = selection_of(args)
+    with Recording(reader, is_timed=False, selection=selection) as recording:
         inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
-                              is_part=not selection_of(args).has_all_frames)
+                              is_part=not selection.has_all_frames)
         frames: Iterable[Frame] = read_frames(recording, 'inspect', is_quiet=args.quiet,
                                               warns=False)
         collector = SafetyCollector(EGO, HORIZON_S) if args.safety else None
@@ -156,15 +151,6 @@ def _check_options(args: argparse.Namespace) -> None:
         raise UsageError('--force is for --parquet OUT')
     if args.json and args.parquet == STANDARD_OUTPUT:
         raise UsageError('--parquet - and --json both write to standard output')
-
-
-def _opened(args: argparse.Namespace, settings: Settings,
-            interruption: Interruption) -> Recording:
-    selection = selection_of(args)
-    if not args.live:
-        return Recording(open_input(args, args.file, settings), is_timed=False,
-                         selection=selection)
-    return Recording(LiveRecording(args, interruption), is_timed=False, selection=selection)
 
 
 def _ego_hint(simulator: str) -> str:

@@ -17,7 +17,7 @@ import math
 import threading
 import time
 
-from state_sensor_ros.commands.format_options import refuse_unused
+from state_sensor_ros.commands.format_options import open_input, refuse_unused
 from state_sensor_ros.commands.help_page import LIVE
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
@@ -29,11 +29,13 @@ from state_sensor_ros.commands.parameter_options import (
     options_in,
     parameter_names,
     READING_PARAMETERS,
+    settings_of,
+    STREAM_PARAMETERS,
     typed,
 )
 from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
-from state_sensor_ros.files.recording import RecordedFrame
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.parameters import NODE, RECEIVING
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
@@ -192,6 +194,7 @@ class LiveRecording:
 
     :param args: the parsed options.
     :param interruption: signal handling of the program: a signal ends the stream.
+    :ivar settings: settings of the stream.
     :raises StateSensorError: if the options exclude each other.
     """
 
@@ -200,6 +203,7 @@ class LiveRecording:
 
     def __init__(self, args: argparse.Namespace, interruption: Interruption) -> None:
         self._stream = LiveStream(args, ends=False, parameters=READING_PARAMETERS)
+        self.settings = self._stream.settings
         self.name = self._stream.where
         self.simulator = self._stream.simulator.name
         self.decoder = self._stream.decoder
@@ -247,3 +251,21 @@ class LiveRecording:
     def close(self) -> None:
         """End the stream, from any thread."""
         self._stream.source.close()
+
+
+def open_frames(args: argparse.Namespace, path: str | None,
+                interruption: Interruption) -> tuple[Settings, RecordingReader]:
+    """
+    Open a recording, or a live stream without one.
+
+    :param args: the parsed options.
+    :param path: path of the recording, None for the live stream.
+    :param interruption: signal handling of the program.
+    :returns: the settings of the command, and the reader.
+    :raises StateSensorError: if it cannot be read, or the options exclude each other.
+    """
+    if path is None:
+        stream = LiveRecording(args, interruption)
+        return stream.settings, stream
+    settings = settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS))
+    return settings, open_input(args, path, settings)

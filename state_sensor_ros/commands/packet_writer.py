@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 import time
-from typing import NoReturn, TYPE_CHECKING
+from typing import NoReturn
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.errors import (
@@ -36,9 +36,6 @@ from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, SelectingDecoder
-
-if TYPE_CHECKING:
-    from state_sensor_ros.commands.bag_output import PacketsToBag
 
 # Each flush makes a compressed file longer by some bytes.
 _FLUSH_S = 1.0
@@ -155,7 +152,6 @@ class MessagesWriter(PacketWriter):
                  selection: RecordingSelection) -> None:
         from state_sensor_ros.commands.bag_output import BagOutput
         self._bag = BagOutput(path, storage, simulator, options)
-        self._packets: PacketsToBag | None = None
         self._n_packets = 0
         super().__init__(self._bag, selection)
 
@@ -166,13 +162,11 @@ class MessagesWriter(PacketWriter):
 
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
         """Process each frame of the packet."""
-        from state_sensor_ros.commands.bag_output import PacketsToBag
-        if self._packets is None:
-            self._packets = PacketsToBag(
-                self._bag, SelectingDecoder(decoder, self._selector, times=True))
+        if not self._n_packets:
+            self._bag.begin(SelectingDecoder(decoder, self._selector, times=True))
         self._n_packets += 1
-        for alone in self._packets.split(packet):
-            frame = self._packets.write(alone, f'packet {self._n_packets}')
+        for alone in self._bag.split(packet):
+            frame = self._bag.write(alone, f'packet {self._n_packets}')
             if frame is not None:
                 self._n_frames += 1
                 yield frame, len(alone.payload)

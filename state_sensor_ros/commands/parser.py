@@ -47,9 +47,11 @@ class Parser(argparse.ArgumentParser):
         is_command = options.get('add_help', True) and 'formatter_class' in options
         super().__init__(*args, **{**options, 'add_help': False} if is_command else options)
         if is_command:
-            self.add_argument('-h', '--help', action=SubjectHelp,
+            self.add_argument('-h', '--help', action=SubjectHelp, nargs='?', metavar='SUBJECT',
+                              default=argparse.SUPPRESS,
                               help='show this page, or the options of one group or simulator')
-            self.add_argument('--help-all', action=CompleteHelp,
+            self.add_argument('--help-all', action=CompleteHelp, nargs=0,
+                              default=argparse.SUPPRESS,
                               help='show all options, including those of the node and the '
                               'simulators')
 
@@ -88,27 +90,11 @@ class Parser(argparse.ArgumentParser):
         """Parse ``args``, and add the names of the options on the command line."""
         if args is None or '_ARGCOMPLETE' in os.environ or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
-        # Without defaults, the namespace has only the options on the command line.
-        actions = [action for action in self._actions if action.option_strings]
-        defaults, parser_defaults = [action.default for action in actions], self._defaults
-        self._defaults = {}
-        for action in actions:
-            action.default = argparse.SUPPRESS
-        try:
-            words = self._in_order(self._with_parameters(list(args)))
-            parsed, unknown = super().parse_known_args(words, namespace)
-        finally:
-            self._defaults = parser_defaults
-            for action, default in zip(actions, defaults, strict=True):
-                action.default = default
-        parsed.given = frozenset(vars(parsed)) & {action.dest for action in actions}
-        for action in actions:
-            if action.default is not argparse.SUPPRESS and not hasattr(parsed, action.dest):
-                default = action.default
-                setattr(parsed, action.dest, [*default] if isinstance(default, list) else default)
-        for name, value in self._defaults.items():
-            if not hasattr(parsed, name):
-                setattr(parsed, name, value)
+        options, positional = self._in_order(self._with_parameters(list(args)))
+        parsed, unknown = super().parse_known_args(
+            [*options, '--', *positional] if positional else options, namespace)
+        actions = [self._action_of(word) for word in options if _is_option(word)]
+        parsed.given = frozenset(action.dest for action in actions if action is not None)
         return parsed, unknown
 
     def _with_parameters(self, words: list[str]) -> list[str]:
@@ -120,8 +106,8 @@ class Parser(argparse.ArgumentParser):
         from state_sensor_ros.commands.parameter_options import with_parameters
         return with_parameters(words, self._option_string_actions)
 
-    def _in_order(self, words: list[str]) -> list[str]:
-        """Return the words with all positional ones at the end, after ``--``."""
+    def _in_order(self, words: list[str]) -> tuple[list[str], list[str]]:
+        """Return the options with their values, and the positional words."""
         options: list[str] = []
         positional: list[str] = []
         # For each option with several values, the range of its values in ``options``.
@@ -138,27 +124,32 @@ class Parser(argparse.ArgumentParser):
                 continue
             options.append(word)
             action = self._action_of(word)
-            n_values = 0 if action is None or '=' in word or action.nargs == 0 else \
+            has_value = '=' in word or (
+                word not in self._option_string_actions and word[1] != '-')
+            n_values = 0 if action is None or has_value or action.nargs == 0 else \
                 len(words) if action.nargs in _MANY else \
                 action.nargs if isinstance(action.nargs, int) else 1
             begin = len(options)
             while n_values and i < len(words) and words[i] != '--' and not _is_option(words[i]):
                 options.append(words[i])
                 i, n_values = i + 1, n_values - 1
-            if action is not None and action.nargs in _MANY and '=' not in word:
+            if action is not None and action.nargs in _MANY and not has_value:
                 many.append((begin, len(options)))
         if many:
             begin, end = many[-1]
             n_back = self._n_given_back(options[begin:end], len(positional))
             positional += options[end - n_back:end]
             del options[end - n_back:end]
-        return [*options, '--', *positional] if positional else options
+        return options, positional
 
     def _action_of(self, word: str) -> argparse.Action | None:
         """Return the option that a word is or begins."""
         name = word.partition('=')[0]
-        if name in self._option_string_actions or not name.startswith('--'):
-            return self._option_string_actions.get(name)
+        if name in self._option_string_actions:
+            return self._option_string_actions[name]
+        if not name.startswith('--'):
+            # The value of a short option may follow it directly.
+            return self._option_string_actions.get(name[:2])
         actions = {id(action): action for option, action in self._option_string_actions.items()
                    if option.startswith(name)}
         return next(iter(actions.values())) if len(actions) == 1 else None

@@ -10,45 +10,45 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 import gc
-from typing import NoReturn, TYPE_CHECKING
+from typing import TypeVar
 
 from state_sensor_ros.commands.printing import print_line, progress_bar
 from state_sensor_ros.files.recording import ACCELERATIONS, Losses, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import CUT, FaultList, PAYLOAD, Recording
+from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault, PAYLOAD, Recording
 
-if TYPE_CHECKING:
-    from tqdm import tqdm
+Item = TypeVar('Item')
 
 
-@contextmanager
 def reading(recording: RecordingReader, what: str, *,
-            is_quiet: bool = False) -> Iterator[Iterator[RecordedFrame]]:
+            is_quiet: bool = False) -> closing[Generator[RecordedFrame, None, None]]:
     """
-    Read the frames of a recording with progress, then warn if it was cut.
+    Read the frames of a recording with progress, until the end of a block.
 
     :param what: name of the work, one word, for the progress bar.
     :param is_quiet: whether to show no progress.
     """
+    return closing(_with_progress(recording, recording.frames(), what,
+                                  lambda recorded: recorded.position, is_quiet=is_quiet))
+
+
+def _with_progress(recording: RecordingReader | Recording, items: Iterable[Item], what: str,
+                   position_of: Callable[[Item], int], *,
+                   is_quiet: bool) -> Generator[Item, None, None]:
+    """Yield the items of a recording with progress, then warn if it was cut."""
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
         gc.freeze()
         try:
-            yield _with_progress(recording, bar)
+            for item in items:
+                yield item
+                if bar is not None:
+                    bar.update(position_of(item) - bar.n)
         finally:
             gc.unfreeze()
-
-
-def _with_progress(recording: RecordingReader,
-                   bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
-    for recorded in recording.frames():
-        yield recorded
-        if bar is not None:
-            bar.update(recorded.position - bar.n)
     if recording.cut is not None:
         print_line(f'warning: {recording.cut.warning}')
 
@@ -62,20 +62,10 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
     :param is_quiet: whether to show no progress.
     :param warns: whether to warn of faults; a cut is always reported.
     """
-    with progress_bar(recording, what, is_quiet=is_quiet) as bar:
-        # As in :func:`reading`.
-        gc.freeze()
-        try:
-            for frame in recording:
-                yield frame
-                if bar is not None:
-                    bar.update(recording.position - bar.n)
-        finally:
-            gc.unfreeze()
-    if recording.cut is not None:
-        print_line(f'warning: {recording.cut.warning}')
-    if warns:
-        show_faults(recording.name, recording.faults)
+    yield from _with_progress(recording, recording, what, lambda _: recording.position,
+                              is_quiet=is_quiet)
+    for line in _lines(recording.faults) if warns else ():
+        print_line(f'warning: {recording.name}: {line}')
     warn_of_unmatched(recording.name, recording.unmatched)
 
 
@@ -103,8 +93,7 @@ class Warnings:
         self.place = ''
         self.losses = Losses('a bag', frozenset((ACCELERATIONS,)))
         self._name = name
-        self._counts: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
+        self._faults = FaultList()
 
     def add(self, kind: str, text: str) -> None:
         """
@@ -113,13 +102,11 @@ class Warnings:
         :param kind: kind of the fault, with ``_`` for spaces.
         :param text: one line, without the place.
         """
-        self._counts[kind] += 1
-        self._first.setdefault(kind, f'{self.place}: {text}')
+        self._faults.add(FrameFault(kind, self.place, text))
 
     def lines(self) -> list[str]:
         """Return one line for each kind, without the name of the recording."""
-        return [*(_line(kind, count, self._first[kind]) for kind, count in self._counts.items()),
-                *self.losses.lines]
+        return [*_lines(self._faults), *self.losses.lines]
 
     def show(self) -> None:
         """Print one line for each kind."""
@@ -127,21 +114,11 @@ class Warnings:
             print_line(f'warning: {self._name}: {line}')
 
 
-def show_faults(name: str, faults: FaultList) -> None:
-    """
-    Print one line for each kind of fault except a cut, which :func:`reading` reports.
-
-    :param name: name of the recording.
-    :param faults: faults after the last frame.
-    """
+def _lines(faults: FaultList) -> Iterator[str]:
+    """Yield one line for each kind of fault except a cut, which is reported apart."""
     for kind, count in faults.counts.items():
         if kind != CUT:
             first = next(fault for fault in faults if fault.kind == kind)
-            line = _line(kind, count, f'{first.place}: {first.text}')
-            print_line(f'warning: {name}: {line}')
-
-
-def _line(kind: str, count: int, first: str) -> str:
-    what = 'payload dropped' if kind == PAYLOAD else kind.replace('_', ' ')
-    more = f' (and {count - 1} more of this kind)' if count > 1 else ''
-    return f'{what}: {first}{more}'
+            what = 'payload dropped' if kind == PAYLOAD else kind.replace('_', ' ')
+            more = f' (and {count - 1} more of this kind)' if count > 1 else ''
+            yield f'{what}: {first.place}: {first.text}{more}'

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     interruption.stopped_by(recorder.stop, recorder.remains)
     # A daemon thread: the look-up of a host name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
-    with waiting_named(recorder.where, lambda: recorder.n_frames > 0,
+    with waiting_named(recorder.stream.where, lambda: recorder.n_frames > 0,
                        lambda: recorder.health.reason, is_quiet=args.quiet):
         _watch(recorder, args)
     _warn(recorder, args.out)
@@ -119,7 +119,7 @@ def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
 
     stream = new_stream()
     refuse_alone(args, output, stream.settings)
-    return Recorder(new_stream, _writer(output, args, stream, interruption), args.frames)
+    return Recorder(stream, new_stream, _writer(output, args, stream, interruption), args.frames)
 
 
 def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
@@ -145,7 +145,7 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
 
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
     """Wait for the end of the recording, and show its progress."""
-    end_s = recorder.until_s
+    end_s = recorder.stream.until_s
     with bar_type()(total=args.frames, unit='frame', disable=args.quiet or None,
                     leave=False) as bar:
         period_s = threading.TIMEOUT_MAX if bar.disable else _REFRESH_S
@@ -194,16 +194,18 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     elif interruption.number:
         print_line(f'{args.out}: no frame was received, nothing was written')
     else:
-        raise failed_stream(recorder.where, reason, 'no frame received')
+        raise failed_stream(recorder.stream.where, reason, 'no frame received')
 
 
 class Recorder:
     """
     Writes packets from a source; one thread receives them, another one ends the recording.
 
-    :param new_stream: function that opens the stream, again if its only connection failed.
+    :param stream: stream to record.
+    :param new_stream: function that opens it again if its only connection failed.
     :param writer: writer of the recording.
     :param max_frames: number of frames after which the recording is complete, None for no limit.
+    :ivar stream: the stream, or the last one that was opened.
     :ivar n_frames: number of frames written so far.
     :ivar n_skipped: number of payloads without a frame; ``last_skipped`` the error of the last.
     :ivar n_bytes: size of the frames, bytes.
@@ -212,14 +214,14 @@ class Recorder:
     :ivar is_complete: whether the end set by the options was reached.
     """
 
-    def __init__(self, new_stream: Callable[[], LiveStream], writer: PacketWriter,
-                 max_frames: int | None) -> None:
+    def __init__(self, stream: LiveStream, new_stream: Callable[[], LiveStream],
+                 writer: PacketWriter, max_frames: int | None) -> None:
         self.n_frames = self.n_skipped = self.n_bytes = 0
         self.last_skipped = ''
         self.summary = Summary()
         self.over = threading.Event()
         self.is_complete = False
-        self._new_stream, self._stream = new_stream, new_stream()
+        self.stream, self._new_stream = stream, new_stream
         self._writer, self._max_frames = writer, max_frames
         # Held while a packet is written.
         self._writing = threading.Lock()
@@ -227,31 +229,21 @@ class Recorder:
         self._is_closed = self._is_saved = False
 
     @property
-    def where(self) -> str:
-        """Return the address that the source connects to."""
-        return self._stream.where
-
-    @property
-    def until_s(self) -> float:
-        """Return the steady time at which the recording is to end, inf for never."""
-        return self._stream.until_s
-
-    @property
     def health(self) -> Health:
         """Return the health of the source."""
-        return self._stream.source.health
+        return self.stream.source.health
 
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
-        return [*self._stream.notes.values(), *self._writer.notes]
+        return [*self.stream.notes.values(), *self._writer.notes]
 
     def run(self) -> None:
         """Receive and write until :meth:`stop`, or the end set by the options."""
         try:
             while not self._has_received() and not self.over.wait(_RETRY_S):
                 failures = self.health.failures
-                self._stream = self._new_stream()
+                self.stream = self._new_stream()
                 self.health.failures = failures
             self.is_complete = self.is_complete or not self.over.is_set()
         except Exception as error:  # noqa: BLE001
@@ -263,7 +255,7 @@ class Recorder:
     def stop(self) -> None:
         """End the recording; may be called from any thread."""
         self.over.set()
-        self._stream.source.close()
+        self.stream.source.close()
 
     def save(self, interruption: Interruption) -> None:
         """
@@ -298,7 +290,7 @@ class Recorder:
         :raises StateSensorError: if the failures of the stream are final.
         """
         try:
-            for packet in self._stream.packets():
+            for packet in self.stream.packets():
                 with self._writing:
                     if self._is_closed:
                         break
@@ -314,7 +306,7 @@ class Recorder:
     def _write(self, packet: Packet) -> int:
         """Write the frames of a packet; return the number of payloads without a frame, 0 or 1."""
         try:
-            for frame, n_bytes in self._writer.write(packet, self._stream.decoder):
+            for frame, n_bytes in self._writer.write(packet, self.stream.decoder):
                 self.summary.add(frame)
                 self.n_frames += 1
                 self.n_bytes += n_bytes

@@ -29,7 +29,6 @@ import sys
 from state_sensor_ros.commands.format_options import (
     add_selection,
     FormatsHelp,
-    open_input,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -38,8 +37,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
     LIVE_OPTIONS,
-    live_settings,
-    LiveRecording,
+    open_frames,
     refuse_unused_live,
 )
 from state_sensor_ros.commands.options import add_bag_options, add_quiet, port
@@ -48,8 +46,6 @@ from state_sensor_ros.commands.parameter_options import (
     ALWAYS_READ,
     READING_PARAMETERS,
     RECORDED_PARAMETERS,
-    settings_of,
-    STREAM_PARAMETERS,
 )
 from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import VIEW
@@ -118,10 +114,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow
-    settings = settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS)) if args.input \
-        else live_settings(args, READING_PARAMETERS)
-    reader = LiveRecording(args, interruption) if args.input is None \
-        else open_input(args, args.input, settings)
+    settings, reader = open_frames(args, args.input, interruption)
     with Recording(reader, selection=selection_of(args)) as recording:
         show = SceneShow(args, settings, recording, reader)
         if args.save is None:

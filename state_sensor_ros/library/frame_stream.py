@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 
-from state_sensor_ros.errors import ConfigError, counted, FramingError, StateError, TransportError
+from state_sensor_ros.errors import ConfigError, counted, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
@@ -66,26 +66,19 @@ class Stream:
             raise StateError(self.name, 'a second loop over a stream; open a new one')
         self._is_begun = True
         health, n_reconnects = self._source.health, 0
-        packets = self._source.packets()
-        while True:
-            try:
-                packet = next(packets, None)
-            except FramingError:
+        try:
+            for packet in self._source.packets():
+                if health.n_reconnects > n_reconnects:
+                    n_reconnects = health.n_reconnects
+                    self._note_connection(health.last_error)
+                for frame in self.faults.frames_of(self._decoder, packet,
+                                                   f'packet {health.n_packets}'):
+                    self.n_frames += 1
+                    yield frame
+        except TransportError as error:
+            if not health.n_connects:
                 raise
-            except TransportError as error:
-                if not health.n_connects:
-                    raise
-                self._note_connection(str(error))
-                return
-            if packet is None:
-                return
-            if health.n_reconnects > n_reconnects:
-                n_reconnects = health.n_reconnects
-                self._note_connection(health.last_error)
-            for frame in self.faults.frames_of(self._decoder, packet,
-                                               f'packet {health.n_packets}'):
-                self.n_frames += 1
-                yield frame
+            self._note_connection(str(error))
 
     def _note_connection(self, text: str) -> None:
         self.faults.add(FrameFault(CONNECTION, f'packet {self._source.health.n_packets}', text))

@@ -26,8 +26,8 @@ from ruamel.yaml import YAML
 
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files.bags import bag_topics
-from state_sensor_ros.files.bags.bag_topics import definition, type_hash
-from state_sensor_ros.files.bags.bag_writer import BagSink, full_name
+from state_sensor_ros.files.bags.bag_topics import definition, full_name, type_hash
+from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.files.storage import mcap_writer
 from state_sensor_ros.files.storage.input_file import decompress
 from state_sensor_ros.files.storage.mcap_file import COMPRESSIONS

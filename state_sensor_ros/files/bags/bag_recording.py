@@ -32,7 +32,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.files.bags.bag_topics import typestore
+from state_sensor_ros.files.bags.bag_topics import full_name, typestore
 from state_sensor_ros.files.bags.open_bag import OpenBag, TopicKey
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import RecordedFrame
@@ -50,8 +50,8 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
 
-_ROADS = 'roads', 'state_sensor_ros/msg/RoadArray'
-_MAP = 'map', 'visualization_msgs/msg/MarkerArray'
+_ROADS = '~/roads', 'state_sensor_ros/msg/RoadArray'
+_MAP = '~/map', 'visualization_msgs/msg/MarkerArray'
 _LINE_LIST, _ADD = 5, 0
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 
@@ -62,7 +62,7 @@ NOT_SUCH = (SerdeError, struct.error, ValueError, IndexError, AssertionError, Ov
             MemoryError)
 
 
-class Bag:
+class Bag(OpenBag):
     """
     A bag with StateFrames; it is open until :meth:`close`.
 
@@ -75,8 +75,7 @@ class Bag:
     """
 
     def __init__(self, path: Path, topic: str = '', limits: BagLimits = DEFAULT_LIMITS) -> None:
-        self._bag = OpenBag(path, limits)
-        self.name = self._bag.name
+        super().__init__(path, limits)
         try:
             self._frames = self._chosen(topic)
         except BaseException:
@@ -84,16 +83,16 @@ class Bag:
             raise
         self.topic = self._frames[0]
         self._node = self.topic.rpartition('/')[0]
-        self.n_messages = self._bag.count(self._frames)
+        self.n_messages = self.count(self._frames)
 
-    def messages(self) -> Iterator[tuple[int, bytes]]:
+    def state_frames(self) -> Iterator[bytes]:
         """
-        Yield log time, ns, and serialized StateFrame of each message, in the order of log times.
+        Yield the serialized StateFrames in the order of log times.
 
         :raises TrajectoryFormatError: if the bag is damaged.
         """
-        for _, log_ns, data in self._bag.messages({self._frames}):
-            yield log_ns, data
+        for _, _, data in self.messages({self._frames}):
+            yield data
 
     def has(self, name: str, type_name: str) -> bool:
         """
@@ -102,7 +101,7 @@ class Bag:
         :param name: name of the topic, without the node's, such as ``frame``.
         :param type_name: ``package/msg/Name``.
         """
-        return (f'{self._node}/{name}', type_name) in self._bag.topics
+        return (f'{self._node}/{name}', type_name) in self.topics
 
     def counts_of_node(self) -> dict[tuple[str, str], int]:
         """
@@ -111,8 +110,8 @@ class Bag:
         :returns: numbers by name, without the node's, and type.
         """
         prefix = f'{self._node}/'
-        return {(name.removeprefix(prefix), type_name): self._bag.count((name, type_name))
-                for name, type_name in self._bag.topics if name.startswith(prefix)}
+        return {(name.removeprefix(prefix), type_name): self.count((name, type_name))
+                for name, type_name in self.topics if name.startswith(prefix)}
 
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """
@@ -123,40 +122,26 @@ class Bag:
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         short_names = {f'{self._node}/{name}': name for name in names}
-        selected = {key for key in self._bag.topics if key[0] in short_names}
-        for topic, _, data in self._bag.messages(selected):
+        selected = {key for key in self.topics if key[0] in short_names}
+        for topic, _, data in self.messages(selected):
             yield short_names[topic], data
 
     def messages_of(self, name: str, type_name: str) -> Iterator[bytes]:
         """
-        Yield the messages of any topic in the order of log times.
+        Yield the messages of any topic in the order of log times, none if the bag lacks it.
 
-        :param name: name of the topic.
+        :param name: name of the topic; ``~`` stands for the node of the StateFrames.
         :param type_name: ``package/msg/Name``.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
-        key = name, type_name
+        key = full_name(name, self._node), type_name
         # The messages of a latched topic are at the start: the rest of the bag is not read.
-        for _, _, data in islice(self._bag.messages({key}), self._bag.count(key)):
+        for _, _, data in islice(self.messages({key}), self.count(key)):
             yield data
-
-    def latched(self, name: str, type_name: str) -> Iterator[bytes]:
-        """
-        Yield the messages of a topic of the node that published the StateFrames.
-
-        :param name: name of a topic with few messages, as for :meth:`has`.
-        :param type_name: ``package/msg/Name``.
-        :raises TrajectoryFormatError: if the bag is damaged.
-        """
-        return self.messages_of(f'{self._node}/{name}', type_name)
-
-    def close(self) -> None:
-        """Close the bag; a second call has no effect."""
-        self._bag.close()
 
     def _chosen(self, topic: str) -> TopicKey:
         """Return name and type of the topic of the StateFrames."""
-        frames = sorted(key for key in self._bag.topics if key[1] == STATE_FRAME)
+        frames = sorted(key for key in self.topics if key[1] == STATE_FRAME)
         names = [name for name, _ in frames]
         if not frames:
             raise TrajectoryFormatError(self.name, 'no topic of the type StateFrame',
@@ -168,7 +153,7 @@ class Bag:
             raise TrajectoryFormatError(self.name, f'no topic {topic} of the type StateFrame',
                                         f'one of {", ".join(names)}')
         chosen = (topic or names[0], STATE_FRAME)
-        self._bag.check_definition(chosen)
+        self.check_definition(chosen)
         return chosen
 
 
@@ -198,20 +183,18 @@ def roads_of(bag: Bag) -> Roads:
                      for line in _lines(marker.ns, marker.scale.y, np.array(
                          [(point.x, point.y, point.z) for point in marker.points], float))]
         except StateError as error:
-            raise TrajectoryFormatError(f'{bag.name}: ~/{_MAP[0]}: {error.where}', error.found,
+            raise TrajectoryFormatError(f'{bag.name}: {_MAP[0]}: {error.where}', error.found,
                                         error.expected) from error
     return Roads(MappingProxyType(names), tuple(lines))
 
 
 # rosbags generates message classes at run time; they have no static type.
 def _messages(bag: Bag, name: str, type_name: str) -> Iterator[Any]:
-    if not bag.has(name, type_name):
-        return
-    for data in bag.latched(name, type_name):
+    for data in bag.messages_of(name, type_name):
         try:
             yield typestore().deserialize_cdr(data, type_name)
         except NOT_SUCH as error:
-            raise TrajectoryFormatError(f'{bag.name}: ~/{name}', str(error),
+            raise TrajectoryFormatError(f'{bag.name}: {name}', str(error),
                                         f'a message {type_name}') from error
 
 
@@ -259,17 +242,7 @@ class BagRecording:
 
     def payloads(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield each serialized StateFrame, and the payload that the decoder takes."""
-        return ((data, data) for _, data in self.bag.messages())
-
-    def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """
-        Yield the messages of other topics of the same node.
-
-        :param names: names of topics, as for :meth:`Bag.messages_of_node`.
-        :returns: the name and the serialized message of each.
-        :raises TrajectoryFormatError: if the bag is damaged.
-        """
-        return self.bag.messages_of_node(names)
+        return ((data, data) for data in self.bag.state_frames())
 
     def close(self) -> None:
         """Close the bag."""

@@ -40,6 +40,19 @@ MAX_DEFINITION_BYTES = 64 * 1024
 _SEPARATOR = '=' * 80 + '\nMSG: '
 
 
+def full_name(topic_name: str, node_name: str) -> str:
+    """
+    Resolve the name of a topic as a node does.
+
+    :param topic_name: absolute, or with ``~`` for that of the node.
+    :param node_name: fully qualified.
+
+    >>> full_name('~/frame', '/front/state_sensor'), full_name('/tf', '/front/state_sensor')
+    ('/front/state_sensor/frame', '/tf')
+    """
+    return node_name + topic_name[1:] if topic_name.startswith('~') else topic_name
+
+
 def profile_of(qos: Qos) -> Profile:
     """
     Return the profile that a node offers for a topic.

@@ -41,7 +41,13 @@ from state_sensor_ros.files.bags.bag_metadata import (
     STORAGE_SUFFIXES,
     write_metadata,
 )
-from state_sensor_ros.files.bags.bag_topics import definition, profile_of, profiles_text, type_hash
+from state_sensor_ros.files.bags.bag_topics import (
+    definition,
+    full_name,
+    profile_of,
+    profiles_text,
+    type_hash,
+)
 from state_sensor_ros.files.storage.mcap_writer import ENCODINGS, McapStorageWriter
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, ROS2MSG, StoredTopic
 from state_sensor_ros.files.whole.output import sink_error
@@ -293,19 +299,6 @@ class BagSink(WholeFolder):
             # MCAP numbers topics with 16 bits.
             raise SinkError(self.name, f'{len(self._stored)} topics',
                             'at most 65535 in a bag') from error
-
-
-def full_name(topic_name: str, node_name: str) -> str:
-    """
-    Resolve the name of a topic as a node does.
-
-    :param topic_name: absolute, or with ``~`` for that of the node.
-    :param node_name: fully qualified.
-
-    >>> full_name('~/frame', '/front/state_sensor'), full_name('/tf', '/front/state_sensor')
-    ('/front/state_sensor/frame', '/tf')
-    """
-    return node_name + topic_name[1:] if topic_name.startswith('~') else topic_name
 
 
 def _own_files(folder: Path) -> Own:

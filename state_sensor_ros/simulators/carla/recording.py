@@ -424,7 +424,7 @@ class CarlaBagRecording(BagRecording):
 
     def messages(self) -> Iterator[tuple[str, bytes]]:
         """Yield name and serialized message of the topics that frames are made of."""
-        return self.messages_of_node(self._topics)
+        return self.bag.messages_of_node(self._topics)
 
     def placed_sensors(self) -> tuple[Sensor, ...]:
         """Return the sensors with the poses that are known in the frame of the player."""
