@@ -34,11 +34,12 @@ import sys
 import time
 from typing import Any, Protocol, TypeVar
 
-from state_sensor_ros.commands.batch_outputs import is_newer, size_of
+from state_sensor_ros.commands.batch_outputs import is_newer, n_bytes_of
 from state_sensor_ros.commands.interruption import call_in_daemon
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TransportError
 from state_sensor_ros.files.storage.input_file import check_regular
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.part import remove_part
 
 Result = TypeVar('Result')
@@ -208,6 +209,26 @@ def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
     return [records[job.source] for job in jobs]
 
 
+def print_records(records: Sequence[Mapping[str, Any]], noun: str, headings: Sequence[str],
+                  cells_of: Callable[[Mapping[str, Any]], Iterable[str]], *,
+                  width: int) -> None:
+    """
+    Print a row for each recording: its name, cells, and the error if it has one.
+
+    :param records: records of :func:`records_of`.
+    :param noun: heading of the names.
+    :param headings: headings of the cells.
+    :param cells_of: returns the cells of a record.
+    :param width: width of the cells.
+    """
+    rows = [(noun, headings, ''), *((one_line(record['file']), cells_of(record), one_line(
+        record['error'] or '')) for record in records)]
+    first = max(len(name) for name, *_ in rows)
+    for name, cells, error in rows:
+        print_output(f'{name:{first}}' + ''.join(f'  {cell:>{width}}' for cell in cells)
+                     + (f'  {error}' if error else ''))
+
+
 def run_jobs(jobs: Iterable[BatchJob], *, n_processes: int | None, dask: str, path: str = '',
              line: str = '') -> Iterator[tuple[BatchJob, BatchResult]]:
     """
@@ -375,7 +396,7 @@ def _digest(source: str) -> str:
             digest.update(f'{path.relative_to(top)} {path.stat().st_size}\n'.encode(
                 errors='surrogateescape'))
         if files:
-            with max(files, key=size_of).open('rb') as file:
+            with max(files, key=n_bytes_of).open('rb') as file:
                 digest.update(file.read(_COMPARED_BYTES))
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _COMPARED_BYTES))
                 digest.update(file.read(_COMPARED_BYTES))

@@ -41,7 +41,7 @@ def newest_ns(path: Path) -> int:
     return max((file.stat().st_mtime_ns for file in path.rglob('*') if file.is_file()), default=0)
 
 
-def size_of(path: Path) -> int:
+def n_bytes_of(path: Path) -> int:
     """Return the size of a file, or of all in a folder, bytes; 0 if it is unknown."""
     with suppress(OSError):
         if not path.is_dir():
@@ -151,5 +151,5 @@ class BatchOutputs:
 def _state_of(output: str) -> list[int] | None:
     """Return the size and the time of the last change of an output, None if it is not there."""
     with suppress(OSError):
-        return [size_of(Path(output)), newest_ns(Path(output))]
+        return [n_bytes_of(Path(output)), newest_ns(Path(output))]
     return None

@@ -24,7 +24,7 @@ from state_sensor_ros.commands.batch import (
     run_jobs,
     show_failures,
 )
-from state_sensor_ros.commands.batch_outputs import BatchOutputs, is_newer, size_of
+from state_sensor_ros.commands.batch_outputs import BatchOutputs, is_newer, n_bytes_of
 from state_sensor_ros.commands.format_options import (
     refuse_alone,
     refuse_unused,
@@ -82,7 +82,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     interruption.describe(remains)
     try:
         # The largest first: a long job at the end would run alone.
-        waiting.sort(key=lambda job: size_of(Path(job.source)), reverse=True)
+        waiting.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
         for job, result in run_jobs(_begun(waiting, written), n_processes=args.jobs,
                                     dask=args.dask, path=written.path, line=written.token):
             for line in result.warnings:

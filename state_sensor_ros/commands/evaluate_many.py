@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
+from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
@@ -82,7 +82,8 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
         for record in records:
             print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
-        _print_rows(records)
+        print_records(records, 'bag', [heading for heading, _ in _SHOWN],
+                      lambda record: [_text(record, path) for _, path in _SHOWN], width=7)
         _print_changes(args, records, earlier)
     n_failed = sum(record['error'] is not None for record in records)
     if n_failed:
@@ -122,15 +123,6 @@ def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[s
     return [by_place[stack.place] for stack in stacks]
 
 
-def _print_rows(records: list[dict[str, Any]]) -> None:
-    width = max(len('bag'), *(len(one_line(record['file'])) for record in records))
-    print_output(f'{"bag":{width}}' + ''.join(f'  {heading:>7}' for heading, _ in _SHOWN))
-    for record in records:
-        cells = ''.join(f'  {_text(record, path):>7}' for _, path in _SHOWN)
-        error = f'  {one_line(record["error"])}' if record['error'] else ''
-        print_output(f'{one_line(record["file"]):{width}}{cells}{error}')
-
-
 def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[str, Any]:
     """Return the earlier result of each bag; one without fails when it is evaluated."""
     if args.against is None:
@@ -159,7 +151,7 @@ def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
                          f'{len(found) - n_better} worse')
 
 
-def _text(record: dict[str, Any], path: str) -> str:
+def _text(record: Mapping[str, Any], path: str) -> str:
     value: Any = record
     for key in path.split('/'):
         value = value.get(key) if isinstance(value, dict) else None

@@ -252,22 +252,18 @@ def _write_curves(topic_results: Sequence[TopicResult], file: BinaryIO, *, is_cs
     """
     import pyarrow as pa
     from pyarrow import csv, parquet
-    columns: dict[str, list[object]] = {name: [] for name in (
-        'topic', 'class', 'match_distance', 'recall', 'precision', 'confidence')}
-    for found in topic_results:
-        for scores in found.classes or ():
-            if scores.curves is None:
-                continue
-            for i, distance in enumerate(MATCH_DISTANCES_M):
-                numbers = RECALLS, scores.curves.precisions[i], scores.curves.confidences[i]
-                constants = [[value] * len(RECALLS)
-                             for value in (found.topic, scores.name, distance)]
-                for name, values in zip(columns, (
-                        *constants, *(column.tolist() for column in numbers)), strict=True):
-                    columns[name] += values
-    types = (pa.string(), pa.string(), *[pa.float64()] * 4)
-    table = pa.table({name: pa.array(values, type_) for (name, values), type_ in zip(
-        columns.items(), types, strict=True)})
+    rows = [(found.topic, scores.name, distance, *point)
+            for found in topic_results for scores in found.classes or ()
+            if (curves := scores.curves) is not None
+            for distance, precisions, confidences in zip(
+                MATCH_DISTANCES_M, curves.precisions, curves.confidences, strict=True)
+            for point in zip(RECALLS.tolist(), precisions.tolist(), confidences.tolist(),
+                             strict=True)]
+    names = 'topic', 'class', 'match_distance', 'recall', 'precision', 'confidence'
+    table = pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in rows],
+        pa.schema([(name, pa.string() if name in ('topic', 'class') else pa.float64())
+                   for name in names]))
     if is_csv:
         csv.write_csv(table, file)
     else:

@@ -11,19 +11,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import json
 import os
 from pathlib import Path
 
-from state_sensor_ros.commands.batch import BatchJob, plain_options, records_of
+from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.drawing.style import figure, seconds
 from state_sensor_ros.errors import (
     ConfigError,
     counted,
-    one_line,
     TrajectoryFormatError,
     UsageError,
 )
@@ -33,7 +32,7 @@ from state_sensor_ros.simulators.search import find_recordings, is_glob
 
 # Columns of a printed row: heading and key.
 _SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
-          ('actors', 'n_actors'), ('anomalies', 'n_anomalies'), ('error', 'error'))
+          ('actors', 'n_actors'), ('anomalies', 'n_anomalies'))
 
 
 def is_batch(args: argparse.Namespace) -> bool:
@@ -84,14 +83,14 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
         show_result(args.parquet, [counted(len(records), 'recording')],
                     is_quiet=args.json or args.quiet)
     elif not args.json:
-        _print_rows([_row(record) for record in records])
+        print_records(records, 'recording', [heading for heading, _ in _SHOWN], _cells, width=9)
     n_failed = sum(record['error'] is not None for record in records)
     if n_failed:
         raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings are '
                                     'damaged or cannot be replayed')
 
 
-def _row(record: dict[str, object]) -> dict[str, object]:
+def _row(record: Mapping[str, object]) -> dict[str, object]:
     """Return the numbers and texts of a summary, without its lists."""
     def values_of(key: str) -> dict[str, object]:
         value = record.get(key)
@@ -127,14 +126,9 @@ def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
                         write_page_checksum=True)
 
 
-def _print_rows(rows: Sequence[dict[str, object]]) -> None:
-    width = max(len('recording'), *(len(one_line(str(row['file']))) for row in rows))
-    headings = ''.join(f'  {heading:>9}' for heading, _ in _SHOWN[:-1])
-    print_output(f'{"recording":{width}}{headings}')
-    for row in rows:
-        cells = ''.join(f'  {_text(key, row[key]):>9}' for _, key in _SHOWN[:-1])
-        error = f'  {one_line(str(row["error"]))}' if row['error'] else ''
-        print_output(f'{one_line(str(row["file"])):{width}}{cells}{error}')
+def _cells(record: Mapping[str, object]) -> list[str]:
+    row = _row(record)
+    return [_text(key, row[key]) for _, key in _SHOWN]
 
 
 def _text(key: str, value: object) -> str:

@@ -18,8 +18,6 @@ import argparse
 from pathlib import Path
 import stat
 
-from rosbags.interfaces import Connection
-
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import bar_type, listed
@@ -32,10 +30,9 @@ from state_sensor_ros.errors import (
     UsageError,
 )
 from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
-from state_sensor_ros.files.bags.bag_topics import parse_profiles
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.files.storage.input_file import decompressed, is_compressed_trajectory
-from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of, StoredTopic
+from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
@@ -131,49 +128,18 @@ def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
     storage = repair.storage()
     with interruption.writing(lambda: BagSink(
             args.output, storage=storage, overwrite=args.force)) as sink:
-        copies = _Copies(sink, repair)
+        n_copied = 0
         for message in bar_type()(repair.messages(), unit='message', desc='repair', leave=False,
                                   disable=args.quiet or None):
-            sink.copy(copies.of(message.topic), message.log_ns, message.data,
-                      publish_ns=message.publish_ns, sequence=message.sequence)
-            copies.n_messages += 1
+            sink.copy(message)
+            n_copied += 1
         for topic in repair.topics:
-            copies.of(topic)
-        if not copies.n_messages and (repair.losses or not copies.n_topics):
+            sink.copy_topic(topic)
+        n_topics = len(repair.topics)
+        if not n_copied and (repair.losses or not n_topics):
             raise TrajectoryFormatError(args.part, f'no whole message ({_losses(repair)})',
                                         'at least one')
-    n_messages = counted(copies.n_messages, 'message')
-    return f'{n_messages} of {counted(copies.n_topics, "topic")}; {_losses(repair)}'
-
-
-class _Copies:
-    """
-    The topics that are copied from one bag to another.
-
-    :param sink: bag to write to.
-    :param repair: bag to read; losses are added to it.
-    """
-
-    def __init__(self, sink: BagSink, repair: BagRepair) -> None:
-        self.n_messages = 0
-        self._sink, self._repair = sink, repair
-        self._connections: dict[tuple[str, str], Connection] = {}
-
-    @property
-    def n_topics(self) -> int:
-        """Return the number of topics."""
-        return len(self._connections)
-
-    def of(self, topic: StoredTopic) -> Connection:
-        """Return the copy of a topic, made at the first call."""
-        key = topic.name, topic.type_name
-        connection = self._connections.get(key)
-        if connection is None:
-            profiles = parse_profiles(topic.qos)
-            if profiles is None:
-                self._repair.losses.append(f'the quality of service of {topic.name}')
-            connection = self._connections[key] = self._sink.copy_topic(topic, profiles or [])
-        return connection
+    return f'{counted(n_copied, "message")} of {counted(n_topics, "topic")}; {_losses(repair)}'
 
 
 def _losses(repair: BagRepair) -> str:

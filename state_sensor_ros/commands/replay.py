@@ -163,7 +163,7 @@ def _watch(replaying: Future[None], replay: Replay, *, is_quiet: bool) -> None:
     with keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,
                                         leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
-            if keys.is_there:
+            if keys.descriptor is not None:
                 _handle_key(keys.wait(_REFRESH_S), replay)
             else:
                 wait([replaying], None if bar.disable else _REFRESH_S)
@@ -182,25 +182,20 @@ class Keyboard:
     """
     The keys of a terminal.
 
-    :param descriptor: descriptor of the terminal in single-key mode; None without a terminal.
+    :ivar descriptor: descriptor of the terminal in single-key mode; None without a terminal.
     """
 
     def __init__(self, descriptor: int | None) -> None:
-        self._descriptor = descriptor
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a terminal to read keys from."""
-        return self._descriptor is not None
+        self.descriptor = descriptor
 
     def wait(self, timeout_s: float) -> str:
         """Wait for a key and return it; ``''`` if none was pressed within ``timeout_s``."""
-        if self._descriptor is None or not select.select([self._descriptor], [], [], timeout_s)[0]:
+        if self.descriptor is None or not select.select([self.descriptor], [], [], timeout_s)[0]:
             return ''
-        data = os.read(self._descriptor, 1)
+        data = os.read(self.descriptor, 1)
         if not data:
             # The terminal was closed.
-            self._descriptor = None
+            self.descriptor = None
         return data.decode('ascii', 'replace')
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros.commands.batch_outputs import n_bytes_of
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.drawing.style import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line
@@ -135,13 +136,8 @@ def size_of(output: str) -> list[str]:
     :param output: its path.
     """
     path = Path(output)
-    with suppress(OSError):
-        if path.is_dir():
-            return [size(sum(file.stat().st_size for file in path.rglob('*')
-                             if file.is_file()))]
-        if output != STANDARD_OUTPUT and path.is_file():
-            return [size(path.stat().st_size)]
-    return []
+    is_there = output != STANDARD_OUTPUT and (path.is_dir() or path.is_file())
+    return [size(n_bytes_of(path))] if is_there else []
 
 
 def safety_rows(safety: Safety) -> list[tuple[str, str]]:

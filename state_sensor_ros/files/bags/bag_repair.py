@@ -24,7 +24,7 @@ from state_sensor_ros.files.bags.bag_metadata import (
     METADATA,
     read_metadata,
 )
-from state_sensor_ros.files.bags.bag_topics import hash_of_definition
+from state_sensor_ros.files.bags.bag_topics import hash_of_definition, parse_profiles
 from state_sensor_ros.files.storage.input_file import (
     decompress_file,
     decompress_message,
@@ -155,9 +155,8 @@ class BagRepair:
 
     @property
     def topics(self) -> list[StoredTopic]:
-        """Topics found so far, then the others of metadata.yaml."""
-        return [*self._topics.values(), *(topic for key, topic in self._named_topics.items()
-                                          if key not in self._topics)]
+        """Topics of the files, then the others of metadata.yaml; after the last message."""
+        return list(self._topics.values())
 
     def storage(self) -> str:
         """
@@ -187,6 +186,9 @@ class BagRepair:
                 for topic in salvage.topics.values():
                     self._merged(topic)
                 self._note(file, salvage)
+        for key, topic in self._named_topics.items():
+            if key not in self._topics:
+                self._add(key, topic)
 
     def _opened(self, file: Path, stack: ExitStack) -> Salvage:
         """Open a storage file until the end of ``stack``."""
@@ -210,12 +212,18 @@ class BagRepair:
             named = self._named_topics.get(key)
             type_hash = topic.type_hash or (named.type_hash if named else '') \
                 or hash_of_definition(topic.type_name, topic.definition, topic.encoding)
-            known = self._topics[key] = replace(topic, type_hash=type_hash)
+            known = self._add(key, replace(topic, type_hash=type_hash))
             # A bag has one definition of a type.
             if self._definitions.setdefault(topic.type_name, topic.definition) != topic.definition:
                 self.losses.append(f'the definition of {topic.type_name} of {topic.name}, which '
                                    'differs from that of another topic')
         return known
+
+    def _add(self, key: tuple[str, str], topic: StoredTopic) -> StoredTopic:
+        self._topics[key] = topic
+        if parse_profiles(topic.qos) is None:
+            self.losses.append(f'the quality of service of {topic.name}')
+        return topic
 
     def _plain(self, data: bytes, file: Path) -> bytes | None:
         """Return a message, decompressed if it is compressed; None if that fails."""

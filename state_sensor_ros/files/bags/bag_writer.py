@@ -44,12 +44,19 @@ from state_sensor_ros.files.bags.bag_metadata import (
 from state_sensor_ros.files.bags.bag_topics import (
     definition,
     full_name,
+    parse_profiles,
     profile_of,
     profiles_text,
     type_hash,
 )
 from state_sensor_ros.files.storage.mcap_writer import ENCODINGS, McapStorageWriter
-from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, ROS2MSG, StoredTopic
+from state_sensor_ros.files.storage.storage_file import (
+    BagError,
+    BagLimits,
+    Recovered,
+    ROS2MSG,
+    StoredTopic,
+)
 from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions, Topic
@@ -94,9 +101,11 @@ class BagSink(WholeFolder):
                  compression: str = 'zstd', node_name: str = '/state_sensor',
                  overwrite: bool = False) -> None:
         self._storage_name, self._node_name = storage, node_name
-        # By the number of the topic, from 1 on; those that this package names, by that name.
+        # By the number of the topic, from 1 on.
         self._stored: dict[int, StoredTopic] = {}
+        # By the name that this package has for a topic; those of another bag, by name and type.
         self._connections: dict[str, Connection] = {}
+        self._copies: dict[tuple[str, str], Connection] = {}
         self._types: set[str] = set()
         # Of the last frame: the next one has the same topics in most cases.
         self._topics: list[Topic] = []
@@ -184,17 +193,20 @@ class BagSink(WholeFolder):
             self._counts[connection.id] += self._n_frames
         self._n_frames = 0
 
-    def copy_topic(self, topic: StoredTopic, profiles: list[Profile]) -> Connection:
+    def copy_topic(self, topic: StoredTopic) -> None:
         """
-        Add a topic of another bag under its name there.
+        Add a topic of another bag under its name there, unless it is there.
 
-        :param topic: topic whose name and type this bag does not have yet.
-        :param profiles: its offered QoS, in place of that of ``topic``.
-        :returns: topic for :meth:`copy`.
         :raises SinkError: if it cannot be written.
         """
         with self._failing():
-            return self._add_topic(topic, profiles)
+            self._copy_of(topic)
+
+    def _copy_of(self, topic: StoredTopic) -> Connection:
+        key = topic.name, topic.type_name
+        if key not in self._copies:
+            self._copies[key] = self._add_topic(topic, parse_profiles(topic.qos) or [])
+        return self._copies[key]
 
     def _add_topic(self, topic: StoredTopic, profiles: list[Profile]) -> Connection:
         connection = Connection(
@@ -211,22 +223,18 @@ class BagSink(WholeFolder):
         self._stored[connection.id] = topic
         return connection
 
-    def copy(self, connection: Connection, log_ns: int, data: bytes, *,
-             publish_ns: int | None = None, sequence: int = 0) -> None:
+    def copy(self, message: Recovered) -> None:
         """
         Write a message of another bag with all of its stored values.
 
-        :param connection: its topic, from :meth:`copy_topic`.
-        :param log_ns: its log time, ns.
-        :param data: serialized message.
-        :param publish_ns: its time of publishing, ns; None for the log time.
-        :param sequence: its number at the publisher, 0 if unknown.
         :raises SinkError: if it cannot be written.
         """
         with self._failing():
-            self._storage.write(connection, log_ns, data, publish_ns, sequence)
+            connection = self._copy_of(message.topic)
+            self._storage.write(connection, message.log_ns, message.data, message.publish_ns,
+                                message.sequence)
         self._counts[connection.id] += 1
-        self._note_time(log_ns)
+        self._note_time(message.log_ns)
 
     def complete(self) -> None:
         """Complete the files and sync them to the disk."""

@@ -132,18 +132,26 @@ class _Arrays:
         self._arrow, self._frames, self._names = arrow, frames, names
         self._counts = np.array([len(rows.floats) for rows in frames], np.int64)
         self._floats = np.concatenate([rows.floats for rows in frames])
-        self._makers = {
-            'stamp_ns': self._stamp_ns, 'frame': self._frame, 'game_time': self._game_time,
-            'actor_id': self._actor_id, 'name': self._name, 'kind': self._kind,
-            'class': self._class, 'tags': self._tag_lists, 'is_ego': self._is_ego,
-            'road': self._road, 'lead': self._lead}
         self._has_lane = np.concatenate([rows.has_lane for rows in frames])
+        self._makers: dict[str, Callable[[], Any]] = {
+            'stamp_ns': self._stamp_ns, 'name': self._name, 'tags': self._tag_lists,
+            'road': self._road,
+            'frame': lambda: self._repeated([rows.index for rows in frames], np.int64),
+            'game_time': lambda: self._repeated([rows.game_time for rows in frames], np.float64),
+            'actor_id': lambda: self._array(np.concatenate([rows.actors.ids for rows in frames])),
+            'is_ego': lambda: self._array(
+                np.concatenate([rows.actors.are_egos for rows in frames])),
+            'kind': lambda: self._texts_of_each(lambda actors: [
+                _KINDS[is_vehicle] for is_vehicle in actors.are_vehicles.tolist()]),
+            'class': lambda: self._texts_of_each(lambda actors: [
+                CLASSES[number].name for number in actors.classes.tolist()]),
+            'lead': lambda: arrow.array([lead or None for _, lead in self._safety()],
+                                        arrow.string())}
 
     def of(self, name: str) -> Any:  # noqa: ANN401
         """Return a column."""
-        if name in SAFETY_NAMES and name not in self._makers:
-            return self._array(np.array([getattr(found, name) for found, _ in self._safety()],
-                                        np.float64))
+        if name in self._makers:
+            return self._makers[name]()
         if name in FLOAT_NAMES:
             return self._array(self._floats[:, FLOAT_NAMES.index(name)])
         if name in LANE_IDS:
@@ -151,7 +159,8 @@ class _Arrays:
         if name in CHANGES:
             return self._with_null(
                 [rows.is_changing[:, CHANGES.index(name)] for rows in self._frames])
-        return self._makers[name]()
+        return self._array(np.array([getattr(found, name) for found, _ in self._safety()],
+                                    np.float64))
 
     def _array(self, values: npt.NDArray[Any],
                known: Bools | None = None) -> Any:  # noqa: ANN401
@@ -177,11 +186,11 @@ class _Arrays:
     def _with_null(self, parts: list[Any]) -> Any:  # noqa: ANN401
         return self._array(np.concatenate(parts), self._has_lane)
 
-    def _repeated(self, values: list[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        return np.repeat(np.array(values, dtype), self._counts)
-
-    def _of_actors(self, part: str) -> Any:  # noqa: ANN401
-        return np.concatenate([getattr(rows.actors, part) for rows in self._frames])
+    def _repeated(self, values: list[Any], dtype: npt.DTypeLike,
+                  known: list[bool] | None = None) -> Any:  # noqa: ANN401
+        """Return a number of each frame, or null where it is not known, for each of its rows."""
+        return self._array(np.repeat(np.array(values, dtype), self._counts),
+                           None if known is None else np.repeat(known, self._counts))
 
     def _of_each(self, made: Callable[[ActorColumns], Any]) -> list[Any]:
         """Return the result of ``made`` for the actors of each frame, once for equal actors."""
@@ -202,18 +211,8 @@ class _Arrays:
 
     def _stamp_ns(self) -> Any:  # noqa: ANN401
         stamps = [rows.stamp_ns for rows in self._frames]
-        return self._array(self._repeated([stamp or 0 for stamp in stamps], np.int64),
-                           self._repeated([stamp is not None for stamp in stamps], np.bool_))
-
-    def _frame(self) -> Any:  # noqa: ANN401
-        return self._array(self._repeated([rows.index for rows in self._frames], np.int64))
-
-    def _game_time(self) -> Any:  # noqa: ANN401
-        return self._array(self._repeated(
-            [rows.game_time for rows in self._frames], np.float64))
-
-    def _actor_id(self) -> Any:  # noqa: ANN401
-        return self._array(self._of_actors('ids'))
+        return self._repeated([stamp or 0 for stamp in stamps], np.int64,
+                              [stamp is not None for stamp in stamps])
 
     def _name(self) -> Any:  # noqa: ANN401
         names = self._names
@@ -233,18 +232,6 @@ class _Arrays:
     def _safety(self) -> list[tuple[Criticality, str]]:
         return [found for rows in self._frames for found in rows.safety or ()]
 
-    def _lead(self) -> Any:  # noqa: ANN401
-        return self._arrow.array([lead or None for _, lead in self._safety()],
-                                 self._arrow.string())
-
-    def _kind(self) -> Any:  # noqa: ANN401
-        return self._texts_of_each(
-            lambda actors: [_KINDS[is_vehicle] for is_vehicle in actors.are_vehicles.tolist()])
-
-    def _class(self) -> Any:  # noqa: ANN401
-        return self._texts_of_each(
-            lambda actors: [CLASSES[number].name for number in actors.classes.tolist()])
-
     def _tag_lists(self) -> Any:  # noqa: ANN401
         def lists(actors: ActorColumns) -> Any:  # noqa: ANN401
             tags = actors.actor_list.tags
@@ -253,9 +240,6 @@ class _Arrays:
                 self._array(ends), _texts(self._arrow, chain.from_iterable(tags)))
 
         return self._arrow.concat_arrays(self._of_each(lists))
-
-    def _is_ego(self) -> Any:  # noqa: ANN401
-        return self._array(self._of_actors('are_egos'))
 
 
 def _texts(arrow: Any, texts: Iterable[str]) -> Any:  # noqa: ANN401

@@ -37,6 +37,24 @@ def sink_error(name: str, error: OSError) -> SinkError:
     return error if isinstance(error, SinkError) else SinkError(name, reason_of(error))
 
 
+def unnamed(name: str, error: OSError, part: Path, noun: str = 'something') -> SinkError:
+    """
+    Return the error for a complete output that cannot get its name.
+
+    :param name: name of the output.
+    :param error: the reason.
+    :param part: place of the output.
+    :param noun: what has the name meanwhile, with its article.
+    """
+    found, expected = reason_of(error), ''
+    if isinstance(error, SinkError):
+        found, expected = error.found, error.expected
+    elif isinstance(error, FileExistsError):
+        found = f'{noun} of that name has appeared meanwhile'
+    kept = f'; what was written is in {part}'
+    return SinkError(name, found, expected + kept) if expected else SinkError(name, found + kept)
+
+
 class Output(ABC):
     """
     An output, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.

@@ -32,8 +32,8 @@ import sys
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from state_sensor_ros.errors import reason_of, SinkError, StateSensorError
-from state_sensor_ros.files.whole.output import Output, sink_error, standard_output
+from state_sensor_ros.errors import SinkError, StateSensorError
+from state_sensor_ros.files.whole.output import Output, sink_error, standard_output, unnamed
 from state_sensor_ros.files.whole.part import Part, rename_new, sync_folder
 
 STANDARD_OUTPUT = '-'
@@ -164,19 +164,12 @@ class WholeFile(Output):
                 rename_new(self._part.path, self._path)
         except OSError as error:
             self._part.keep()
-            raise self._unnamed(error, self._part.path) from error
+            raise unnamed(self.name, error, self._part.path, 'a file') from error
         self._is_committed = True
         try:
             sync_folder(self._path.parent)
         except OSError as error:
             raise sink_error(self.name, error) from error
-
-    def _unnamed(self, error: OSError, part: Path) -> SinkError:
-        """Return the error for a complete file that cannot get its name."""
-        if isinstance(error, FileExistsError):
-            return SinkError(self.name, 'a file of that name has appeared meanwhile; what was '
-                             f'written is in {part}')
-        return SinkError(self.name, f'{reason_of(error)}; what was written is in {part}')
 
     def reopen(self) -> BinaryIO:
         """Open the part again after a failure, to rescue its content; there must be a part."""

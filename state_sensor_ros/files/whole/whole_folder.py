@@ -32,7 +32,7 @@ import os
 from pathlib import Path
 
 from state_sensor_ros.errors import reason_of, SinkError
-from state_sensor_ros.files.whole.output import Output, sink_error
+from state_sensor_ros.files.whole.output import Output, sink_error, unnamed
 from state_sensor_ros.files.whole.part import exchange, Part, rename_new, sync_folder, sync_tree
 
 # Returns whether an entry, 'name' of a file or 'name/' of a folder, belongs to such an output.
@@ -74,14 +74,11 @@ class WholeFolder(Output):
         Check that the old output may be replaced.
 
         :returns: the test for its entries.
+        :raises SinkError: if it may not, or has others.
         """
         if not self._force:
             found = 'a folder' if self.path.is_dir() else 'a file'
             raise SinkError(self.name, f'{found} of that name exists; --force replaces it')
-        return self._entry_test()
-
-    def _entry_test(self) -> Own:
-        """Return the test for the entries of the old output; raise SinkError if it has others."""
         if self.is_file:
             if not self.path.is_file():
                 raise SinkError(self.name, f'something that is not a {self._noun} in one file',
@@ -140,7 +137,7 @@ class WholeFolder(Output):
                 else:
                     old = exchange(whole, self.path)
         except OSError as error:
-            raise self._unnamed(error, whole) from error
+            raise unnamed(self.name, error, whole) from error
         self._is_committed = True
         try:
             sync_folder(self.path.parent)
@@ -151,16 +148,6 @@ class WholeFolder(Output):
         for place, _, _ in os.walk(self.inside, topdown=False):
             with suppress(OSError):
                 os.rmdir(place)
-
-    def _unnamed(self, error: OSError, whole: Path) -> SinkError:
-        """Return the error for a complete folder that cannot get its name."""
-        kept = f'what was written is in {whole}'
-        if isinstance(error, SinkError):
-            return SinkError(self.name, error.found, f'{error.expected}; {kept}') \
-                if error.expected else SinkError(self.name, f'{error.found}; {kept}')
-        if isinstance(error, FileExistsError):
-            return SinkError(self.name, f'something of that name has appeared meanwhile; {kept}')
-        return SinkError(self.name, f'{reason_of(error)}; {kept}')
 
     def discard(self) -> str:
         """
