@@ -59,6 +59,16 @@ def open_rolled(path, options):
 """
 
 
+CONVERSIONS = """
+import sys
+from state_sensor_ros.commands.command_line import main
+
+codes = []
+for paths in zip(sys.argv[1::2], sys.argv[2::2]):
+    codes.append(main(['convert', *paths]))
+    print('---', file=sys.stderr)
+print(codes)
+"""
 # What a person sees of a parameter, printed as JSON.
 SEEN = """
 from contextlib import redirect_stderr, redirect_stdout
@@ -272,20 +282,18 @@ def test_format_of_the_core_is_added_by_a_row_and_a_module(tmp_path):
         SOURCES['files/formats.py'].replace(table, f'{row}\n{table}POINTS, '))
     (files / 'points.py').write_text(POINTS_FORMAT)
 
-    def convert(*paths):
-        return subprocess.run(
-            [sys.executable, '-m', 'state_sensor_ros', 'convert', *paths], check=False,
-            cwd=tmp_path, capture_output=True, text=True, timeout=AWAIT_S, env={
-                **ENVIRONMENT, 'PYTHONPATH': f'{tmp_path / "copy"}{os.pathsep}'
-                f'{os.environ.get("PYTHONPATH", "")}'})
-
-    first = convert(SAMPLE, 'drive.points')
-    assert first.returncode == 0, first.stderr
-    assert 'points does not carry: ' in first.stderr
-    again = convert('drive.points', 'again.points')
-    assert (again.returncode, again.stderr) == (0, '')
+    (tmp_path / 'wrong.points').write_text('0 0 one 0 car\n')
+    ended = subprocess.run(
+        [sys.executable, '-c', CONVERSIONS, SAMPLE, 'drive.points', 'drive.points', 'again.points',
+         'wrong.points', 'x.mcap'], check=False, cwd=tmp_path, capture_output=True, text=True,
+        timeout=AWAIT_S, env={
+            **ENVIRONMENT, 'PYTHONPATH': f'{tmp_path / "copy"}{os.pathsep}'
+            f'{os.environ.get("PYTHONPATH", "")}'})
+    first, again, wrong = ended.stderr.split('---\n')[:-1]
+    assert (ended.returncode, ended.stdout.split('\n')[-2]) == (0, '[0, 0, 1]'), ended.stderr
+    assert 'points does not carry: ' in first
+    assert again == ''
     text = (tmp_path / 'drive.points').read_text()
     assert text
     assert (tmp_path / 'again.points').read_text() == text
-    (tmp_path / 'wrong.points').write_text(f'{text}inf 0 one 0 car\n')
-    assert 'lines of a time, three numbers, a name' in convert('wrong.points', 'x.mcap').stderr
+    assert 'lines of a time, three numbers, a name' in wrong

@@ -69,10 +69,17 @@ EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asynci
 
 
 @cache
+def nodes_of(path):
+    """Return the imports and the classes in a module, with those inside functions."""
+    return [node for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)]
+
+
+@cache
 def imported(path):
     """Return the modules that ``path`` imports, with those inside functions."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -160,8 +167,8 @@ def test_imports_modules_form_no_loop():
     graph = {}
     for name, path in names.items():
         # Not those inside functions, which run later.
-        of_module = [node for node in ast.parse(path.read_text()).body
-                     if isinstance(node, ast.ImportFrom)]
+        of_module = [node for node in nodes_of(path)
+                     if isinstance(node, ast.ImportFrom) and not node.col_offset]
         imports = {f'{node.module}.{alias.name}' for node in of_module for alias in node.names}
         graph[name] = names.keys() & (imports | {node.module for node in of_module})
         # It needs no name of a package whose module it imports.
@@ -198,7 +205,7 @@ def test_imports_module_and_class_names_are_unique():
     modules = [path.stem for path in MODULES if path.stem not in (
         '__init__', 'simulator', 'source', 'decoder', 'recording', 'topics', 'parameters',
         'commands', 'map', 'mock_server')]
-    classes = [node.name for path in MODULES for node in ast.walk(ast.parse(path.read_text()))
+    classes = [node.name for path in MODULES for node in nodes_of(path)
                if isinstance(node, ast.ClassDef)]
     for names in (modules, classes):
         assert [name for name, count in Counter(names).items() if count > 1] == []

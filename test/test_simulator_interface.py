@@ -10,6 +10,7 @@
 """Simulators use the public modules, their own folder and that of their mock server."""
 
 import ast
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 import re
@@ -46,9 +47,14 @@ def exported(text):
     return None
 
 
+@cache
+def nodes_of(text):
+    return list(ast.walk(ast.parse(text)))
+
+
 def imports(text):
     """Yield module and name of each import of this package, those inside functions included."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text):
         if isinstance(node, ast.Import):
             yield from ((alias.name, '') for alias in node.names
                         if alias.name.startswith('state_sensor_ros'))
@@ -60,7 +66,7 @@ def imports(text):
 
 def words(text):
     """Return the texts that name a module of this package, as the reader of a format is named."""
-    return {node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)
+    return {node.value for node in nodes_of(text) if isinstance(node, ast.Constant)
             and isinstance(node.value, str) and re.match(r'state_sensor_ros(\.\w+)+', node.value)}
 
 

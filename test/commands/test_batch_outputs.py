@@ -237,7 +237,7 @@ def test_the_result_of_a_job_that_runs_again_is_that_of_before(drives, tmp_path)
 @pytest.mark.parametrize('file_format', ['json', pytest.param('mcap', marks=pytest.mark.thorough)])
 def test_two_batches_at_once_share_a_folder(file_format, drives, tmp_path):
     """Each output is whole; a batch names those that the other one was writing."""
-    names = 'abcdef' if is_large() else 'abc'
+    names = 'abcdef' if is_large() else 'ab'
     for name in names[1:]:
         shutil.copy(drives / 'a.json', drives / f'{name}.json')
     words = ('convert', drives, tmp_path / 'out', '--to', file_format, '--jobs', '2')
@@ -262,16 +262,15 @@ def test_two_batches_at_once_share_a_folder(file_format, drives, tmp_path):
 
 def test_a_batch_on_a_full_disk_leaves_no_output(drives, tmp_path):
     """The list of the outputs has room, an output has not."""
-    shutil.copy(drives / 'a.json', drives / 'b.json')
     words = ('convert', 'drives', 'out', '--to', 'json', '--jobs', '1')
     ended = run_cut_short(*words, folder=tmp_path, limit=1000)
     assert (ended.code, ended.output) == (1, '')
     assert ended.errors.splitlines()[1:] == [
-        'drives/a.json  out/a.json: file too large', 'drives/b.json  out/b.json: file too large',
-        'error: out: 2 of 2 recordings could not be converted']
+        'drives/a.json  out/a.json: file too large',
+        'error: out: 1 of 1 recordings could not be converted']
     assert written(tmp_path / 'out') == []
     ended = run_cut_short(*words, folder=tmp_path)
-    assert ended.output == 'out: 2 recordings converted, 0 already up to date\n'
+    assert ended.output == 'out: 1 recording converted, 0 already up to date\n'
 
 
 def test_a_batch_without_room_for_its_list_is_one_line(drives, tmp_path):

@@ -110,7 +110,7 @@ def cut(request, plain):
 
 
 def test_cut_compressed_trajectories_are_read_with_one_warning(cut, tmp_path, capsys):
-    for words in (['inspect'], ['convert', 'bag'], ['convert', 'out.json'], ['render', 'a.png']):
+    for words in (['inspect'], ['convert', 'bag'], ['convert', 'out.json'], ['render', 'a.html']):
         command, *out = words
         assert main([command, str(cut), *(str(tmp_path / name) for name in out)]) == 0
         [line] = capsys.readouterr().err.splitlines()

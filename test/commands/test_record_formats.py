@@ -20,7 +20,7 @@ import struct
 import threading
 import zlib
 
-from budgets import AWAIT_S, each_once
+from budgets import AWAIT_S, each_once, one_of
 from programs import run_cut_short, start
 import pytest
 from scripted_simulator import frame, InBackground, ScriptedSimulator
@@ -164,6 +164,9 @@ def test_recorded_format_has_no_name_when_killed(peer, out):
     assert set(names(out.parent)) <= {out.name, *left}
 
 
+@pytest.mark.parametrize('out', one_of([
+    'out.parquet', 'out.csv', 'out.osi', 'out.osi.mcap', 'out.db3', 'bag', 'out.csv.gz',
+    'out.mcap'], n_always=6), indirect=True)
 def test_recorded_format_on_a_full_disk_is_one_line(out):
     """What can be read without its end is kept and named; what was there stays."""
     # SQLite writes when 2 MB have come.

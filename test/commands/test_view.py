@@ -127,8 +127,8 @@ def test_view_names_the_python_that_its_library_needs(monkeypatch, capsys):
 
 
 def test_view_on_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
-    ended = run_cut_short('view', SAMPLE, '--save', tmp_path / 'out.rrd', folder=tmp_path,
-                          limit=20_000)
+    ended = run_cut_short('view', SAMPLE, '--end', '1', '--save', tmp_path / 'out.rrd',
+                          folder=tmp_path, limit=20_000)
     assert ended.code == 1, ended.errors
     assert ended.errors == f'error: {tmp_path}/out.rrd: file too large\n'
     assert list(tmp_path.iterdir()) == []

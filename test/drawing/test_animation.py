@@ -117,7 +117,7 @@ def lines_of(page, trace):
 @pytest.mark.parametrize('n_vehicles', [30, pytest.param(500, marks=pytest.mark.thorough)])
 def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
     frames = [Decoder().decode(json.dumps(each).encode())[0].frame for each in itertools.islice(
-        generate(n_vehicles, 5, 10.0, 7, 'v2'), 3000 // n_vehicles + 140)]
+        generate(n_vehicles, 5, 10.0, 7, 'v2'), 3000 // n_vehicles + 40)]
     page = page_of(scene_of(*frames))
     begin, end = (np.concatenate(parts) for parts in zip(
         *(lines_of(page, trace) for trace in page.data['map']['data'][:2]), strict=True))

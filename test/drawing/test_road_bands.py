@@ -12,7 +12,7 @@ from dataclasses import replace
 import io
 import re
 
-from drawn_scenes import Agent, frame
+from drawn_scenes import Agent, frame, SMALL
 import numpy as np
 from PIL import Image
 import pytest
@@ -23,7 +23,7 @@ from state_sensor_ros.drawing.map_layout import Area
 from state_sensor_ros.drawing.picture import write_picture
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.shapes import bands_of
-from state_sensor_ros.drawing.style import FILM_SIZE, PageSize, PictureStyle, ROADS
+from state_sensor_ros.drawing.style import PageSize, PictureStyle, ROADS
 from state_sensor_ros.frame import MapLine
 
 
@@ -92,7 +92,7 @@ def test_lanes_are_in_pictures_films_and_animations():
     for name, write in (
             ('png', lambda file: write_picture(scene, file, style)),
             ('svg', lambda file: write_picture(scene, file, style, format_='svg')),
-            ('gif', lambda file: write_gif(scene, file, PictureStyle('a', size=FILM_SIZE))),
+            ('gif', lambda file: write_gif(scene, file, PictureStyle('a', size=SMALL))),
             ('html', lambda file: write_animation(scene, file, title='a'))):
         file = io.BytesIO()
         write(file)

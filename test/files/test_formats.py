@@ -267,11 +267,11 @@ def test_format_that_is_not_there_is_refused(row, tmp_path, monkeypatch, capsys)
 
 @each_drawn
 def test_picture_is_drawn_of_what_is_selected(row, drive, capsys):
-    words = [drive, name_of(row), *(['--size', '4x3'] if row.name != 'animation' else [])]
+    words = [drive, name_of(row), *(['--size', '3x3'] if row.name != 'animation' else [])]
     assert main(['render', '--actors', ego_of(drive), '--end', '0.2', *words]) == 0
     assert '5 frames, 0.2 s, 1 actor,' in capsys.readouterr().out
     assert main(['render', *words]) == 1
-    assert main(['render', *words, '--force', '-q', '--rate', '10']) == 0
+    assert main(['render', *words, '--force', '-q', '--end', '0.1', '--rate', '10']) == 0
 
 
 @pytest.mark.parametrize(('row', 'name', 'text'), [

@@ -10,7 +10,6 @@
 
 import doctest
 import inspect
-import itertools
 import json
 import os
 import subprocess
@@ -26,7 +25,6 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
-from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 HEAVY = {'rclpy', 'matplotlib', 'plotly', 'numpy', 'pyarrow', 'rosbags'}
 # What the numbers of a trajectory do not need, if numpy does not.
@@ -100,14 +98,20 @@ def test_library_star_import():
     assert names['open_recording'] is sensor.open_recording
 
 
+@pytest.fixture(scope='module')
+def drive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('examples')
+    assert main(['synth', str(folder / 'drive.json'), '--frames', '10', '-q']) == 0
+    return folder / 'drive.json'
+
+
 @pytest.mark.parametrize('name', [
     name for name in sensor.__all__ if not name.endswith('Error') and name != '__version__'])
-def test_library_examples_run(name, tmp_path, monkeypatch):
+def test_library_examples_run(name, drive, monkeypatch):
     if 'table' in name:
         pytest.importorskip('pyarrow')
-    monkeypatch.chdir(tmp_path)
-    assert main(['synth', 'drive.json', '--frames', '10']) == 0
-    frames = list(itertools.islice(generate(12, 9, 20.0, 1, 'v2'), 3))
+    monkeypatch.chdir(drive.parent)
+    frames = json.loads(drive.read_text())[:3]
     with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
         [example] = doctest.DocTestFinder(recurse=False).find(
             getattr(sensor, name), name, globs={'port': simulator.port})

@@ -23,6 +23,7 @@ from paths import ROOT
 import pytest
 from rosbags.rosbag2 import Reader
 
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.control.command_inputs import INPUTS
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry
@@ -101,14 +102,12 @@ def messages_of(bag):
 
 
 def test_new_topic_is_in_a_bag_and_no_other_message_changes(copied, tmp_path):
-    done = run(copied, 'state_sensor_ros', 'synth', '-q', tmp_path / 'a.json', '--vehicles', 3,
-               '--frames', 4, '--objects', 1)
+    drive, new, old = (str(tmp_path / name) for name in ('a.json', 'new', 'old'))
+    assert main(['synth', '-q', drive, '--vehicles', '3', '--frames', '4', '--objects', '1']) == 0
+    assert main(['convert', '-q', drive, old, '--debug-drawing']) == 0
+    done = run(copied, 'state_sensor_ros', 'convert', '-q', drive, new, '--debug-drawing')
     assert done.returncode == 0, done.stderr
-    for name, folder in (('new', copied), ('old', ROOT)):
-        done = run(folder, 'state_sensor_ros', 'convert', '-q', tmp_path / 'a.json',
-                   tmp_path / name, '--debug-drawing')
-        assert done.returncode == 0, done.stderr
-    new, old = messages_of(tmp_path / 'new'), messages_of(tmp_path / 'old')
+    new, old = messages_of(new), messages_of(old)
     counts = [typestore().deserialize_cdr(data, type_name).data
               for topic, type_name, data in new if topic == '/state_sensor/n_actors']
     assert counts == [4] * 4
