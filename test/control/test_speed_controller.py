@@ -59,7 +59,7 @@ def overshoot(speeds, before, target):
     return max(math.copysign(1.0, target - before) * (speed - target) for speed in speeds)
 
 
-@settings(max_examples=tries(25), deadline=None)
+@settings(max_examples=tries(12), deadline=None)
 @given(SPEEDS, SPEEDS, strategies.sampled_from([(0.05, 0), (0.05, 1), (0.1, 1), (0.1, 2)]))
 def test_step_of_speed_settles_without_overshoot(first, second, timing):
     drive = Drive(0.0, *timing)
@@ -80,7 +80,7 @@ def test_ego_does_not_creep_before_it_stops(second):
     assert speeds[-1] <= 0.1
 
 
-@settings(max_examples=tries(25), deadline=None)
+@settings(max_examples=tries(10), deadline=None)
 @given(strategies.floats(0.5, 20.0), strategies.floats(0.3, 3.0))
 def test_acceleration_stays_below_its_limit(target, limit):
     drive = Drive()
@@ -173,7 +173,7 @@ def test_acceleration_is_fed_forward_towards_the_wanted_speed():
 # Measured two frames of 0.1 s late, it is 0.5 m/s too fast at most; one frame late, 0.2 m/s.
 @pytest.mark.parametrize(('timing', 'most'), [
     ((0.05, 1), 0.2), ((0.1, 1), 0.2), ((0.1, 2), 0.5)])
-@settings(max_examples=tries(30), deadline=None)
+@settings(max_examples=tries(15), deadline=None)
 @given(strategies.floats(1.0, 29.0), strategies.sampled_from([-1.0, 1.0]),
        strategies.floats(-1e3, 1e3))
 def test_no_acceleration_takes_the_ego_beyond_the_wanted_speed(timing, most, speed, sign, wanted):
@@ -182,7 +182,7 @@ def test_no_acceleration_takes_the_ego_beyond_the_wanted_speed(timing, most, spe
         assert overshoot(speeds, 0.0, sign * speed) < most
 
 
-@settings(max_examples=tries(30), deadline=None)
+@settings(max_examples=tries(15), deadline=None)
 @given(strategies.floats(-1e3, 1e3), strategies.floats(0.5, 15.0), strategies.floats(-10.0, 10.0))
 def test_accelerations_stay_within_their_bounds(wanted, speed, start):
     own = ControlParameters(max_acceleration=1.5, max_deceleration=2.0)

@@ -156,11 +156,12 @@ def test_a_signal_ends_simulate_whatever_a_control_client_does(number, client):
 
 def flood(connection, command):
     """Send requests until no more are taken, or enough."""
-    body = json.dumps({'type': command, 'reference': 1, 'message': {}}).encode()
-    requests = 1000 * (struct.pack('!II', 0x6D6F6E6F, len(body) + 8) + body)
+    # It is in the reply, too: few of these fill what nobody reads.
+    body = json.dumps({'type': command, 'reference': 10 ** 4000, 'message': {}}).encode()
+    requests = 10 * (struct.pack('!II', 0x6D6F6E6F, len(body) + 8) + body)
     connection.settimeout(0.3)
     with contextlib.suppress(TimeoutError):
-        for _ in range(200):
+        for _ in range(1000):
             connection.sendall(requests)
 
 

@@ -13,6 +13,7 @@ import math
 import socket
 import threading
 
+from budgets import one_of
 from carla_client import CarlaClient
 from carla_late_server import LateServer
 from carla_sensor_frames import (
@@ -177,7 +178,7 @@ def check_pixels(images):
         assert bytes(tags.data) == np.asarray(file)[..., 0].tobytes()
 
 
-@pytest.mark.parametrize('file_format', ['dataset', 'bag'])
+@pytest.mark.parametrize('file_format', one_of(['dataset', 'bag']))
 def test_carla_recording_on_the_topics(domain, listener, tmp_path, file_format):
     path = SAMPLE
     if file_format == 'bag':
@@ -209,7 +210,7 @@ def test_carla_recording_on_the_topics(domain, listener, tmp_path, file_format):
     assert differences == {0.0, 0.25}
 
 
-@pytest.mark.parametrize('way', ['episode', 'relay'])
+@pytest.mark.parametrize('way', one_of(['episode', 'relay']))
 def test_carla_sensors_on_the_topics(domain, listener, tmp_path, way):
     ini = tmp_path / 'CarlaSettings.ini'
     ini.write_text(INI)

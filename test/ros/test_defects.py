@@ -204,7 +204,7 @@ def test_an_exception_in_every_frame_stays_an_error(defective):
     ended = threading.Event()
 
     def stream():
-        while not ended.wait(0.005):
+        while not ended.wait(0.02):
             rig.send()
 
     thread = threading.Thread(target=stream)

@@ -20,6 +20,7 @@ import sys
 import time
 
 from budgets import AWAIT_S, one_of
+from demo import main
 from paths import ROOT
 from PIL import Image
 import pytest
@@ -53,7 +54,7 @@ def rows(text):
 
 def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_path):
     received = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    process = demo(domain, '--duration', 2, '--output', tmp_path)
+    process = demo(domain, '--duration', 1, '--output', tmp_path)
     while process.poll() is None:
         listener.spin()
     text, error = process.communicate()
@@ -61,9 +62,9 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
     table = rows(text)
     type_, n_topics, n_messages, rate = table['/state_sensor/actors/*/odometry']
     assert (type_, n_topics) == ('nav_msgs/msg/Odometry', 21)
-    assert n_messages > 21 * 20
+    assert n_messages > 21 * 10
     assert float(rate) > 10.0
-    assert table['/state_sensor/frame'][2] > 20
+    assert table['/state_sensor/frame'][2] > 10
     assert re.search(r'median \d+\.\d+ ms, p99 \d+\.\d+ ms', text)
     each_frame = [f'/state_sensor/{name}' for name in (
         'frame', 'markers', 'control_states', 'ego/odometry', 'ego/control_state')]
@@ -173,9 +174,10 @@ def test_demo_names_the_reason_where_the_driver_does_not_start(domain, tmp_path)
     assert error == 'error: demo: state_sensor_node ended with 3: no luck today\n'
 
 
-@pytest.mark.parametrize('duration', one_of(['x', '0', '1e9']))
-def test_demo_refuses_a_duration_that_is_none(domain, duration):
-    process = demo(domain, '--duration', duration)
-    _, error = process.communicate(timeout=AWAIT_S)
-    assert process.returncode == 2
-    assert '--duration' in error
+@pytest.mark.parametrize('duration', ['x', '0', '1e9'])
+def test_demo_refuses_a_duration_that_is_none(monkeypatch, capsys, duration):
+    monkeypatch.setattr(sys, 'argv', ['demo', '--duration', duration])
+    with pytest.raises(SystemExit) as leave:
+        main()
+    assert leave.value.code == 2
+    assert '--duration' in capsys.readouterr().err

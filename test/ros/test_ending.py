@@ -54,19 +54,23 @@ def ends_in_order(node, signum):
     return False
 
 
+def emptied(markers):
+    """Return whether the last array of markers empties the displays."""
+    return [each.action for each in markers[-1].markers] == [3]
+
+
 @each_signal
 def test_ending_removes_the_markers(domain, listener, streaming, signum):  # noqa: F811
     markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
     for _ in range(5):
         n_before = len(markers)
-        with NodeProcess(domain, is_new=True, port=streaming.port, debug_drawing=True) as node:
+        with NodeProcess(domain, port=streaming.port, debug_drawing=True) as node:
             # The markers of the node before may arrive late.
             listener.until(lambda n=n_before, own=node: 'first frame' in own.log
                            and len(markers) > n + 2)
             if ends_in_order(node, signum):
                 break
-    listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
-                   what='the array that empties displays')
+    listener.until(lambda: emptied(markers), what='the array that empties displays')
 
 
 def test_ending_publishes_the_numbers_since_the_last_status(domain, listener, simulator):
@@ -95,12 +99,15 @@ def test_ending_publishes_the_numbers_since_the_last_status(domain, listener, si
 
 def test_ending_ignores_sighup_where_nohup_does(domain, listener, streaming):  # noqa: F811
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    with NodeProcess(domain, port=streaming.port, prefix=[shutil.which('nohup')]) as node:
+    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    with NodeProcess(domain, port=streaming.port, debug_drawing=True,
+                     prefix=[shutil.which('nohup')]) as node:
         listener.until(lambda: frames)
         node.process.send_signal(signal.SIGHUP)
         n_frames = len(frames)
         listener.until(lambda: len(frames) > n_frames + 20, what='frames after the signal')
-        check_end(node, signal.SIGTERM)
+        if ends_in_order(node, signal.SIGTERM):
+            listener.until(lambda: emptied(markers), what='the array that empties displays')
 
 
 @each_signal
@@ -183,8 +190,7 @@ def test_ending_with_thousands_of_publishers(domain, listener, signum):
                                     if name.startswith('/state_sensor/actors/')]) == 2 * n_actors,
                        3 * AWAIT_S, 'two topics of each actor')
         if ends_in_order(node, signum):
-            listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
-                           what='the array that empties displays')
+            listener.until(lambda: emptied(markers), what='the array that empties displays')
 
 
 @pytest.fixture(scope='module')
@@ -325,7 +331,8 @@ def test_ending_leaves_with_the_code_of_the_program(start, number, thread):
         assert process.stderr.read() == ''
 
 
-@pytest.mark.parametrize(('number', 'work'), each_once(SIGNALS, [FOR_EVER, BUSY]))
+@pytest.mark.parametrize('number', one_of(SIGNALS))
+@pytest.mark.parametrize('work', one_of([FOR_EVER, BUSY]))
 def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(start, number, work):
     with start(READY, work) as process:
         code, seconds = end(process, number)

@@ -126,6 +126,7 @@ def test_speeds_of_carla(domain, listener, monkeypatch, is_synchronous):
         assert 'Traceback' not in node.log
 
 
+@pytest.mark.thorough
 def test_speeds_of_carla9(domain, listener):
     """Frames that repeat, and a process with the client library that is stopped."""
     pytest.importorskip('carla')
