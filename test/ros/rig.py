@@ -412,9 +412,13 @@ class Remote:
         self._listener.until(future.done, what='an answer')
         return future.result()
 
+    def set_each(self, pairs):
+        """Set parameters one after the other; return the result of each."""
+        return self.call(SetParameters, parameters=[
+            Parameter(name, value=value).to_parameter_msg() for name, value in pairs]).results
+
     def set(self, name, value):
-        parameter = Parameter(name, value=value).to_parameter_msg()
-        return self.call(SetParameters, parameters=[parameter]).results[0]
+        return self.set_each([(name, value)])[0]
 
 
 def statuses(received, part='stream'):

@@ -15,7 +15,6 @@ import os
 from pathlib import Path
 import re
 import signal
-import subprocess
 import sys
 import time
 
@@ -23,6 +22,7 @@ from budgets import AWAIT_S, one_of
 from demo import main
 from paths import ROOT
 from PIL import Image
+from programs import PIPES, start_node
 import pytest
 from rosbags.highlevel import AnyReader
 from stopwatch import Stopwatch
@@ -40,9 +40,8 @@ def environment(domain, **others):
 
 
 def demo(domain, *arguments, **others):
-    return subprocess.Popen([sys.executable, str(DEMO), *map(str, arguments)], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            env=environment(domain, **others))
+    return start_node([str(DEMO), *map(str, arguments)], **PIPES,
+                      env=environment(domain, **others))
 
 
 def rows(text):

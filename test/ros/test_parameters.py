@@ -55,16 +55,16 @@ def test_parameters_are_described(remote):
 
 
 def test_parameters_wrong_values_are_refused_while_running(remote):
-    for name, value in WRONG:
-        result = remote.set(name, value)
+    for (name, value), result in zip(WRONG, remote.set_each(WRONG), strict=True):
         assert not result.successful, (name, value)
         assert result.reason, (name, value)
     assert remote.node.is_alive
 
 
 def test_parameters_change_while_running_if_they_are_dynamic(remote):
-    for declared in map(SCHEMA.find, SCHEMA.names):
-        result = remote.set(declared.name, other_value(declared))
+    all_declared = [SCHEMA.find(name) for name in SCHEMA.names]
+    results = remote.set_each([(each.name, other_value(each)) for each in all_declared])
+    for declared, result in zip(all_declared, results, strict=True):
         # The source uses no rate; other reasons come first where parameters depend on each other.
         assert result.successful is (declared.rule.dynamic and declared.name != 'rate'), (
             declared.name, result.reason)
