@@ -607,23 +607,17 @@ class Frame:
         """
         new_row = np.full(self.n_actors, -1, np.int64)
         new_row[rows] = np.arange(len(rows))
-        return replace(
-            self,
-            names=tuple(self.names[i] for i in rows),
-            kinds=self.kinds[rows],
-            tags=tuple(self.tags[i] for i in rows),
-            kinematics=self.kinematics[rows],
-            lanes=_select_part(self.lanes, new_row),
-            boxes=None if self.boxes is None else _select_part(self.boxes, new_row),
-            wheels=None if self.wheels is None else _select_part(self.wheels, new_row),
-            inputs=None if self.inputs is None else self.inputs[rows],
-            appearance=None if self.appearance is None else Appearance(
-                tuple(self.appearance.colors[i] for i in rows),
-                tuple(self.appearance.replay_classes[i] for i in rows)),
-            forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
-            accelerations=None if self.accelerations is None else self.accelerations[rows],
-            ids=None if self.ids is None else self.ids[rows],
-            extension=None if self.extension is None else self.extension.select(rows))
+        parts: dict[str, Any] = {name: _take(column, rows) for name in (
+            'names', 'kinds', 'tags', 'kinematics', 'inputs', 'forward_speed', 'accelerations',
+            'ids') if (column := getattr(self, name)) is not None}
+        parts |= {name: _select_part(part, new_row) for name in ('lanes', 'boxes', 'wheels')
+                  if (part := getattr(self, name)) is not None}
+        if self.appearance is not None:
+            parts['appearance'] = Appearance(_take(self.appearance.colors, rows),
+                                             _take(self.appearance.replay_classes, rows))
+        if self.extension is not None:
+            parts['extension'] = self.extension.select(rows)
+        return replace(self, **parts)
 
 
 def speed_along(frame: Frame, row: int) -> float:
@@ -655,8 +649,10 @@ def _select_part(part: Part, new_row: Rows) -> Part:
     return replace(part, actor=actor[keep], **columns)
 
 
-def _take(column: npt.NDArray[np.generic] | tuple[str, ...],
-          keep: Rows) -> npt.NDArray[np.generic] | tuple[str, ...]:
+Column = TypeVar('Column', npt.NDArray[Any], tuple[Any, ...])
+
+
+def _take(column: Column, keep: Rows) -> Column:
     if isinstance(column, tuple):
-        return tuple(column[i] for i in keep)
+        return tuple([column[i] for i in keep])
     return column[keep]

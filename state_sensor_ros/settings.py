@@ -51,6 +51,7 @@ SIMULATORS = ('monodrive', 'carla', 'carla9', 'sumo', 'osi')
 # Value of ``source`` for a recording.
 FILE = 'file'
 NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
+_WORD = re.compile(r'\S+')
 _FRAME_ID = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_/.-]*')
 _FRAME_PREFIX = re.compile(r'([A-Za-z0-9_][A-Za-z0-9_/.-]*)?')
 
@@ -110,8 +111,7 @@ class Perception:
     ghosts: float = _perceived(
         0.0, 'Mean number of false positives in a frame.', low=0.0, high=100.0)
     delay: float = _perceived(
-        0.0, 'Delay of the publication after the stamp, s.',
-        low=0.0, high=10.0)
+        0.0, 'Delay of the publication after the stamp, s.', low=0.0, high=10.0)
     seed: int = _perceived(
         0, 'Seed of the random numbers.', low=0, high=2 ** 31 - 1,
         needs=tuple(f'perception.{name}' for name in (
@@ -127,12 +127,11 @@ class Settings:
 
     autostart: bool = parameter(True, 'Configure and activate the node at start.',
                                 subject='source')
-    source: str = parameter(SIMULATORS[0], 'Source of frames: a simulator, or `file` for a '
-        'recording.',
-                            choices=(*SIMULATORS, FILE), is_open=True,
-                            pattern=re.compile(r'\S+'))
-    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=re.compile(r'\S+'),
-                          used_by=LIVE, wrong=('', 'a b'))
+    source: str = parameter(
+        SIMULATORS[0], 'Source of frames: a simulator, or `file` for a recording.',
+        choices=(*SIMULATORS, FILE), is_open=True, pattern=_WORD)
+    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=_WORD, used_by=LIVE,
+                          wrong=('', 'a b'))
     port: int = parameter(
         8700, "Port of the simulator's frames; the default depends on the source.",
         low=1, high=65535, used_by=LIVE)
@@ -148,10 +147,8 @@ class Settings:
                                      used_by=RECORDED, subject='recordings')
     rate: float = parameter(
         1.0, 'Speed of a recording, or of a paced simulator, relative to real time; 0 = as fast '
-        'as possible.',
-        low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
-    loop: bool = parameter(False, 'Repeat the recording endlessly.',
-                           used_by=RECORDED)
+        'as possible.', low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
+    loop: bool = parameter(False, 'Repeat the recording endlessly.', used_by=RECORDED)
     global_frame: str = _outgoing('map', 'TF frame of the world.', pattern=_FRAME_ID,
                                   runs=_EVALUATED, wrong=('', '/map'), subject='frames')
     frame_prefix: str = _outgoing('', "Prefix of each actor's TF frame.",
@@ -161,35 +158,33 @@ class Settings:
     global_frame_pose: tuple[float, ...] = _outgoing(
         (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
         length=6, needs=('parent_frame',))
-    ego_tag: str = _outgoing('ego', 'Tag that marks the ego actor.', pattern=re.compile(r'\S+'),
+    ego_tag: str = _outgoing('ego', 'Tag that marks the ego actor.', pattern=_WORD,
                              runs=_EVERYWHERE, writers=_WITH_EGO, wrong=('',))
-    ego_frame: str = _outgoing('', 'TF frame of the ego, such as base_link; empty: named like '
-                               'other actors.',
-                               pattern=_FRAME_PREFIX, wrong=('/base_link',))
+    ego_frame: str = _outgoing(
+        '', 'TF frame of the ego, such as base_link; empty: named like other actors.',
+        pattern=_FRAME_PREFIX, wrong=('/base_link',))
     desired_tags: tuple[str, ...] = parameter(
         (), 'Publish actors with one of these tags; empty: all.', dynamic=True,
         runs=(EVALUATING,), subject='actors')
     undesired_tags: tuple[str, ...] = parameter(
         (), 'Drop actors with one of these tags.', dynamic=True, runs=(EVALUATING,))
     include_obb: bool = _outgoing(True, 'Decode and publish oriented bounding boxes.',
-        dynamic=True,
-        needs=('frame', 'debug_drawing', 'outputs'))
+                                  dynamic=True, needs=('frame', 'debug_drawing', 'outputs'))
     debug_drawing: bool = _outgoing(False, 'Publish boxes as markers.', dynamic=True,
-        needs=('include_obb',), subject='topics')
+                                    needs=('include_obb',), subject='topics')
     labels: bool = _outgoing(True, 'Publish a text marker with the name of each actor.',
-        dynamic=True,
-        needs=('debug_drawing',))
+                             dynamic=True, needs=('debug_drawing',))
     tf: str = _outgoing('all', 'Which actors have a transform on /tf.',
                         choices=('all', 'ego', 'none'), dynamic=True)
     wheel_tf: bool = _outgoing(False, 'Publish a TF frame for each wheel.', dynamic=True,
-        needs=('tf all', 'tf ego'))
+                               needs=('tf all', 'tf ego'))
     joint_states: bool = _outgoing(False, 'Publish wheel angles as joint states.', dynamic=True)
     odometry: bool = _outgoing(True, 'Publish topics for each actor.', dynamic=True)
     frame: bool = _outgoing(True, 'Publish ~/frame, the whole frame as one message.', dynamic=True)
-    map_file: str = _outgoing('', 'Map to publish on ~/map, NAME.xodr or NAME.net.xml; empty: '
-        'that of the source.')
-    max_actor_topics: int = _outgoing(1024, 'Largest number of actors with topics of their '
-        'own.', low=0, high=65536,
+    map_file: str = _outgoing(
+        '', 'Map to publish on ~/map, NAME.xodr or NAME.net.xml; empty: that of the source.')
+    max_actor_topics: int = _outgoing(
+        1024, 'Largest number of actors with topics of their own.', low=0, high=65536,
         needs=('odometry', 'joint_states'))
     actor_timeout: float = parameter(
         5.0, 'Time after which the topics of an absent actor are removed, s of stream time.',
@@ -199,13 +194,13 @@ class Settings:
     publish_clock: bool = parameter(False, 'Publish /clock from the stamps.')
     twist_frame: str = _outgoing('child', 'Axes of the twist in Odometry.', subject='units',
                                  choices=('child', 'global'), needs=('odometry',))
-    obb_extents: str = parameter('full', 'Box extents that the simulator sends: full or half '
-        'edge lengths.',
-                                 choices=('full', 'half'), selected=True, runs=_EVERYWHERE,
-                                 readers=_TRAJECTORY, writers=_TRAJECTORY)
-    road_s_unit: str = parameter('cm', 'Unit of control_state.s that the simulator sends.',
-                                 choices=('cm', 'm'), selected=True, runs=(WRITING,),
-                                 readers=_TRAJECTORY, writers=_TRAJECTORY)
+    obb_extents: str = parameter(
+        'full', 'Box extents that the simulator sends: full or half edge lengths.',
+        choices=('full', 'half'), selected=True, runs=_EVERYWHERE, readers=_TRAJECTORY,
+        writers=_TRAJECTORY)
+    road_s_unit: str = parameter(
+        'cm', 'Unit of control_state.s that the simulator sends.', choices=('cm', 'm'),
+        selected=True, runs=(WRITING,), readers=_TRAJECTORY, writers=_TRAJECTORY)
     pose_covariance_diagonal: tuple[float, ...] = _outgoing(
         _NO_COVARIANCE, 'Variances of x y z (m2) and rotation about X Y Z (rad2).',
         length=6, low=0.0, needs=_OF_POSES)
@@ -239,13 +234,12 @@ class Settings:
         'command, the gear is drive.',
         choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, affects=NODE, subject='commands')
     queue_size: int = parameter(8, 'Largest number of packets waiting to be published.',
-        low=1, high=10000,
-                                subject='stream')
+                                low=1, high=10000, subject='stream')
     overflow: str = parameter('drop_oldest', 'What happens when the queue is full.',
                               choices=('drop_oldest', 'block'), used_by=LIVE, affects=NODE)
-    max_frame_bytes: int = parameter(67108864, 'Largest packet, bytes; a longer one is a '
-        'protocol error.',
-                                     low=1024, high=2147483647, selected=True)
+    max_frame_bytes: int = parameter(
+        67108864, 'Largest packet, bytes; a longer one is a protocol error.', low=1024,
+        high=2147483647, selected=True)
     reconnect_min: float = parameter(0.1, 'First wait before reconnecting, s.',
                                      low=0.001, high=_LONG_S, used_by=LIVE)
     reconnect_max: float = parameter(2.0, 'Longest wait before reconnecting, s.',

@@ -35,7 +35,7 @@ EXCEPTIONS = {
         {'state_sensor_ros.files.osi.osi_objects'}, set(),
         'the numbers of types in a standard, which the writer of its format has as well'),
     'simulators/osi/simulator.py': (
-        set(), {'state_sensor_ros.files.osi.osi_output:new_trace'},
+        set(), {'state_sensor_ros.files.osi.osi_output:OsiOutput'},
         'the writer of the format, which is a standard')}
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 Result = TypeVar('Result')
 
-# Limits after a signal, s: for the work to end by the call of stopped_by(), and for the process.
+# Limits after a signal, s: for the work to end by a call, and for the process.
 _STOP_S, _END_S = 1.2, 1.6
 _PERIOD_S = 0.05
 _STANDARD_ERROR = 2
@@ -130,17 +130,6 @@ class Interruption:
             if self._state is _State.LOADING:
                 self._state = _State.WORKING
 
-    def stopped_by(self, stop: Callable[[], None], remains: Callable[[], str]) -> None:
-        """
-        Let a signal end the work by a call instead of an exception.
-
-        :param stop: function that another thread calls; the main thread ends the work soon after.
-        :param remains: function that returns what remains of the work, ``''`` to print nothing.
-        :raises KeyboardInterrupt: if a signal was received before.
-        """
-        with self._decided():
-            self._remains, self._stop = remains, stop
-
     def unblock_errors(self) -> None:
         """Print errors and progress without a wait for their reader, in endless work."""
         if self._is_program and self._streams is None:
@@ -149,15 +138,18 @@ class Interruption:
             # Standard output may be reserved for data: what is printed goes to standard error.
             sys.stderr, sys.stdout = errors, errors if sys.stdout is sys.stderr else sys.stdout
 
-    def describe(self, remains: Callable[[], str]) -> None:
+    def describe(self, remains: Callable[[], str],
+                 stop: Callable[[], None] | None = None) -> None:
         """
-        Set what is printed if a signal ends the work.
+        Set what is printed if a signal ends the work, and how it does.
 
-        :param remains: function that returns what remains, as for :meth:`stopped_by`.
+        :param remains: function that returns what remains of the work, ``''`` to print nothing.
+        :param stop: function that another thread calls instead of an exception in the main thread,
+            which ends the work soon after; None for an exception.
         :raises KeyboardInterrupt: if a signal was received before.
         """
         with self._decided():
-            self._remains = remains
+            self._remains, self._stop = remains, stop
 
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
         """Return the output that ``make`` makes; it is discarded if a signal ends the work."""

@@ -213,7 +213,7 @@ class LiveRecording:
         self._is_quiet: bool = args.quiet
         interruption.unblock_errors()
         interruption.is_endless = args.frames is None and args.seconds is None
-        interruption.stopped_by(self.close, lambda: '')
+        interruption.describe(lambda: '', self.close)
 
     def new_decoder(self) -> PayloadDecoder:
         """Return the decoder of the stream."""

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     interruption.unblock_errors()
     recorder = _recorder(args, interruption)
-    interruption.stopped_by(recorder.stop, recorder.remains)
+    interruption.describe(recorder.remains, recorder.stop)
     # A daemon thread: the look-up of a host name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
     with waiting_named(recorder.stream.where, lambda: recorder.n_frames > 0,

@@ -17,7 +17,9 @@ from contextlib import AbstractContextManager, contextmanager
 import os
 import select
 import sys
+import termios
 import threading
+import tty
 
 from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import call_in_daemon, Interruption
@@ -38,15 +40,6 @@ from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import Replay
 from state_sensor_ros.simulators.simulator_list import default_simulator
-
-try:
-    import termios
-    import tty
-except ImportError:
-    # These modules do not exist on every operating system.
-    _HAS_TERMINALS = False
-else:
-    _HAS_TERMINALS = True
 
 CONTROL_PORT = 8999
 _EPILOG = """On a terminal, the space bar pauses and resumes, and b reverses the direction.
@@ -134,7 +127,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
     try:
         # Before the first step: a signal after it waits for its answer.
-        interruption.stopped_by(stop, remains)
+        interruption.describe(remains, stop)
         replaying = call_in_daemon(play, 'replay')
         _watch(replaying, replay, is_quiet=args.quiet)
     finally:
@@ -217,7 +210,7 @@ def keyboard() -> Iterator[Keyboard]:
 
 def _terminal() -> int | None:
     """Return standard input if it is a terminal and this process is in its foreground."""
-    if not _HAS_TERMINALS or not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         return None
     descriptor = sys.stdin.fileno()
     try:

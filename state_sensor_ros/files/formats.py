@@ -234,7 +234,7 @@ _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset(('clock', 'name', 'namespace'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
-_TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
+_TABLE_WRITER = f'{_FILES}.tables.table_output:TableOutput'
 _TABLE_WRITES = frozenset(('columns',))
 _DRAWN = frozenset(('color', 'title', 'names', 'map'))
 

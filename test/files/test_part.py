@@ -144,16 +144,6 @@ def test_part_is_kept_on_request(output):
     assert part.path.read_text() == 'text'
 
 
-@pytest.mark.parametrize('is_folder', [False, True])
-def test_part_without_locks_has_a_name_of_its_own(output, monkeypatch, is_folder):
-    monkeypatch.setattr(part_module, '_HAS_LOCKS', False)
-    first, second = make(output, is_folder=is_folder), make(output, is_folder=is_folder)
-    assert names(output.parent) == ['.out [1].json.2.part', '.out [1].json.part']
-    first.discard()
-    second.discard()
-    assert names(output.parent) == []
-
-
 def test_part_on_a_file_system_without_locks_is_created(output, monkeypatch):
     def refuse(*_):
         raise OSError(95, os.strerror(95))

@@ -44,7 +44,6 @@ from state_sensor_ros.files.recording import (
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, NS_PER_S
-from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FileDescriptor
@@ -71,32 +70,28 @@ class OsiOutput(WholeFile, FrameWriter):
     A trace in a file.
 
     :param path: NAME.osi.mcap, or NAME.osi for length-delimited messages.
-    :param force: whether a file of that name may be replaced.
-    :param rate_hz: rate of interpolated frames, Hz; None for the frames as they are.
-    :param fills_gaps: whether an object that is absent for up to 1 s is interpolated; otherwise it
-        has a new id when it returns.
-    :param default_class: class of actors without a class tag, one of DEFAULT_CLASSES; ``''`` for
-        ``car`` of vehicles and ``other`` of objects.
-    :param settings: settings; default_sizes and ego_tag are used.
-    :param source: name of the recording, for errors.
+    :param options: options of the recording; ``resample`` rate of interpolated frames, Hz;
+        ``gaps`` whether an object that is absent for up to 1 s is interpolated (``fill``) or has
+        a new id when it returns; ``default_class`` class of actors without a class tag, ``''``
+        for ``car`` of vehicles and ``other`` of objects.
     :raises SinkError: if the file cannot be written.
     """
 
-    def __init__(self, path: str, *, force: bool, rate_hz: float | None = None,
-                 fills_gaps: bool = False, default_class: str = '',
-                 settings: Settings = DEFAULTS, source: str = '') -> None:
+    def __init__(self, path: str, options: WriteOptions) -> None:
         from osi3 import osi_groundtruth_pb2, osi_version_pb2
         self._new_message = osi_groundtruth_pb2.GroundTruth
         self._version = osi_version_pb2.DESCRIPTOR.GetOptions().Extensions[
             osi_version_pb2.current_interface_version]
+        values, default_class = options.values, options.values.get('default_class')
         self.n_frames = self.n_messages = 0
-        self._source = source or path
+        self._source = options.source or path
         self._losses = Losses('a trace', frozenset((LANES, ROADS, LIGHTS, MAP, EXTENSION)))
         self._notes = OsiNotes(has_default_class=bool(default_class))
-        self._maker = RowMaker(settings, default_class=DEFAULT_CLASSES.index(default_class)
-                               if default_class else None)
-        self._filler = GapFiller(self._notes) if fills_gaps else None
-        self._resampler = Resampler(rate_hz)
+        self._maker = RowMaker(
+            options.settings,
+            default_class=DEFAULT_CLASSES.index(default_class) if default_class else None)
+        self._filler = GapFiller(self._notes) if values.get('gaps') == 'fill' else None
+        self._resampler = Resampler(values.get('resample'))
         self._shift_ns = self._last_ns = -1
         self._host: int | None = None
         # For each actor: its id in the trace, the number of its last message, and its time, ns.
@@ -104,7 +99,7 @@ class OsiOutput(WholeFile, FrameWriter):
         self._new_ids = count(_FIRST_NEW_ID)
         self._used_ids: set[int] = set()
         self._mcap: Any = None
-        super().__init__(path, force=force)
+        super().__init__(path, force=options.force)
 
     @property
     def notes(self) -> list[str]:
@@ -240,19 +235,6 @@ def _set_pose(osi_object: MovingObject | StationaryObject, id_: int, row: list[f
     size.length, size.width, size.height = row[0:3]
     place.x, place.y, place.z = row[3:6]
     angles.roll, angles.pitch, angles.yaw = row[6:9]
-
-
-def new_trace(path: str, options: WriteOptions) -> OsiOutput:
-    """
-    Begin a trace; the options are ``resample``, ``gaps`` and ``default_class``.
-
-    :raises SinkError: if the file cannot be written.
-    """
-    values = options.values
-    return OsiOutput(
-        path, force=options.force, rate_hz=values.get('resample'),
-        fills_gaps=values.get('gaps') == 'fill', default_class=values.get('default_class') or '',
-        settings=options.settings, source=options.source)
 
 
 def begin_trace(handle: BinaryIO, message: type[GroundTruth],

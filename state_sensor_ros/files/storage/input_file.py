@@ -53,28 +53,19 @@ else:
 _FRAME_HEADER_BYTES = 18
 
 
-class _PositionedFile(io.RawIOBase):
+class _PositionedFile(io.FileIO):
     """
-    A regular file.
+    A regular file whose position is its own, also after a fork: not that of its descriptor.
 
     :param descriptor: descriptor, open for reading; closed with this object.
     """
 
+    # Those of the base class use the position of the descriptor.
+    read, readall = io.RawIOBase.read, io.RawIOBase.readall  # type: ignore[assignment]
+
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        super().__init__(descriptor)
         self._position = 0
-
-    def fileno(self) -> int:
-        """Return the descriptor; its own position is not used."""
-        return self._descriptor
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
 
     def tell(self) -> int:
         """Return the position."""
@@ -89,21 +80,15 @@ class _PositionedFile(io.RawIOBase):
         """
         begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
         if begin is None:
-            begin = os.fstat(self._descriptor).st_size
+            begin = os.fstat(self.fileno()).st_size
         self._position = max(0, begin + offset)
         return self._position
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read up to the length of ``buffer``; 0 at the end."""
-        n_bytes = os.preadv(self._descriptor, [buffer], self._position)
+        n_bytes = os.preadv(self.fileno(), [buffer], self._position)
         self._position += n_bytes
         return n_bytes
-
-    def close(self) -> None:
-        """Close the file; a second call has no effect."""
-        if not self.closed:
-            os.close(self._descriptor)
-        super().close()
 
 
 def open_positioned(path: str | Path) -> BinaryIO:
@@ -114,11 +99,11 @@ def open_positioned(path: str | Path) -> BinaryIO:
     :raises OSError: if it cannot be opened.
     """
     file = open(path, 'rb')  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or not hasattr(os, 'preadv'):
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     with file:
-        descriptor = os.dup(file.fileno())
-    return cast(BinaryIO, io.BufferedReader(_PositionedFile(descriptor), _BUFFER_BYTES))
+        return cast(BinaryIO, io.BufferedReader(
+            _PositionedFile(os.dup(file.fileno())), _BUFFER_BYTES))
 
 
 def check_regular(path: str | Path) -> None:

@@ -256,11 +256,7 @@ class TableOutput(WholeFile, FrameWriter):
     A table in a file.
 
     :param path: NAME.parquet or NAME.csv, compressed as NAME.csv.gz or NAME.csv.zst.
-    :param force: whether a file of that name may be replaced.
-    :param columns: names, None for all.
-    :param source: name of the recording.
-    :param format_name: format of the recording in words.
-    :param settings: settings; default_sizes and ego_tag are used.
+    :param options: options of the recording; ``columns`` names, separated by commas.
     :raises ConfigError: if there is no such column.
     :raises SinkError: if the file cannot be written.
     """
@@ -268,15 +264,17 @@ class TableOutput(WholeFile, FrameWriter):
     # This saves half of the time: the other parts have no columns.
     needs = NEEDS
 
-    def __init__(self, path: str, *, force: bool, columns: Iterable[str] | None, source: str,
-                 format_name: str, settings: Settings = DEFAULTS) -> None:
-        self._builder = TableBuilder(
-            columns, source=source, format_name=format_name, settings=settings)
+    def __init__(self, path: str, options: WriteOptions) -> None:
+        text = options.values.get('columns')
+        columns = None if text is None else [column.name for column in selected(
+            [name.strip() for name in text.split(',')], '--columns')]
+        self._builder = TableBuilder(columns, source=options.source,
+                                     format_name=options.format_name, settings=options.settings)
         self._is_parquet = path.endswith(PARQUET.suffixes)
         self._writer: Any = None
         self.n_frames = 0
         self._losses = Losses('a table', frozenset((LIGHTS, MAP, EXTENSION)))
-        super().__init__(path, force=force)
+        super().__init__(path, force=options.force)
 
     @property
     def notes(self) -> list[str]:
@@ -329,21 +327,6 @@ class TableOutput(WholeFile, FrameWriter):
             from pyarrow.csv import CSVWriter
             self._writer = CSVWriter(self.handle, batch.schema)
         self._writer.write(batch)
-
-
-def new_table(path: str, options: WriteOptions) -> TableOutput:
-    """
-    Begin a table, with the columns that the option ``columns`` names.
-
-    :raises ConfigError: if there is no such column.
-    :raises SinkError: if the file cannot be written.
-    """
-    text = options.values.get('columns')
-    columns = None if text is None else [column.name for column in selected(
-        [name.strip() for name in text.split(',')], '--columns')]
-    return TableOutput(
-        path, force=options.force, source=options.source, format_name=options.format_name,
-        columns=columns, settings=options.settings)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 import ctypes
 import errno
+import fcntl
 from itertools import count
 import os
 from pathlib import Path
@@ -135,15 +136,6 @@ def _renameat2(old: Path, new: Path, flags: int) -> None:
     raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
 
-try:
-    import fcntl
-except ImportError:
-    # An operating system without locks: a second writer of an output is not detected.
-    _HAS_LOCKS = False
-else:
-    _HAS_LOCKS = True
-
-
 class Part:
     """
     The part of an output, until :meth:`release`.
@@ -165,11 +157,9 @@ class Part:
         self._is_ours = False
         while not self._is_ours:
             numbered = _parts_of(output)
-            if _HAS_LOCKS:
-                self._take_one_of(numbered.values(), is_folder)
+            self._take_one_of(numbered.values(), is_folder)
             if not self._is_ours:
-                number = next(number for number in count(1) if number not in numbered)
-                self._make(_part_of(output, number), is_folder)
+                _make(_next_part(output, numbered), is_folder)
 
     def keep(self) -> None:
         """Keep the part: :meth:`discard` has no effect after this."""
@@ -240,15 +230,14 @@ class Part:
         os.close(descriptor)
         return None
 
-    def _make(self, part: Path, is_folder: bool) -> None:
-        """Create a part, unless another program has just done so; the caller then locks it."""
-        with suppress(FileExistsError):
-            if is_folder:
-                part.mkdir()
-            else:
-                part.touch(exist_ok=False)
-            if not _HAS_LOCKS:
-                self.path, self._is_ours = part, True
+
+def _make(part: Path, is_folder: bool) -> None:
+    """Create a part, unless another program has just done so; the caller then locks it."""
+    with suppress(FileExistsError):
+        if is_folder:
+            part.mkdir()
+        else:
+            part.touch(exist_ok=False)
 
 
 def next_part(output: Path) -> Path:
@@ -261,6 +250,10 @@ def next_part(output: Path) -> Path:
         numbered = _parts_of(output)
     except (FileNotFoundError, NotADirectoryError):
         numbered = {}
+    return _next_part(output, numbered)
+
+
+def _next_part(output: Path, numbered: Collection[int]) -> Path:
     return _part_of(output, next(number for number in count(1) if number not in numbered))
 
 
@@ -276,8 +269,7 @@ def remove_part(part: Path) -> None:
     except FileNotFoundError:
         return
     try:
-        if _HAS_LOCKS:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return
     finally:

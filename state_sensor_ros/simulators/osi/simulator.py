@@ -28,7 +28,7 @@ _READER = 'state_sensor_ros.simulators.osi.recording:open_trace'
 _READS = frozenset(('max_bag_bytes', 'osi.ego'))
 _TRACE = Format(
     name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
-    reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:new_trace',
+    reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:OsiOutput',
     writes=frozenset(('resample', 'gaps', 'default_class')))
 # Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(
