@@ -21,16 +21,13 @@ import time
 
 from budgets import AWAIT_S
 from paths import CARLA, ROOT, SAMPLE
-from ports import free_port
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import batch, convert_many
+from state_sensor_ros.commands import convert_many
 from state_sensor_ros.commands.batch_outputs import NAME as LIST
 from state_sensor_ros.commands.command_line import main
 
-# Of the test that ends a worker: enough that one waits for each worker then.
-N_JOBS = 4
 ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))}
 
@@ -246,84 +243,6 @@ def test_many_recordings_are_inspected(forked_jobs, drives, tmp_path, capsys):
     assert len(lines) == 3
     assert lines[0].split() == ['recording', 'frames', 'duration', 'rate', 'actors', 'anomalies']
     assert re.fullmatch(r'\S+/a\.json +\d+ +[\d.]+ s +20 Hz +\d+ +\d+', lines[1])
-
-
-@contextlib.contextmanager
-def cluster(tmp_path):
-    """Run a Dask scheduler and two workers as processes; yield the address and the workers."""
-    port = free_port()
-    address = f'tcp://127.0.0.1:{port}'
-    with contextlib.ExitStack() as stack:
-        def start(*words):
-            process = stack.enter_context(subprocess.Popen(
-                [sys.executable, '-m', *map(str, words)], env=ENVIRONMENT, cwd=tmp_path,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-            stack.callback(process.kill)
-            return process
-
-        start('distributed.cli.dask_scheduler', '--host', '127.0.0.1', '--port', port,
-              '--no-dashboard')
-        yield address, [start(
-            'distributed.cli.dask_worker', address, '--host', '127.0.0.1', '--no-nanny',
-            '--no-dashboard', '--nthreads', '1', '--local-directory', tmp_path / f'worker{i}',
-            '--death-timeout', int(AWAIT_S)) for i in range(2)]
-
-
-@pytest.mark.thorough
-def test_a_cluster_loses_a_worker_and_no_recording(tmp_path):
-    """Also: `inspect` on the worker that is left, and an interruption."""
-    distributed = pytest.importorskip('distributed')
-    drives, out, cut, here = (tmp_path / name for name in ('drives', 'out', 'cut', 'here'))
-    drives.mkdir()
-    for i in range(N_JOBS):
-        assert main(['synth', str(drives / f'{i}.json'), '--frames', '20', '--seed', str(i)]) == 0
-    assert main(['convert', str(drives), str(here), '--to', 'json']) == 0
-    expected = {f'{i}.json': (here / f'{i}.json').read_bytes() for i in range(N_JOBS)}
-    assert tree(here) == [*expected]
-    with cluster(tmp_path) as (address, workers):
-        with distributed.Client(address, timeout=AWAIT_S) as client:
-            client.wait_for_workers(2, timeout=AWAIT_S)
-        with running('convert', drives, out, '--to', 'json', '--dask', address) as process:
-            await_that(lambda: list(out.glob('*.json')), process)
-            workers[0].send_signal(signal.SIGKILL)
-            printed, errors = process.communicate(timeout=4 * AWAIT_S)
-        assert (process.returncode, errors) == (0, ''), errors
-        assert printed.startswith(f'{out}: {N_JOBS} recordings converted')
-        assert {name: (out / name).read_bytes() for name in tree(out)} == expected
-
-        with running('inspect', drives, '--json', '--dask', address) as process:
-            printed, errors = process.communicate(timeout=4 * AWAIT_S)
-        assert (process.returncode, errors) == (0, ''), errors
-        assert [(record['file'], record['frames']) for record in map(
-            json.loads, printed.splitlines())] == [(str(drives / name), 20) for name in expected]
-
-        with running('convert', drives, cut, '--to', 'json', '--dask', address) as process:
-            await_that(lambda: list(cut.glob('*.json')), process)
-            process.send_signal(signal.SIGINT)
-            printed, errors = process.communicate(timeout=AWAIT_S)
-        assert (process.returncode, printed) == (130, '')
-        [line] = errors.splitlines()
-        assert re.fullmatch(
-            r'interrupted: \d recordings? converted; not converted: .+, except for those that '
-            'workers have begun and complete; the same command continues with them', line)
-        with distributed.Client(address, timeout=AWAIT_S) as client:
-            await_that(lambda: not client.run_on_scheduler(
-                lambda dask_scheduler: len(dask_scheduler.tasks)), workers[1])
-        await_that(lambda: not jobs_of(workers[1]), workers[1])
-        done = tree(cut)
-        assert {*done} < {*expected}
-        assert all((cut / name).read_bytes() == expected[name] for name in done)
-
-
-def test_a_scheduler_that_is_not_there_is_an_error(drives, tmp_path, capsys, monkeypatch):
-    pytest.importorskip('distributed')
-    monkeypatch.setattr(batch, '_REPLY_S', 1.0)
-    address = f'tcp://127.0.0.1:{free_port()}'
-    capsys.readouterr()
-    assert main(['convert', str(drives), str(tmp_path / 'out'), '--to', 'json', '--dask',
-                 address]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
 
 
 @pytest.mark.parametrize(('words', 'text'), [

@@ -9,7 +9,8 @@
 """Batches on a Dask cluster: paths, and schedulers that are wrong, silent or lost."""
 
 import contextlib
-import os
+import json
+import re
 import shutil
 import signal
 import socket
@@ -20,16 +21,16 @@ import time
 from types import SimpleNamespace
 
 from budgets import AWAIT_S, one_of
-from paths import ROOT
 from ports import free_port
 import pytest
+from test_batch import await_that, ENVIRONMENT, jobs_of, running, tree
 
 from state_sensor_ros.commands import batch
 from state_sensor_ros.commands.batch import BatchJob
 from state_sensor_ros.commands.command_line import main
 
-ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
-    filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))}
+# Of the test that ends a worker: enough that one waits for each worker then.
+N_JOBS = 4
 
 
 @pytest.fixture(autouse=True)
@@ -52,12 +53,14 @@ def scheduler(distributed, tmp_path):
             return process
 
         def add_worker(cwd):
-            start(
+            cwd.mkdir(exist_ok=True)
+            process = start(
                 'distributed.cli.dask_worker', address, '--host', '127.0.0.1', '--no-nanny',
                 '--no-dashboard', '--nthreads', '1', '--local-directory', cwd / 'worker',
                 '--death-timeout', int(AWAIT_S), cwd=cwd)
             with distributed.Client(address, timeout=AWAIT_S, set_as_default=False) as client:
                 client.wait_for_workers(1, timeout=AWAIT_S)
+            return process
 
         process = start('distributed.cli.dask_scheduler', '--host', '127.0.0.1', '--port', port,
                         '--no-dashboard')
@@ -112,6 +115,51 @@ def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch
 
 
 @pytest.mark.thorough
+def test_a_cluster_loses_a_worker_and_no_recording(distributed, scheduler, tmp_path):
+    """Also: `inspect` on the worker that is left, and an interruption."""
+    drives, out, cut, here = (tmp_path / name for name in ('drives', 'out', 'cut', 'here'))
+    for i in range(N_JOBS):
+        synth(drives / f'{i}.json', i)
+    assert main(['convert', str(drives), str(here), '--to', 'json']) == 0
+    expected = {f'{i}.json': (here / f'{i}.json').read_bytes() for i in range(N_JOBS)}
+    assert tree(here) == [*expected]
+    address = scheduler.address
+    workers = [scheduler.add_worker(tmp_path / name) for name in ('one', 'two')]
+    with distributed.Client(address, timeout=AWAIT_S) as client:
+        client.wait_for_workers(2, timeout=AWAIT_S)
+    with running('convert', drives, out, '--to', 'json', '--dask', address) as process:
+        await_that(lambda: list(out.glob('*.json')), process)
+        workers[0].send_signal(signal.SIGKILL)
+        printed, errors = process.communicate(timeout=4 * AWAIT_S)
+    assert (process.returncode, errors) == (0, ''), errors
+    assert printed.startswith(f'{out}: {N_JOBS} recordings converted')
+    assert {name: (out / name).read_bytes() for name in tree(out)} == expected
+
+    with running('inspect', drives, '--json', '--dask', address) as process:
+        printed, errors = process.communicate(timeout=4 * AWAIT_S)
+    assert (process.returncode, errors) == (0, ''), errors
+    assert [(record['file'], record['frames']) for record in map(
+        json.loads, printed.splitlines())] == [(str(drives / name), 3) for name in expected]
+
+    with running('convert', drives, cut, '--to', 'json', '--dask', address) as process:
+        await_that(lambda: list(cut.glob('*.json')), process)
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=AWAIT_S)
+    assert (process.returncode, printed) == (130, '')
+    [line] = errors.splitlines()
+    assert re.fullmatch(
+        r'interrupted: \d recordings? converted; not converted: .+, except for those that '
+        'workers have begun and complete; the same command continues with them', line)
+    with distributed.Client(address, timeout=AWAIT_S) as client:
+        await_that(lambda: not client.run_on_scheduler(
+            lambda dask_scheduler: len(dask_scheduler.tasks)), workers[1])
+    await_that(lambda: not jobs_of(workers[1]), workers[1])
+    done = tree(cut)
+    assert {*done} < {*expected}
+    assert all((cut / name).read_bytes() == expected[name] for name in done)
+
+
+@pytest.mark.thorough
 def test_bags_are_evaluated_on_the_cluster_as_here(scheduler, tmp_path, monkeypatch, capsys):
     synth(tmp_path / 'drive.json')
     (tmp_path / 'runs').mkdir()
@@ -160,6 +208,15 @@ def test_an_address_that_is_none_is_one_line(address, monkeypatch, tmp_path, cap
     line = error_of(capsys, 'inspect', tmp_path, '--dask', address)
     assert line.startswith('error: ')
     assert line.endswith('; expected an address such as tcp://HOST:8786')
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(batch, '_REPLY_S', 1.0)
+    synth(tmp_path / 'a.json')
+    address = f'tcp://127.0.0.1:{free_port()}'
+    line = error_of(capsys, 'convert', tmp_path, tmp_path / 'out', '--to', 'json', '--dask',
+                    address)
+    assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
 
 
 @pytest.mark.parametrize('reply', one_of(

@@ -14,7 +14,7 @@ import shutil
 import signal
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 from paths import ROOT
 from programs import start
 import pytest
@@ -96,7 +96,7 @@ def test_compressed_trajectories_are_recognised_by_their_content(drive, tmp_path
     assert len(json.loads((tmp_path / 'piped.json').read_text())) == N_FRAMES
 
 
-@pytest.fixture(params=SUFFIXES)
+@pytest.fixture(params=one_of(SUFFIXES))
 def cut(request, plain):
     """Compress a trajectory in blocks, and cut it inside the last one."""
     path = plain.with_suffix(request.param)

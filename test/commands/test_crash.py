@@ -244,7 +244,7 @@ def small_disk(tmp_path):
         subprocess.run(['umount', mounted.pop()], check=True)
 
 
-@pytest.mark.parametrize(('has_old', 'name'), first_of(CASES, n_always=3))
+@pytest.mark.parametrize(('has_old', 'name'), first_of(CASES))
 def test_on_a_small_disk_the_old_one_stays(cases, tmp_path, small_disk, name, has_old):
     case = cases[name]
     whole = Trial(case, tmp_path / 'work', has_old)

@@ -25,7 +25,7 @@ import time
 from urllib.request import urlopen
 
 from blocked_modules import environment_without
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 from paths import CARLA, SAMPLE
 from PIL import Image
 from ports import free_port
@@ -207,43 +207,38 @@ def listeners(process):
             if any(f'pid={child},' in line for child in children)]
 
 
-@pytest.mark.thorough
-def test_view_ends_its_page_at_sigterm():
-    served = Served(SAMPLE)
-    served.line()
-    assert served.stop(signal.SIGTERM) == (0, '')
-
-
-def test_view_serves_a_page_to_this_machine_only_until_a_signal():
+@pytest.mark.parametrize('number', one_of([signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
+def test_view_serves_a_page_to_this_machine_only_until_a_signal(number):
     """Also, without a leftover server, until it is killed."""
-    first, second = Served(SAMPLE), Served(SAMPLE)
+    if number == signal.SIGKILL and shutil.which('setpriv') is None:
+        pytest.skip('without setpriv the server of a killed one goes on')
+    # Beside another one.
+    others = [Served(SAMPLE)] if number == signal.SIGKILL else []
+    served = Served(SAMPLE)
     try:
-        lines = {served.line() for served in (first, second)}
-        assert lines == {f'{SAMPLE.name}: 160 frames, 7.95 s, 22 actors, in the viewer\n'}
-        assert first.address != second.address
-        for served in (first, second):
-            with urlopen(served.address, timeout=AWAIT_S) as reply:
-                text, headers = reply.read(), reply.headers
-            assert b'rerun' in text.lower()
-            # A browser then sends no reports to other machines.
-            connect = re.search('connect-src ([^;]*)', headers['Content-Security-Policy'])[1]
-            assert re.fullmatch(r"'self' data: blob: http://127\.0\.0\.1:\d+", connect)
-            found = listeners(served.process)
-            assert found
-            assert all(address.startswith('127.0.0.1:') for address in found)
-        children = children_of(second.process)
+        assert served.line() == f'{SAMPLE.name}: 160 frames, 7.95 s, 22 actors, in the viewer\n'
+        assert served.address not in [other.address for other in others]
+        with urlopen(served.address, timeout=AWAIT_S) as reply:
+            text, headers = reply.read(), reply.headers
+        assert b'rerun' in text.lower()
+        # A browser then sends no reports to other machines.
+        connect = re.search('connect-src ([^;]*)', headers['Content-Security-Policy'])[1]
+        assert re.fullmatch(r"'self' data: blob: http://127\.0\.0\.1:\d+", connect)
+        found = listeners(served.process)
+        assert found
+        assert all(address.startswith('127.0.0.1:') for address in found)
+        children = children_of(served.process)
     finally:
-        # Without setpriv the server of a killed one would go on.
-        number = signal.SIGKILL if shutil.which('setpriv') else signal.SIGTERM
-        ends = [first.stop(), second.stop(number)]
-    assert ends[0] == (0, '')
-    assert ends[1][0] == (0 if number == signal.SIGTERM else -number)
+        code, errors = served.stop(number)
+        assert [other.stop() for other in others] == [(0, '')] * len(others)
+    assert code == (-number if number == signal.SIGKILL else 0)
+    assert errors == '' or code
     end_s = time.monotonic() + AWAIT_S
     while any(Path(f'/proc/{child}').exists() for child in children):
         assert time.monotonic() < end_s
         time.sleep(0.01)
     with pytest.raises(OSError, match='refused'):
-        urlopen(first.address, timeout=AWAIT_S)
+        urlopen(served.address, timeout=AWAIT_S)
 
 
 class Browser:

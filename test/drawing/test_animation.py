@@ -66,6 +66,13 @@ class Page(HTMLParser):
             self.title += data
 
 
+@pytest.fixture(autouse=True)
+def _small_library(request, monkeypatch):
+    """Have pages of 5 MB less: most of the time of a page is that of plotly.js."""
+    if 'loads_no_other' not in request.node.name:
+        monkeypatch.setattr('state_sensor_ros.drawing.animation.get_plotlyjs', lambda: '')
+
+
 def page_of(scene, **options):
     file = io.BytesIO()
     write_animation(scene, file, title=options.pop('title', 'test'), **options)

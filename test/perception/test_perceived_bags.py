@@ -25,6 +25,7 @@ from state_sensor_ros.commands.command_line import main
 ALL = {'range': 70.0, 'field_of_view': 200.0, 'occlusion': 0.2, 'position_std': 0.3,
        'yaw_std': 0.1, 'size_std': 0.2, 'velocity_std': 0.5, 'missing': 0.1, 'ghosts': 1.5,
        'seed': 7}
+N_FRAMES = 30
 PERCEIVED = {TRACKING, DETECTION, PREDICTED, DERIVED, VISION}
 OUTPUTS = ('--outputs', 'autoware,vision,derived_objects', '--autoware-objects', 'ground_truth',
            'tracking', 'detection', 'predicted')
@@ -38,8 +39,8 @@ def given(perception):
 @pytest.fixture(scope='module')
 def drive(tmp_path_factory):
     path = tmp_path_factory.mktemp('drive') / 'drive.json'
-    assert main(['synth', str(path), '--vehicles', '20', '--objects', '15', '--frames', '40',
-                 '--rate', '10', '--seed', '5', '-q']) == 0
+    assert main(['synth', str(path), '--vehicles', '20', '--objects', '15', '--rate', '10',
+                 '--frames', str(N_FRAMES), '--seed', '5', '-q']) == 0
     return path
 
 
@@ -133,7 +134,7 @@ def test_topics_do_not_depend_on_the_others(seen, convert):
 
 def test_all_topics_show_the_same_objects(seen):
     n_false = 0
-    for i in range(40):
+    for i in range(N_FRAMES):
         tracked = items_of(objects_of(seen[TRACKING], i)[1])
         for topic in PERCEIVED:
             found = items_of(objects_of(seen[topic], i)[1])
@@ -142,12 +143,12 @@ def test_all_topics_show_the_same_objects(seen):
         n_false += sum(each.id >= 2 ** 31 for each in items_of(objects_of(seen[DERIVED], i)[1]))
         assert [each.shape.dimensions.x for each in tracked] == [
             each.shape.dimensions.x for each in items_of(objects_of(seen[PREDICTED], i)[1])]
-    assert n_false == pytest.approx(1.5 * 40, abs=4 * (1.5 * 40) ** 0.5)
+    assert n_false == pytest.approx(1.5 * N_FRAMES, abs=4 * (1.5 * N_FRAMES) ** 0.5)
 
 
 def test_false_positives_have_the_id_of_no_actor(true, seen):
     def ids(messages, topic, of):
-        return {of(each) for i in range(40)
+        return {of(each) for i in range(N_FRAMES)
                 for each in items_of(objects_of(messages[topic], i)[1])}
 
     for topic, of in ((TRACKING, lambda each: bytes(each.object_id.uuid)),
@@ -188,7 +189,7 @@ def test_covariances_are_those_of_the_noise(true, seen):
 
 def test_paths_are_off_as_their_objects_are(true, seen):
     checked = 0
-    for i in range(0, 40, 7):
+    for i in range(0, N_FRAMES, 5):
         truths = {bytes(each.object_id.uuid): each
                   for each in items_of(objects_of(true[PREDICTED], i)[1])}
         for each in items_of(objects_of(seen[PREDICTED], i)[1]):
@@ -223,7 +224,7 @@ def test_paths_are_off_as_their_objects_are(true, seen):
 def test_velocity_is_off_in_global_axes_and_given_in_those_of_the_box(true, seen):
     """Turned back by the box as it is perceived, it is the true one plus the noise."""
     errors = []
-    for i in range(40):
+    for i in range(N_FRAMES):
         derived = {each.id: each for each in items_of(objects_of(seen[DERIVED], i)[1])}
         truths = {each.id: each for each in items_of(objects_of(true[DERIVED], i)[1])}
         tracked = items_of(objects_of(seen[TRACKING], i)[1])
@@ -261,12 +262,12 @@ def test_delay_holds_back_what_a_restart_precedes(tmp_path, drive):
         times = [(log_ns, read(data, connection.msgtype).header.stamp)
                  for connection, log_ns, data in reader.messages()
                  if connection.topic == VISION]
-    assert len(times) == 80
+    assert len(times) == 2 * N_FRAMES
     stamps = [stamp.sec * 10 ** 9 + stamp.nanosec for _, stamp in times]
-    assert stamps[:40] == stamps[40:] == sorted(stamps[:40])
+    assert stamps[:N_FRAMES] == stamps[N_FRAMES:] == sorted(stamps[:N_FRAMES])
     assert [log_ns for log_ns, _ in times] == sorted(log_ns for log_ns, _ in times)
     assert all(log_ns - stamp == 350_000_000 for (log_ns, _), stamp in zip(
-        times[:40], stamps, strict=False))
+        times[:N_FRAMES], stamps, strict=False))
 
 
 def test_bag_of_a_bag_is_that_of_the_trajectory(tmp_path, drive, convert, seen):
@@ -282,7 +283,7 @@ def test_perceived_frames_of_the_library_are_those_of_the_messages(drive, seen):
     with sensor.open_recording(str(drive)) as recording:
         frames = list(recording.perceived(**ALL))
         truths = list(recording)
-    assert len(frames) == 40
+    assert len(frames) == N_FRAMES
     for i, (frame, truth) in enumerate(zip(frames, truths, strict=True)):
         expected = items_of(objects_of(seen[DERIVED], i)[1])
         names = [each.id for each in items_of(objects_of(seen[VISION], i)[1])]

@@ -202,7 +202,7 @@ def test_view_of_a_dataset_has_its_images(tmp_path):
 
 def test_view_opens_with_a_layout(tmp_path):
     out = tmp_path / 'drive.rrd'
-    assert main(['view', str(SAMPLE), '--save', str(out), '--quiet']) == 0
+    assert main(['view', str(SAMPLE), '--end', '1', '--save', str(out), '--quiet']) == 0
     layout = read_layout(out)
     views = [entity.static for path, entity in layout.items()
              if 'ViewBlueprint:class_identifier' in entity.static]
