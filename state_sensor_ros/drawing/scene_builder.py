@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 import math
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,20 +40,18 @@ MAX_SAMPLES = 300_000
 
 # Time between the last frame before a restart of the simulator and the first one after it.
 _RESTART_S = 1e-3
-_Number = TypeVar('_Number', bound=np.generic)
+# A sample of an actor, as in :class:`Scene`.
+_SAMPLE = np.dtype([
+    ('actor', np.int64), ('position_xy', np.float32, 2), ('yaw', np.float32),
+    ('speed', np.float32), ('lane', np.int32), ('display', np.int32)])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Instant:
-    """The samples of one frame, as in :class:`Scene`."""
+    """The samples of one frame."""
 
     time_s: float
-    actor: Rows
-    position_xy: npt.NDArray[np.float32]
-    yaw: npt.NDArray[np.float32]
-    speed: npt.NDArray[np.float32]
-    lane: Ints
-    display: Ints
+    samples: npt.NDArray[np.void]
 
 
 class SceneBuilder:
@@ -118,11 +115,12 @@ class SceneBuilder:
         lane = np.full(frame.n_actors, NO_LANE, np.int32)
         yaw = rpy_from_quaternion(frame.orientation_xyzw)[:, 2]
         self._take_lanes(frame, actor, yaw, time_s, lane, is_drawn)
-        self._newest = _Instant(
-            time_s, actor[rows], frame.position_xyz[rows, :2].astype(np.float32),
-            yaw[rows].astype(np.float32), _speed_of(frame)[rows].astype(np.float32), lane[rows],
-            self._displays_of(frame)[rows])
-        self._tracks.add(time_s, actor[rows], frame.position_xyz[rows, :2], _speed_of(frame)[rows])
+        samples, speed = np.empty(len(rows), _SAMPLE), _speed_of(frame)[rows]
+        samples['actor'], samples['position_xy'] = actor[rows], frame.position_xyz[rows, :2]
+        samples['yaw'], samples['speed'], samples['lane'] = yaw[rows], speed, lane[rows]
+        samples['display'] = self._displays_of(frame)[rows]
+        self._newest = _Instant(time_s, samples)
+        self._tracks.add(time_s, actor[rows], frame.position_xyz[rows, :2], speed)
         if self._n_advanced % self._stride == 0:
             self._keep(self._newest)
         self._n_advanced += 1
@@ -132,24 +130,15 @@ class SceneBuilder:
         instants = self._instants
         if self._newest is not None and instants[-1] is not self._newest:
             instants = [*instants, self._newest]
-        sizes = [len(instant.actor) for instant in instants]
-
+        sizes = [len(instant.samples) for instant in instants]
+        samples = np.concatenate([np.empty(0, _SAMPLE), *(each.samples for each in instants)])
         tracks, has_moved = self._tracks.finish(len(self._columns))
         kind = np.array(self._kinds, np.uint8)
-
-        def joined(name: str, empty: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-            return np.concatenate([empty, *(getattr(instant, name) for instant in instants)])
-
         return Scene(
             generation=self._generation, n_frames=self._n_frames,
             time_s=np.array([instant.time_s for instant in instants]),
             row_start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            actor=joined('actor', np.zeros(0, np.int64)),
-            position_xy=joined('position_xy', np.zeros((0, 2), np.float32)),
-            yaw=joined('yaw', np.zeros(0, np.float32)),
-            speed=joined('speed', np.zeros(0, np.float32)),
-            lane=joined('lane', np.zeros(0, np.int32)),
-            display=joined('display', np.zeros(0, np.int32)),
+            **{name: samples[name].copy() for name in _SAMPLE.names or ()},
             lanes=tuple(self._lanes), displays=tuple(self._displays), names=tuple(self._columns),
             is_ego=np.array(self._is_ego, np.bool_), kind=kind,
             actor_class=np.array(self._classes, np.uint8),
@@ -220,11 +209,11 @@ class SceneBuilder:
 
     def _keep(self, instant: _Instant) -> None:
         self._instants.append(instant)
-        self._n_samples += len(instant.actor)
+        self._n_samples += len(instant.samples)
         if len(self._instants) > MAX_INSTANTS or self._n_samples > MAX_SAMPLES:
             del self._instants[1::2]
             self._stride *= 2
-            self._n_samples = sum(len(kept.actor) for kept in self._instants)
+            self._n_samples = sum(len(kept.samples) for kept in self._instants)
 
 
 def _speed_of(frame: Frame) -> Floats:

@@ -21,7 +21,7 @@ speed::
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -74,71 +74,37 @@ def is_jump(moved_m: Floats, speed: Floats, period_s: Floats | float) -> Bools:
     return jumps
 
 
-@dataclass(slots=True, eq=False)
-class _OpenTracks:
-    """
-    The state of the track of each actor, (A,) each, or (A, 2) for positions.
-
-    ``anchor_*`` the last vertex and ``last_*`` the last point; ``frame`` number of its frame;
-    ``base_xy`` unit vector, zero until a point is away from the anchor; ``low``, ``high`` the
-    sector, rad from ``base_xy``; ``slope_low``, ``slope_high`` of the speed, m/s2; ``reach``
-    greatest distance from the anchor, m.
-    """
-
-    anchor_s: Floats
-    anchor_xy: Floats
-    anchor_mps: Floats
-    last_s: Floats
-    last_xy: Floats
-    last_mps: Floats
-    frame: Floats
-    base_xy: Floats
-    low: Floats
-    high: Floats
-    slope_low: Floats
-    slope_high: Floats
-    reach: Floats
-
-    @classmethod
-    def empty(cls, size: int) -> _OpenTracks:
-        """Return the state of ``size`` actors without points."""
-        return cls(*(np.full((size, 2) if name.name.endswith('xy') else size, -np.inf)
-                     for name in fields(cls)))
-
-    def grown(self, size: int) -> _OpenTracks:
-        """Return a copy for ``size`` actors."""
-        larger = _OpenTracks.empty(size)
-        for column in fields(self):
-            old = getattr(self, column.name)
-            getattr(larger, column.name)[:len(old)] = old
-        return larger
-
-
-# Columns of vertices: actor, time, position, speed, whether they are joined.
-_Piece = tuple[Rows, Floats, Floats, Floats, Bools]
+_POINT = np.dtype([('time_s', np.float64), ('xy', np.float64, 2), ('mps', np.float64)])
+_VERTEX = np.dtype([('actor', np.int64), ('point', _POINT), ('is_joined', np.bool_)])
+# The state of the track of an actor: the last vertex, the last point and the number of its frame;
+# unit vector from the vertex, zero until a point is away from it; the sector, rad from that; the
+# slopes of the speed, m/s2; greatest distance from the vertex, m.
+_TRACK = np.dtype([
+    ('anchor', _POINT), ('last', _POINT), ('frame', np.float64), ('base_xy', np.float64, 2),
+    ('low', np.float64), ('high', np.float64), ('slope_low', np.float64),
+    ('slope_high', np.float64), ('reach', np.float64), ('has_moved', np.bool_)])
+_Records = npt.NDArray[np.void]
 # More pieces are joined to a block, because each piece has some overhead.
 _MAX_PIECES = 1024
 
 
-def _joined(pieces: list[_Piece]) -> _Piece:
-    empty = (np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 2)), np.zeros(0),
-             np.zeros(0, np.bool_))
-    actor, time_s, position_xy, speed, is_joined = (
-        np.concatenate(parts) for parts in zip(empty, *pieces, strict=True))
-    return actor, time_s, position_xy, speed, is_joined
+def _new_tracks(size: int) -> _Records:
+    """Return the state of ``size`` actors without points."""
+    state = np.full(size, -np.inf, _TRACK)
+    state['has_moved'] = False
+    return state
 
 
 class TrackBuilder:
     """Builds tracks from the instants of a recording, in their order."""
 
     def __init__(self) -> None:
-        self._state = _OpenTracks.empty(64)
+        self._state = _new_tracks(64)
         self._n_frames = 0
         self._scale = 1.0
-        self._pieces: list[_Piece] = []
-        self._blocks: list[_Piece] = []
+        self._pieces: list[_Records] = []
+        self._blocks: list[_Records] = [np.empty(0, _VERTEX)]
         self._n_vertices = 0
-        self._has_moved: Bools = np.zeros(64, np.bool_)
 
     # Comparisons with NaN are false.
     @np.errstate(all='ignore')
@@ -151,28 +117,23 @@ class TrackBuilder:
         :param position_xy: (n, 2) m.
         :param speed: (n,) m/s, NaN unknown.
         """
-        if len(actor) and actor.max() >= len(self._has_moved):
-            size = 2 * (int(actor.max()) + 1)
-            self._state = self._state.grown(size)
-            self._has_moved = np.pad(self._has_moved, (0, size - len(self._has_moved)))
-        self._has_moved[actor[speed > _STANDING_MPS]] = True
+        n_known = int(actor.max(initial=-1)) + 1
+        if n_known > len(self._state):
+            self._state = np.concatenate((
+                self._state, _new_tracks(2 * n_known - len(self._state))))
         state = self._state
-        period_s = time_s - state.last_s[actor]
-        moved = np.hypot(*(position_xy - state.last_xy[actor]).T)
-        goes_on = (state.frame[actor] == self._n_frames - 1) & ~is_jump(
-            moved, np.fmax(speed, state.last_mps[actor]), period_s)
+        state['has_moved'][actor[speed > _STANDING_MPS]] = True
+        points = np.empty(len(actor), _POINT)
+        points['time_s'], points['xy'], points['mps'] = time_s, position_xy, speed
+        last = state['last'][actor]
+        moved = np.hypot(*(position_xy - last['xy']).T)
+        goes_on = (state['frame'][actor] == self._n_frames - 1) & ~is_jump(
+            moved, np.fmax(speed, last['mps']), time_s - last['time_s'])
         # Absences and jumps end a track and begin the next.
-        begins = actor[~goes_on]
-        self._end(begins)
-        self._emit(begins, np.full(len(begins), time_s), position_xy[~goes_on], speed[~goes_on],
-                   is_joined=False)
-        self._anchor(begins, np.full(len(begins), time_s), position_xy[~goes_on],
-                     speed[~goes_on])
-        going = np.flatnonzero(goes_on)
-        self._go_on(actor[going], time_s, position_xy[going], speed[going])
-        state.last_s[actor], state.last_xy[actor], state.last_mps[actor] = (
-            time_s, position_xy, speed)
-        state.frame[actor] = self._n_frames
+        self._end(actor[~goes_on])
+        self._emit(actor[~goes_on], points[~goes_on], is_joined=False)
+        self._go_on(actor[goes_on], points[goes_on])
+        state['last'][actor], state['frame'][actor] = points, self._n_frames
         self._n_frames += 1
 
     def finish(self, n_actors: int) -> tuple[Tracks, Bools]:
@@ -181,49 +142,49 @@ class TrackBuilder:
 
         :param n_actors: A.
         """
-        self._end(np.arange(min(n_actors, len(self._has_moved)), dtype=np.int64))
-        actor, time_s, position_xy, speed, is_joined = _joined([*self._blocks, *self._pieces])
-        order = np.argsort(actor, kind='stable')
-        moved = np.zeros(n_actors, np.bool_)
-        moved[:len(self._has_moved)] = self._has_moved[:n_actors]
-        return Tracks(actor[order], time_s[order], position_xy[order].astype(np.float32),
-                      speed[order].astype(np.float32), is_joined[order],
-                      2.0 * TOLERANCE_M * self._scale), moved
+        state = self._state
+        self._end(np.arange(min(n_actors, len(state)), dtype=np.int64))
+        vertices = np.concatenate([*self._blocks, *self._pieces])
+        vertices = vertices[np.argsort(vertices['actor'], kind='stable')]
+        points = vertices['point']
+        has_moved = np.zeros(n_actors, np.bool_)
+        has_moved[:len(state)] = state['has_moved'][:n_actors]
+        return Tracks(vertices['actor'].copy(), points['time_s'].copy(),
+                      points['xy'].astype(np.float32), points['mps'].astype(np.float32),
+                      vertices['is_joined'].copy(), 2.0 * TOLERANCE_M * self._scale), has_moved
 
-    def _go_on(self, actor: Rows, time_s: float, position_xy: Floats, speed: Floats) -> None:
+    def _go_on(self, actor: Rows, points: _Records) -> None:
         """Add points of tracks that are not interrupted."""
-        fits, _ = self._fit(actor, time_s, position_xy, speed)
+        fits, _ = self._fit(actor, points)
         corners = actor[~fits]
         state = self._state
-        self._emit(corners, state.last_s[corners], state.last_xy[corners],
-                   state.last_mps[corners], is_joined=True)
-        self._anchor(corners, state.last_s[corners], state.last_xy[corners],
-                     state.last_mps[corners])
-        _, narrowed = self._fit(actor, time_s, position_xy, speed)
-        (state.base_xy[actor], state.low[actor], state.high[actor], state.slope_low[actor],
-         state.slope_high[actor], state.reach[actor]) = narrowed
+        self._emit(corners, state['last'][corners], is_joined=True)
+        _, narrowed = self._fit(actor, points)
+        for name, column in zip(('base_xy', 'low', 'high', 'slope_low', 'slope_high', 'reach'),
+                                narrowed, strict=True):
+            state[name][actor] = column
 
-    def _fit(self, actor: Rows, time_s: float, position_xy: Floats,
-             speed: Floats) -> tuple[Bools, tuple[Floats, ...]]:
+    def _fit(self, actor: Rows, points: _Records) -> tuple[Bools, tuple[Floats, ...]]:
         """Return which points may follow their anchors, and the sectors with these points."""
-        state, tolerance = self._state, TOLERANCE_M * self._scale
-        way = position_xy - state.anchor_xy[actor]
+        state, tolerance = self._state[actor], TOLERANCE_M * self._scale
+        anchor, speed = state['anchor'], points['mps']
+        way = points['xy'] - anchor['xy']
         distance = np.hypot(*way.T)
         is_far = distance > tolerance
-        base = state.base_xy[actor]
+        base = state['base_xy']
         is_first = is_far & ~base.any(axis=1)
         base = np.where(is_first[:, None], way / distance[:, None], base)
         angle = np.arctan2(base[:, 0] * way[:, 1] - base[:, 1] * way[:, 0],
                            base[:, 0] * way[:, 0] + base[:, 1] * way[:, 1])
         half = np.arcsin(np.minimum(tolerance / distance, 1.0))
-        low, high, reach = state.low[actor], state.high[actor], state.reach[actor]
+        low, high, reach = state['low'], state['high'], state['reach']
         fits = ~is_far | ((angle >= low) & (angle <= high))
         # The point must not go back by more than the tolerance.
         fits &= distance >= reach - tolerance
-        elapsed, change = time_s - state.anchor_s[actor], speed - state.anchor_mps[actor]
+        elapsed, change = points['time_s'] - anchor['time_s'], speed - anchor['mps']
         slope, share = change / elapsed, TOLERANCE_MPS * self._scale / elapsed
-        slope_low, slope_high = state.slope_low[actor], state.slope_high[actor]
-        both_unknown = np.isnan(speed) & np.isnan(state.anchor_mps[actor])
+        slope_low, slope_high = state['slope_low'], state['slope_high']
+        both_unknown = np.isnan(speed) & np.isnan(anchor['mps'])
         fits &= both_unknown | ((slope >= slope_low) & (slope <= slope_high)
                                 & (np.abs(change) <= _MAX_CHANGE_MPS * self._scale))
         return fits, (
@@ -232,31 +193,27 @@ class TrackBuilder:
             np.fmax(slope_low, slope - share), np.fmin(slope_high, slope + share),
             np.maximum(reach, distance))
 
-    def _anchor(self, actor: Rows, time_s: Floats, position_xy: Floats, speed: Floats) -> None:
-        """Begin the next segment of tracks."""
-        state = self._state
-        state.anchor_s[actor], state.anchor_xy[actor], state.anchor_mps[actor] = (
-            time_s, position_xy, speed)
-        state.base_xy[actor], state.reach[actor] = 0.0, 0.0
-        state.low[actor] = state.slope_low[actor] = -np.inf
-        state.high[actor] = state.slope_high[actor] = np.inf
-
     def _end(self, actor: Rows) -> None:
         """Make the last points of actors vertices if they are not vertices yet."""
-        state = self._state
-        ending = actor[state.last_s[actor] > state.anchor_s[actor]]
-        self._emit(ending, state.last_s[ending], state.last_xy[ending], state.last_mps[ending],
-                   is_joined=True)
+        state = self._state[actor]
+        is_open = state['last']['time_s'] > state['anchor']['time_s']
+        self._emit(actor[is_open], state['last'][is_open], is_joined=True)
 
-    def _emit(self, actor: Rows, time_s: Floats, position_xy: Floats, speed: Floats, *,
-              is_joined: bool) -> None:
+    def _emit(self, actor: Rows, points: _Records, *, is_joined: bool) -> None:
+        """Add vertices, with which the next segments of their tracks begin."""
         if not len(actor):
             return
-        self._pieces.append((actor, time_s.copy(), position_xy.copy(), speed.copy(),
-                             np.full(len(actor), is_joined)))
+        state = self._state
+        state['anchor'][actor] = points
+        state['base_xy'][actor], state['reach'][actor] = 0.0, 0.0
+        state['low'][actor] = state['slope_low'][actor] = -np.inf
+        state['high'][actor] = state['slope_high'][actor] = np.inf
+        vertices = np.empty(len(actor), _VERTEX)
+        vertices['actor'], vertices['point'], vertices['is_joined'] = actor, points, is_joined
+        self._pieces.append(vertices)
         self._n_vertices += len(actor)
         if len(self._pieces) > _MAX_PIECES:
-            self._blocks.append(_joined(self._pieces))
+            self._blocks.append(np.concatenate(self._pieces))
             self._pieces = []
         if self._n_vertices > _MAX_VERTICES:
             self._n_vertices = 0
