@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 import struct
-from typing import Any, cast, NamedTuple, Protocol, TypeAlias
+from typing import Any, cast, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -215,17 +215,9 @@ def _in_order(type_name: str, table: Table, slots: list[_PlacedSlots]) -> bytes:
     return array('q', [offset for _, offset in words]).tobytes()
 
 
-class WriteStep(Protocol):
-    """One step of serializing a template."""
-
-    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """
-        Append to a message.
-
-        :param writer: writer with the bytes so far.
-        :param values: given values by key; in an :class:`EachElement`, those of the element.
-        :param row: index in the innermost sequence, 0 outside of sequences.
-        """
+# A step of serializing a template: appends to the writer, with the given values by key, those of
+# the element in a sequence, and the index in the innermost sequence, 0 outside of sequences.
+WriteStep: TypeAlias = Callable[[CdrWriter, Values, int], None]
 
 
 class Chunk:
@@ -250,7 +242,7 @@ class Chunk:
 
         :param writer: writer of the message.
         :param values: given values by key.
-        :param row: row of the tables, as for :meth:`WriteStep.write`.
+        :param row: row of the tables, as for a WriteStep.
         """
         phase = writer.phase
         if phase not in self._by_phase:
@@ -279,52 +271,31 @@ class Chunk:
         return bytes(writer.data), slots
 
 
-class GivenField:
+def given_field(key: str, pack: Callable[[CdrWriter, Any], None]) -> WriteStep:
     """
-    A number, a string or a sequence of strings that is given for each instance.
+    Return the step of a number, a string or a sequence that is given for each instance.
 
     :param key: key of its values.
     :param pack: serializes a value.
     """
-
-    def __init__(self, key: str, pack: Callable[[CdrWriter, Any], None]) -> None:
-        self._key, self._pack = key, pack
-
-    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """
-        Append the value.
-
-        :param writer: writer of the message.
-        :param values: given values by key.
-        :param row: row of the tables, as for :meth:`WriteStep.write`.
-        """
-        self._pack(writer, values[self._key])
+    return lambda writer, values, row: pack(writer, values[key])
 
 
-class EachElement:
+def each_element(key: str, steps: Sequence[WriteStep]) -> WriteStep:
     """
-    A sequence of elements of one type; their number is given for each instance.
+    Return the step of a sequence whose number of elements is given for each instance.
 
     :param key: key of the elements.
     :param steps: write steps of an element.
     """
-
-    def __init__(self, key: str, steps: Sequence[WriteStep]) -> None:
-        self._key, self._steps = key, steps
-
-    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """
-        Append the number of elements and the elements.
-
-        :param writer: writer of the message.
-        :param values: given values by key.
-        :param row: row of the tables, as for :meth:`WriteStep.write`.
-        """
-        elements = cast(Sequence[Values], values[self._key])
+    def write(writer: CdrWriter, values: Values, row: int) -> None:
+        elements = cast(Sequence[Values], values[key])
         writer.pack(COUNT.size, COUNT.pack(len(elements)))
         for i, element in enumerate(elements):
-            for step in self._steps:
-                step.write(writer, element, i)
+            for step in steps:
+                step(writer, element, i)
+
+    return write
 
 
 def packed_text(text: str) -> bytes:

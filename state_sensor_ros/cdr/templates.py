@@ -42,9 +42,9 @@ from state_sensor_ros.cdr.cdr_writer import (
     CdrWriter,
     Chunk,
     COUNT,
-    EachElement,
+    each_element,
     ENCAPSULATION,
-    GivenField,
+    given_field,
     KnownOffsets,
     Layout,
     MESSAGE_PHASE,
@@ -104,6 +104,8 @@ class _Compiler:
     def __init__(self, definitions: Definitions) -> None:
         self.steps: list[WriteStep] = []
         self._definitions = definitions
+        # The last step, if it is one.
+        self._chunk: Chunk | None = None
 
     def add_fields(self, type_name: str, prototype: Mapping[str, Prototype]) -> None:
         """Add all fields of a message; those without a prototype are zero or empty."""
@@ -124,23 +126,26 @@ class _Compiler:
 
     def add_part(self, alignment: int, part: bytes | Slot) -> None:
         """Append the bytes of a constant, or a slot, to the last chunk."""
-        if not self.steps or not isinstance(self.steps[-1], Chunk):
-            self.steps.append(Chunk())
-        chunk = self.steps[-1]
-        assert isinstance(chunk, Chunk)
-        chunk.add(alignment, part)
+        if self._chunk is None:
+            self._chunk = Chunk()
+            self.steps.append(self._chunk.write)
+        self._chunk.add(alignment, part)
+
+    def _add_step(self, step: WriteStep) -> None:
+        self.steps.append(step)
+        self._chunk = None
 
     def _add_sequence(self, where: str, type_name: str, value: Prototype | None) -> None:
         if isinstance(value, Given):
             if type_name != 'string':
                 raise EncodeError(where, f'a sequence of {type_name}', 'strings')
-            self.steps.append(GivenField(value.key, CdrWriter.pack_texts))
+            self._add_step(given_field(value.key, CdrWriter.pack_texts))
         elif isinstance(value, GivenRows):
-            self.steps.append(GivenField(value.key, self._packer_of_rows(type_name, value)))
+            self._add_step(given_field(value.key, self._packer_of_rows(type_name, value)))
         elif isinstance(value, Each):
             element = _Compiler(self._definitions)
             element._add_value(where, type_name, value.element)
-            self.steps.append(EachElement(value.key, element.steps))
+            self._add_step(each_element(value.key, element.steps))
         else:
             elements = _elements(where, value)
             self.add_part(COUNT.size, COUNT.pack(len(elements)))
@@ -178,7 +183,7 @@ class _Compiler:
                 raise EncodeError(where, f'the message {type_name}', 'a number or string')
             self.add_fields(type_name, value or {})
         elif isinstance(value, Given):
-            self.steps.append(GivenField(
+            self._add_step(given_field(
                 value.key, CdrWriter.pack_text if primitive is None else
                 lambda writer, number: writer.pack(primitive.size, primitive.pack(number))))
         elif isinstance(value, Slot):
@@ -239,7 +244,7 @@ class Template:
         if self.is_message:
             writer.data += bytes(-(phase + len(ENCAPSULATION)) % ALIGNMENT) + ENCAPSULATION
         for step in self._steps:
-            step.write(writer, values, 0)
+            step(writer, values, 0)
         return writer.layout(self.type_name, self._offsets)
 
 

@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+import math
 import threading
 import time
 from typing import Protocol, TypeVar
@@ -70,45 +71,6 @@ class Codec:
 
     decoder: PayloadDecoder
     encoder: Encoder
-
-
-class DelayLine:
-    """
-    Hold messages back until the stamps have reached their time.
-
-    They leave in the order in which they came, also if the delay becomes shorter. ``held`` the
-    messages that are held back.
-    """
-
-    def __init__(self) -> None:
-        # Stamp at which the messages of a frame are due, and the messages.
-        self.held: deque[tuple[int, Messages]] = deque()
-
-    def clear(self) -> None:
-        """Drop the messages that are held back."""
-        self.held.clear()
-
-    def hold(self, messages: Messages, stamp_ns: int, delay_s: float) -> Messages:
-        """
-        Hold the messages of perceived topics back; return the others.
-
-        :param messages: messages of a frame.
-        :param stamp_ns: stamp of the frame, ns.
-        :param delay_s: delay, s.
-        """
-        late = [message for message in messages if message[0].is_perceived]
-        if late:
-            self.held.append((stamp_ns + round(delay_s * NS_PER_S), late))
-        return [message for message in messages if not message[0].is_perceived]
-
-    def due(self, stamp_ns: int | None) -> Iterator[tuple[int, Sequence[tuple[Topic, bytes]]]]:
-        """
-        Yield the messages that are due, with the stamp at which they are.
-
-        :param stamp_ns: stamp that has been reached, ns; None to yield all.
-        """
-        while self.held and (stamp_ns is None or self.held[0][0] <= stamp_ns):
-            yield self.held.popleft()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +132,10 @@ class Pipeline:
         self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,
                                          settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
-        self._delay_line, self._delay_s = DelayLine(), settings.perception.delay
+        self._delay_s = settings.perception.delay
+        # Messages that are held back with the stamp at which they are due, in the order in which
+        # they came, also if the delay becomes shorter.
+        self._held: deque[tuple[int, Messages]] = deque()
         self._subscriptions: Subscriptions | None = None
         self._needs = Needs()
         # Number of the last frame with a stamp, -1 if the next one is the first of a stream.
@@ -219,13 +184,13 @@ class Pipeline:
         """
         with self._sending:
             self._is_cancelled = True
-            self._delay_line.clear()
+            self._held.clear()
             self._close_topics()
 
     def finish(self) -> None:
         """Publish the messages that are held back: the stream has ended."""
         with self._sending:
-            self._publish_due(None)
+            self._publish_due(math.inf)
 
     def process(self, packet: Packet, received_ns: int, number: int = 0) -> bool:
         """
@@ -451,13 +416,18 @@ class Pipeline:
             if self._is_cancelled:
                 raise _Cancelled
             stamp_ns = max(self.stamper.stamp_ns, 0)
-            if self._delay_s or self._delay_line.held:
-                messages = self._delay_line.hold(messages, stamp_ns, self._delay_s)
+            if self._delay_s or self._held:
+                late = [message for message in messages if message[0].is_perceived]
+                if late:
+                    self._held.append((stamp_ns + round(self._delay_s * NS_PER_S), late))
+                    messages = [message for message in messages if not message[0].is_perceived]
                 self._publish_due(stamp_ns)
             self._sink.publish(messages, stamp_ns)
 
-    def _publish_due(self, stamp_ns: int | None) -> None:
-        for due_ns, messages in self._delay_line.due(stamp_ns):
+    def _publish_due(self, stamp_ns: float) -> None:
+        """Publish the messages that are held back until a stamp, ns, or an earlier one."""
+        while self._held and self._held[0][0] <= stamp_ns:
+            due_ns, messages = self._held.popleft()
             self._sink.publish(messages, due_ns)
 
     def _count(self, frame: Frame, advanced: bool) -> None:

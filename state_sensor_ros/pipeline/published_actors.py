@@ -20,6 +20,7 @@ import numpy as np
 
 from state_sensor_ros.frame import Frame, KIND_VEHICLE, NS_PER_S, Rows
 from state_sensor_ros.naming import Actor, ActorList, common_actors, Registry
+from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Topic
 
 # Above this number the longest absent actors are removed before their time-out. Otherwise a stream
@@ -68,20 +69,6 @@ class TagRule:
             and lower.isdisjoint(self._undesired)
 
 
-class TopicsOfActors(Protocol):
-    """An object that returns the topics of an actor; the encoder is one."""
-
-    def actor_topics(self, actor: Actor, *, has_lanes: bool,
-                     has_wheels: bool) -> tuple[Topic, ...]:
-        """
-        Return the topics of a single actor.
-
-        :param actor: owner of the topics.
-        :param has_lanes: whether a frame had a lane state of the actor.
-        :param has_wheels: whether the actor is a vehicle.
-        """
-
-
 class TopicSwitch(Protocol):
     """An object that opens and closes topics; the sinks are such objects."""
 
@@ -114,7 +101,7 @@ class ActorTopics:
     :ivar absent_since_ns: stamps by topic name, the longest absent actor first.
     """
 
-    def __init__(self, encoder: TopicsOfActors, sink: TopicSwitch, registry: Registry,
+    def __init__(self, encoder: Encoder, sink: TopicSwitch, registry: Registry,
                  actor_timeout: float) -> None:
         self.encoder = encoder
         self._sink, self._registry = sink, registry

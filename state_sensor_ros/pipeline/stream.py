@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 import threading
 import time
-from typing import Protocol
 
 from state_sensor_ros.payloads import Packet
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.pipeline.source import Counters, Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
@@ -140,37 +140,6 @@ class PacketQueue:
         return True
 
 
-class Processor(Protocol):
-    """A processor of frames, such as the pipeline; used by one thread at a time."""
-
-    def split(self, packet: Packet) -> Sequence[Packet]:
-        """
-        Return a packet for each frame; called by the receiving thread.
-
-        :param packet: packet as received, with one frame or several.
-        :returns: packets in the order of the frames; the packet itself if it is not split.
-        """
-
-    def begin(self) -> None:
-        """Start a new stream."""
-
-    def process(self, packet: Packet, received_ns: int, number: int) -> bool:
-        """
-        Process one frame.
-
-        :param packet: packet with one frame.
-        :param received_ns: ``time.perf_counter_ns()`` at its receipt.
-        :param number: number of the frame in the stream.
-        :returns: False if :meth:`cancel` prevented its publication.
-        """
-
-    def apply_settings(self) -> None:
-        """Apply changed settings; called while no packet waits."""
-
-    def cancel(self) -> None:
-        """Publish nothing more until :meth:`begin`; called from any thread."""
-
-
 class StreamThreads:
     """
     Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`.
@@ -187,7 +156,7 @@ class StreamThreads:
         that of the start.
     """
 
-    def __init__(self, source: Source, processor: Processor, *, queue: PacketQueue,
+    def __init__(self, source: Source, processor: Pipeline, *, queue: PacketQueue,
                  on_failure: Callable[[BaseException], None],
                  catch_up: Callable[[], bool] = lambda: False,
                  predecessor: StreamThreads | None = None) -> None:

@@ -174,42 +174,6 @@ class CommandTopics:
         return False
 
 
-class CommandStatus:
-    """
-    Publish each command that was sent to the simulator, on ``~/command_status``.
-
-    :param node: owner of the publisher.
-    :param place: returns the stamp, ns, and the frame of the ego.
-    """
-
-    def __init__(self, node: Node, place: Callable[[], tuple[int, str]]) -> None:
-        self._node, self._place = node, place
-        self._class: Any = message_class(_STATUS_TYPE)
-        self._publisher = node.create_publisher(
-            self._class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies())
-
-    def publish(self, command: EgoCommand) -> None:
-        """
-        Publish a command; from any thread.
-
-        :param command: command that was sent.
-        """
-        stamp_ns, frame_id = self._place()
-        message = self._class(
-            origin=self._class.ORIGIN_COMMAND, steer=command.steer, raw_steer=-command.steer,
-            steering_angle=command.steering_angle, throttle=command.throttle,
-            brake=command.brake, hand_brake=command.hand_brake, reverse=command.reverse)
-        message.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
-        message.header.frame_id = frame_id
-        self._publisher.publish(message)
-
-    def close(self) -> None:
-        """Remove the topic once its subscribers have the last command, within _DELIVERY_S."""
-        await_delivery([self._publisher], _DELIVERY_S)
-        self._node.destroy_publisher(self._publisher)
-
-
 def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
     """Return a QoS that keeps the newest message only; of a stream, it matches any publisher."""
     return QoSProfile(
@@ -221,6 +185,8 @@ def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
 class Commanding:
     """
     The topics of an input, the driver of the ego, and the status of both.
+
+    Each command that was sent to the simulator is published on ``~/command_status``.
 
     :param node: owner of the topics.
     :param settings: parameters with a ``control_input``.
@@ -239,7 +205,10 @@ class Commanding:
         # of the activation, before which no frame counts.
         self._fresh_ns = self._begun_ns = time.perf_counter_ns()
         self._was_paused = False
-        self._status = CommandStatus(node, self._place)
+        self._status_class: Any = message_class(_STATUS_TYPE)
+        self._publisher = node.create_publisher(
+            self._status_class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
             follows_speed=find_simulator(settings.source).follows_speed(settings),
@@ -265,10 +234,11 @@ class Commanding:
         self._driver.end()
 
     def close(self) -> None:
-        """Brake if commands were sent; then end."""
+        """Brake if commands were sent; then end, once subscribers have the last command."""
         self._driver.close()
         self._topics.close()
-        self._status.close()
+        await_delivery([self._publisher], _DELIVERY_S)
+        self._node.destroy_publisher(self._publisher)
 
     def status(self) -> Status:
         """Return the state of the driver, and the faults since the last call."""
@@ -342,9 +312,18 @@ class Commanding:
         return snapshot.stamp_ns, '' if i_ego < 0 else snapshot.actor_list.actors[i_ego].frame_id
 
     def _publish(self, command: EgoCommand) -> None:
+        """Publish a command that was sent; from any thread."""
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
-            self._status.publish(command)
+            stamp_ns, frame_id = self._place()
+            message = self._status_class(
+                origin=self._status_class.ORIGIN_COMMAND, steer=command.steer,
+                raw_steer=-command.steer, steering_angle=command.steering_angle,
+                throttle=command.throttle, brake=command.brake, hand_brake=command.hand_brake,
+                reverse=command.reverse)
+            message.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
+            message.header.frame_id = frame_id
+            self._publisher.publish(message)
 
 
 def _has_ego(snapshot: Snapshot) -> bool:

@@ -67,6 +67,7 @@ from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.pipeline.source import SteerableSource
 from state_sensor_ros.ros.entity_filter import matching_rows
 
+_FAILED = Result.RESULT_OPERATION_FAILED
 # Features of any source, and further ones of a source that can be held.
 _FEATURES = (
     SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
@@ -108,53 +109,37 @@ class SimulationServices:
             'reset_simulation': (ResetSimulation, self._reset),
         }
         for name, (type_, callback) in services.items():
-            node.create_service(type_, f'~/{name}', callback)
+            node.create_service(type_, f'~/{name}', partial(_reply, callback))
 
-    def _get_features(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+    def _get_features(self, request: Any, response: Any) -> None:  # noqa: ANN401
         of_source = _STEERABLE_FEATURES if self._steerable() is not None else ()
         response.features.features = [*_FEATURES, *of_source]
         response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
-        return response
 
-    def _get_entities(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        response.result, rows = self._matching(self._snapshot(), request.filters)
-        response.entities = [name for _, name in rows]
-        return response
+    def _get_entities(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        response.entities = [name for _, name in self._matching(
+            self._snapshot(), request.filters)]
 
-    def _get_states(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+    def _get_states(self, request: Any, response: Any) -> None:  # noqa: ANN401
         snapshot = self._snapshot()
-        response.result, rows = self._matching(snapshot, request.filters)
+        rows = self._matching(snapshot, request.filters)
         response.entities = [name for _, name in rows]
         response.states = [self._state(snapshot, row) for row, _ in rows if snapshot is not None]
-        return response
 
-    def _get_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        snapshot = self._snapshot()
-        response.result, row = _find(snapshot, request.entity)
-        if row >= 0 and snapshot is not None:
-            response.state = self._state(snapshot, row)
-        return response
+    def _get_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        response.state = self._state(*self._find(request.entity))
 
-    def _get_info(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        snapshot = self._snapshot()
-        response.result, row = _find(snapshot, request.entity)
-        if row >= 0 and snapshot is not None:
-            response.info.category.category = self._category(snapshot, row)
-            response.info.tags = list(snapshot.actor_list.tags[row])
-            response.info.description = snapshot.actor_list.actors[row].frame_id
-        return response
+    def _get_info(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        snapshot, row = self._find(request.entity)
+        response.info.category.category = self._category(snapshot, row)
+        response.info.tags = list(snapshot.actor_list.tags[row])
+        response.info.description = snapshot.actor_list.actors[row].frame_id
 
-    def _get_bounds(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        snapshot = self._snapshot()
-        response.result, row = _find(snapshot, request.entity)
-        if row < 0 or snapshot is None:
-            return response
-        frame = self._with_boxes(snapshot)
+    def _get_bounds(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        frame = self._with_boxes(self._find(request.entity)[0])
         box = box_of(frame, frame.names.index(request.entity))
         if box is None:
-            response.result = _result(Result.RESULT_OPERATION_FAILED,
-                                      f'found no box of {request.entity!r}')
-            return response
+            raise _RefusedError(_FAILED, f'found no box of {request.entity!r}')
         corners = box.corners()
         response.bounds.type = Bounds.TYPE_BOX
         if box.is_turned():
@@ -162,55 +147,54 @@ class SimulationServices:
         else:
             corners = np.array((corners.max(axis=0), corners.min(axis=0)))
         response.bounds.points = [Vector3(x=x, y=y, z=z) for x, y, z in corners.tolist()]
-        return response
 
-    def _get_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+    def _get_simulation_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
         response.state.state = self._simulation_state()
-        response.result.result = Result.RESULT_OK
-        return response
 
-    def _set_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        source, target = self._steerable(), request.state.state
-        response.result.result = Result.RESULT_OK
-        if source is None:
-            response.result = _unsupported('the state of a live simulator')
-        elif target == self._simulation_state():
-            response.result.result = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
-        elif target == SimulationState.STATE_PLAYING:
-            response.result = _done(source.resume)
+    def _set_simulation_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        source, target = self._source('the state'), request.state.state
+        if target == self._simulation_state():
+            raise _RefusedError(SetSimulationState.Response.ALREADY_IN_TARGET_STATE)
+        if target == SimulationState.STATE_PLAYING:
+            source.resume()
         elif target == SimulationState.STATE_PAUSED:
-            response.result = _done(source.pause)
+            source.pause()
         elif target == SimulationState.STATE_STOPPED:
-            response.result = _done(source.pause, source.restart)
+            source.pause()
+            source.restart()
         else:
-            response.result = _unsupported(f'state {target}')
-        return response
+            raise _unsupported(f'state {target}')
 
-    def _step(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+    def _step(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        source = self._source('steps')
+        if not source.is_paused:
+            raise _RefusedError(
+                _FAILED, 'found a source that is playing; expected it to be paused')
+        if request.steps < 1:
+            raise _RefusedError(_FAILED, f'found {request.steps} steps; expected 1 or more')
+        source.step(request.steps)
+
+    def _reset(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        source = self._source('the reset')
+        if request.scope not in (ResetSimulation.Request.SCOPE_DEFAULT,
+                                 ResetSimulation.Request.SCOPE_TIME,
+                                 ResetSimulation.Request.SCOPE_ALL):
+            raise _unsupported(f'scope {request.scope}')
+        source.restart()
+
+    def _source(self, wanted: str) -> SteerableSource:
+        """Return the source if it can be held."""
         source = self._steerable()
         if source is None:
-            response.result = _unsupported('steps of a live simulator')
-        elif not source.is_paused:
-            response.result = _result(Result.RESULT_OPERATION_FAILED,
-                                      'found a source that is playing; expected it to be paused')
-        elif request.steps < 1:
-            response.result = _result(Result.RESULT_OPERATION_FAILED,
-                                      f'found {request.steps} steps; expected 1 or more')
-        else:
-            response.result = _done(partial(source.step, request.steps))
-        return response
+            raise _unsupported(f'{wanted} of a live simulator')
+        return source
 
-    def _reset(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        source = self._steerable()
-        if source is None:
-            response.result = _unsupported('the reset of a live simulator')
-        elif request.scope not in (ResetSimulation.Request.SCOPE_DEFAULT,
-                                   ResetSimulation.Request.SCOPE_TIME,
-                                   ResetSimulation.Request.SCOPE_ALL):
-            response.result = _unsupported(f'scope {request.scope}')
-        else:
-            response.result = _done(source.restart)
-        return response
+    def _find(self, name: str) -> tuple[Snapshot, int]:
+        """Return the last frame and the row of one entity."""
+        snapshot = self._snapshot()
+        if snapshot is None or name not in snapshot.frame.names:
+            raise _RefusedError(Result.RESULT_NOT_FOUND, f'found no entity {name!r}')
+        return snapshot, snapshot.frame.names.index(name)
 
     def _simulation_state(self) -> int:
         source = self._steerable()
@@ -220,22 +204,19 @@ class SimulationServices:
                    SimulationState.STATE_STOPPED)
 
     def _matching(self, snapshot: Snapshot | None,
-                  filters: EntityFilters) -> tuple[Result, list[tuple[int, str]]]:
-        """Return the result, and row and name of each entity that passes ``filters``."""
-        try:
-            overlaps = _overlap_test(filters.bounds)
-            rows = matching_rows(filters.filter, () if snapshot is None else snapshot.frame.names)
-        except ConfigError as error:
-            return _result(Result.RESULT_OPERATION_FAILED, str(error)), []
+                  filters: EntityFilters) -> list[tuple[int, str]]:
+        """Return row and name of each entity that passes ``filters``."""
+        overlaps = _overlap_test(filters.bounds)
+        rows = matching_rows(filters.filter, () if snapshot is None else snapshot.frame.names)
         if snapshot is None:
-            return _result(Result.RESULT_OK), []
+            return []
         passing = list(self._passing(snapshot, filters, rows))
         if overlaps is not None:
             frame = self._with_boxes(snapshot)
             at = {name: row for row, name in enumerate(frame.names)}
             passing = [(row, name) for row, name in passing if frame.has_pose()[at[name]]
                        and overlaps(box_of(frame, at[name]) or point_of(frame, at[name]))]
-        return _result(Result.RESULT_OK), passing
+        return passing
 
     def _passing(self, snapshot: Snapshot, filters: EntityFilters,
                  rows: Iterable[int]) -> Iterator[tuple[int, str]]:
@@ -309,32 +290,34 @@ def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
     return lambda box: box.overlaps_box(points.min(axis=0), points.max(axis=0))
 
 
-def _find(snapshot: Snapshot | None, name: str) -> tuple[Result, int]:
-    """Return the result and the row of one entity, -1 for none."""
-    names = snapshot.frame.names if snapshot is not None else ()
-    if name not in names:
-        return _result(Result.RESULT_NOT_FOUND, f'found no entity {name!r}'), -1
-    return _result(Result.RESULT_OK), names.index(name)
-
-
 def _assign(target: object, numbers: Floats) -> None:
     for name, number in zip('xyzw', numbers.tolist(), strict=False):
         setattr(target, name, number)
 
 
-def _result(code: int, text: str = '') -> Result:
-    return Result(result=code, error_message=text)
+class _RefusedError(Exception):
+    """A request that is refused: ``code`` and text of the result."""
+
+    def __init__(self, code: int, text: str = '') -> None:
+        super().__init__(text)
+        self.code = code
 
 
-def _done(*actions: Callable[[], None]) -> Result:
-    """Run the requested actions of a source, and return the result."""
+def _unsupported(what: str) -> _RefusedError:
+    return _RefusedError(Result.RESULT_FEATURE_UNSUPPORTED, f'not supported: {what}')
+
+
+def _reply(answer: Callable[[Any, Any], None], request: Any, response: Any) -> Any:  # noqa: ANN401
+    """Return the response to a request, with its result."""
     try:
-        for action in actions:
-            action()
+        answer(request, response)
+    except _RefusedError as error:
+        result = Result(result=error.code, error_message=str(error))
     except StateSensorError as error:
-        return _result(Result.RESULT_OPERATION_FAILED, str(error))
-    return _result(Result.RESULT_OK)
-
-
-def _unsupported(what: str) -> Result:
-    return _result(Result.RESULT_FEATURE_UNSUPPORTED, f'not supported: {what}')
+        result = Result(result=_FAILED, error_message=str(error))
+    else:
+        result = Result(result=Result.RESULT_OK)
+    # It alone has no result.
+    if not isinstance(response, GetSimulatorFeatures.Response):
+        response.result = result
+    return response
