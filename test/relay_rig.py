@@ -18,18 +18,12 @@ import time
 from budgets import AWAIT_S
 from carla_client import frame_number
 from ports import free_ports
+from stopwatch import until
 
 from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.simulators.carla.frame_payload import split_messages
 from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
-
-
-def until(condition, what):
-    end = time.monotonic() + AWAIT_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.005)
 
 
 class Node:

@@ -17,6 +17,15 @@ from process_state import read_threads
 _PERIOD_S = 0.02
 
 
+def until(condition, what='what the test waits for', step=lambda: time.sleep(0.005)):
+    """Wait until a condition holds, with ``step()`` again and again; return its value."""
+    deadline_s = time.monotonic() + AWAIT_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline_s, f'{what}: not within {AWAIT_S:g} s'
+        step()
+    return found
+
+
 class Stopwatch:
     """
     Measures time without that in which a process was ready to run and all cores were taken.

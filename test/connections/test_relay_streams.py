@@ -25,7 +25,8 @@ from budgets import AWAIT_S, each_once, one_of, tries
 from ports import free_ports
 from process_state import cpu_s, wait_until_asleep
 import pytest
-from relay_rig import echo_server, process_of_relay, relayed, until
+from relay_rig import echo_server, process_of_relay, relayed
+from stopwatch import until
 
 from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE, NodeLink
 from state_sensor_ros.connections.relay_process import MAX_CONNECTIONS

@@ -14,6 +14,7 @@ import time
 
 from budgets import AWAIT_S
 import pytest
+from stopwatch import until
 
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.ego_driver import DriverState, EgoDriver, EgoMotion
@@ -56,12 +57,6 @@ class Rig:
             on_sent=self.shown.append, follows_speed=follows_speed,
             report=lambda kind, text: self.lines.append(text), on_defect=self.defects.append)
 
-    def until(self, condition):
-        deadline = time.monotonic() + AWAIT_S
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-
 
 @pytest.fixture
 def rig():
@@ -89,7 +84,7 @@ def test_newest_command_wins_and_none_queues(rig):
     for i in range(1, 100):
         rig.driver.accept(pedal(i / 100), 1)
     rig.peer.may_pass.set()
-    rig.until(lambda: len(rig.shown) == 2)
+    until(lambda: len(rig.shown) == 2)
     assert [each.throttle for each in rig.peer.sent] == [0.0, 0.99]
     assert rig.shown == rig.peer.sent
     assert rig.driver.counters.n_received == 100
@@ -99,10 +94,10 @@ def test_command_that_failed_is_sent_again_while_it_is_fresh(rig):
     rig = rig(timeout=60.0)
     rig.peer.failures = [TransportError('peer', 'nothing', 'a reply') for _ in range(3)]
     rig.driver.accept(pedal(0.5), 1)
-    rig.until(lambda: rig.peer.sent)
+    until(lambda: rig.peer.sent)
     assert rig.peer.sent == [pedal(0.5)]
     assert rig.driver.counters.n_unsent == 3
-    rig.until(lambda: rig.lines)
+    until(lambda: rig.lines)
     assert rig.lines[0] == 'a command was not sent: peer: found nothing; expected a reply'
 
 
@@ -110,7 +105,7 @@ def test_command_that_failed_for_too_long_becomes_a_brake(rig):
     rig = rig(timeout=0.2)
     rig.peer.failures = [TransportError('peer', 'nothing', 'a reply') for _ in range(5)]
     rig.driver.accept(pedal(0.5), 1)
-    rig.until(lambda: rig.peer.sent)
+    until(lambda: rig.peer.sent)
     assert is_full_brake(rig.peer.sent[0])
     # With the wheel where it was.
     assert rig.peer.sent[0].steer == 0.5
@@ -121,7 +116,7 @@ def test_defect_of_the_simulator_does_not_end_the_thread(rig):
     rig = rig(timeout=0.2)
     rig.peer.failures = [ValueError('a defect')]
     rig.driver.accept(pedal(0.5), 1)
-    rig.until(lambda: any(map(is_full_brake, rig.peer.sent)))
+    until(lambda: any(map(is_full_brake, rig.peer.sent)))
     assert [str(each) for each in rig.defects] == ['a defect']
 
 
@@ -129,11 +124,11 @@ def test_blocked_driver_brakes_until_the_next_command(rig):
     rig = rig(timeout=60.0)
     rig.driver.refuse('two publishers')
     rig.driver.block()
-    rig.until(lambda: rig.peer.sent)
+    until(lambda: rig.peer.sent)
     assert is_full_brake(rig.peer.sent[0])
     assert (rig.driver.state, rig.driver.counters.n_refused) == (DriverState.BLOCKED, 1)
     rig.driver.accept(pedal(0.25), 1)
-    rig.until(lambda: rig.peer.sent[-1] == pedal(0.25))
+    until(lambda: rig.peer.sent[-1] == pedal(0.25))
 
 
 def test_new_run_is_driven_from_its_stand_again(rig):
@@ -141,11 +136,11 @@ def test_new_run_is_driven_from_its_stand_again(rig):
     rig = rig(follows_speed=True, timeout=60.0)
     rig.motion = EgoMotion(0.0, 10.0, 0.0)
     rig.driver.accept(Setpoint(speed=5.0), 1)
-    rig.until(lambda: rig.peer.sent)
+    until(lambda: rig.peer.sent)
     assert rig.peer.sent[-1].speed == 5.0
     rig.motion = EgoMotion(20.0, 0.0, 0.0)
     rig.driver.frame_arrived()
-    rig.until(lambda: len(rig.peer.sent) > 1)
+    until(lambda: len(rig.peer.sent) > 1)
     assert math.isnan(rig.peer.sent[-1].speed)
     assert rig.peer.sent[-1].brake > 0.0
 
@@ -153,48 +148,48 @@ def test_new_run_is_driven_from_its_stand_again(rig):
 def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
     rig = rig(timeout=60.0)
     rig.driver.accept(Setpoint(speed=5.0), 1)
-    rig.until(lambda: rig.peer.sent)
+    until(lambda: rig.peer.sent)
     assert rig.peer.sent[0].throttle == 0.75
     rig.motion = EgoMotion(5.0, 1.05, 0.0)
     rig.driver.frame_arrived()
-    rig.until(lambda: len(rig.peer.sent) == 2)
+    until(lambda: len(rig.peer.sent) == 2)
     assert rig.peer.sent[1].throttle < 0.1
     rig.driver.accept(pedal(0.5), 1)
-    rig.until(lambda: len(rig.peer.sent) == 3)
+    until(lambda: len(rig.peer.sent) == 3)
     rig.driver.frame_arrived()
-    rig.until(lambda: rig.driver.counters.n_sent == 3)
+    until(lambda: rig.driver.counters.n_sent == 3)
 
 
 @pytest.mark.parametrize('wanted', [pedal(0.5), Setpoint(speed=9.0)])
 def test_ego_that_is_not_in_new_frames_brakes(rig, wanted):
     rig = rig(timeout=60.0)
     rig.driver.accept(wanted, 1)
-    rig.until(lambda: rig.peer.sent and rig.peer.sent[-1].throttle)
+    until(lambda: rig.peer.sent and rig.peer.sent[-1].throttle)
     # Nothing happens but the time: no command, no frame.
     seen_s = time.monotonic()
     rig.driver._motion = lambda: EgoMotion(3.0, 1.0, time.monotonic() - seen_s)
     rig.driver.accept(wanted, 1)
-    rig.until(lambda: is_full_brake(rig.peer.sent[-1]))
+    until(lambda: is_full_brake(rig.peer.sent[-1]))
     assert time.monotonic() - seen_s > 2.0
     assert rig.driver.state is DriverState.STALE
     # Reported after the brake, by another thread.
-    rig.until(lambda: rig.lines)
+    until(lambda: rig.lines)
     assert rig.lines == ['no new frame with the ego for 2 s (stale_after): the ego brakes']
     # Commands do not end it, frames do.
     rig.driver.accept(wanted, 1)
     n_before = len(rig.peer.sent)
-    rig.until(lambda: len(rig.peer.sent) > n_before)
+    until(lambda: len(rig.peer.sent) > n_before)
     assert all(map(is_full_brake, rig.peer.sent[n_before:]))
     rig.driver._motion = lambda: rig.motion
     rig.driver.frame_arrived()
-    rig.until(lambda: rig.peer.sent[-1].throttle)
+    until(lambda: rig.peer.sent[-1].throttle)
     assert rig.driver.state is DriverState.DRIVING
 
 
 def test_end_brakes_only_after_a_command(rig):
     idle, driven = rig(), rig(timeout=60.0)
     driven.driver.accept(pedal(1.0), 1)
-    driven.until(lambda: driven.peer.sent)
+    until(lambda: driven.peer.sent)
     for each in (idle, driven):
         each.driver.close()
         assert each.peer.is_closed
@@ -223,7 +218,7 @@ def test_defects_are_reported_and_the_last_command_is_the_brake(rig):
     rig.driver._on_sent = lambda command: 1 / 0
     rig.peer.close = lambda: 1 / 0
     rig.driver.accept(pedal(1.0), 1)
-    rig.until(lambda: rig.defects)
+    until(lambda: rig.defects)
     rig.driver.close()
     assert is_full_brake(rig.peer.sent[-1])
     assert [type(each) for each in rig.defects] == 3 * [ZeroDivisionError]

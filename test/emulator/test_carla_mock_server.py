@@ -14,12 +14,12 @@ import logging
 import math
 import socket
 import struct
-import time
 
 from budgets import AWAIT_S
 from carla_client import CarlaClient
 import numpy as np
 import pytest
+from stopwatch import until
 
 from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, N_START_SPOTS, RADIUS_M
@@ -68,14 +68,13 @@ class Client(CarlaClient):
     n_refused = 0
 
     def _connect(self, number):
-        until = time.monotonic() + AWAIT_S
-        while True:
+        def connected():
             try:
-                return super()._connect(number)
+                return super(Client, self)._connect(number)
             except ConnectionRefusedError:
                 self.n_refused += 1
-                assert time.monotonic() < until
-                time.sleep(0.01)
+                return None
+        return until(connected)
 
 
 @contextmanager
@@ -117,9 +116,7 @@ def test_mock_server_ends_the_episode_with_its_world_connection():
             client.frame()
             client.world.close()
             assert client.is_cut()
-        until = time.monotonic() + AWAIT_S
-        while not refuses(server.port):
-            assert time.monotonic() < until
+        until(lambda: refuses(server.port))
         with Client(server.world_port) as client:
             assert measured(client.frame()).game_timestamp == 0
 
@@ -274,10 +271,7 @@ def test_mock_server_keeps_the_newest_frame_for_a_slow_client():
         'ImageSizeX=8', 'ImageSizeX=1024').replace('ImageSizeY=6', 'ImageSizeY=1024')
     with town(rate=50.0) as server, Client(server.world_port, ini=ini) as client:
         numbers = [number_of(client.frame()[0])]
-        until = time.monotonic() + AWAIT_S
-        while server.n_sent < 75:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: server.n_sent >= 75)
         n_made = server.n_sent
         while numbers[-1] < n_made:
             numbers.append(number_of(client.frame()[0]))

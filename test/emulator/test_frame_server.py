@@ -56,26 +56,20 @@ def played(source=None, options=None):
         yield simulator, reader
 
 
-@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
-def test_packets_have_the_frame_and_a_header_that_agrees(generation):
+@pytest.mark.parametrize(('generation', 'header_size'), [
+    ('v0', 16), ('v1', 16), ('v2', 16), ('v2', 12)])
+def test_packets_have_the_frame_and_a_header_that_agrees(generation, header_size):
     frames = traffic(5, generation)
-    with played(frames, FAST) as (_, reader):
+    options = MonodriveOptions(rate='max', header_size=header_size)
+    with MonodriveServer(frames, options) as simulator, \
+            Reader(simulator.port, header_size) as reader:
         for frame in frames:
             length, when, game_time, sample_count, payload = reader.packet()
-            assert length == 16 + len(payload)
+            assert length == header_size + len(payload)
+            # The older header has no sample count.
             assert (game_time, when, sample_count) == (
-                frame['game_time'], frame['time'], frame['sample_count'])
-            assert json.loads(payload) == frame
-
-
-def test_older_header_has_no_sample_count():
-    frames = traffic(3)
-    options = MonodriveOptions(rate='max', header_size=12)
-    with MonodriveServer(frames, options) as simulator, Reader(simulator.port, 12) as reader:
-        for frame in frames:
-            length, when, game_time, sample_count, payload = reader.packet()
-            assert length == 12 + len(payload)
-            assert (when, game_time, sample_count) == (frame['time'], frame['game_time'], None)
+                frame['game_time'], frame['time'],
+                frame['sample_count'] if header_size == 16 else None)
             assert json.loads(payload) == frame
 
 
@@ -147,29 +141,18 @@ def test_cycle_repeats_bodies_under_an_increasing_clock():
     assert [packet[1] for packet in packets] == [frame['time'] for frame in frames]
 
 
-def timed(source, options, n_frames):
-    """Return the seconds from before the connection to the last frame."""
+@pytest.mark.parametrize(('rate', 'times', 'least_s'), [
+    ('real', [1.0, 1.1, 1.15, 1.45], 0.44),
+    # 50 ms where game time does not increase.
+    ('real', [None, 5.0, 5.0, 1.0, 'x'], 0.19), (50.0, [100.0 * i for i in range(11)], 0.19)])
+def test_frames_are_paced_by_game_time_or_a_rate(rate, times, least_s):
+    frames = [{'frame': []} | ({} if time_s is None else {'game_time': time_s})
+              for time_s in times]
     begin_s = time.monotonic()
-    with played(source, options) as (_, reader):
-        for _ in range(n_frames):
+    with played(frames, MonodriveOptions(rate=rate)) as (_, reader):
+        for _ in frames:
             reader.packet()
-        return time.monotonic() - begin_s
-
-
-def test_rate_real_follows_game_time():
-    frames = [{'frame': [], 'game_time': game_time} for game_time in (1.0, 1.1, 1.15, 1.45)]
-    assert 0.44 < timed(frames, MonodriveOptions(), 4) < AWAIT_S
-
-
-def test_rate_real_waits_50_ms_where_game_time_does_not_increase():
-    frames = [{'frame': []}, {'frame': [], 'game_time': 5.0}, {'frame': [], 'game_time': 5.0},
-              {'frame': [], 'game_time': 1.0}, {'frame': [], 'game_time': 'x'}]
-    assert 0.19 < timed(frames, MonodriveOptions(), 5) < AWAIT_S
-
-
-def test_rate_in_hertz_ignores_game_time():
-    frames = [{'frame': [], 'game_time': 100.0 * i} for i in range(11)]
-    assert 0.19 < timed(frames, MonodriveOptions(rate=50.0), 11) < AWAIT_S
+        assert least_s < time.monotonic() - begin_s < AWAIT_S
 
 
 def test_time_advances_only_while_a_reader_is_connected():
@@ -305,8 +288,6 @@ def test_integers_beyond_64_bits_and_lone_surrogates_are_sent():
     frames = [{'frame': [], 'large': 10**30}, {'frame': [], 'half': '\ud800'}]
     with played(frames, FAST) as (_, reader):
         assert reader.frames_until_end() == frames
-
-
 
 
 class Clock:

@@ -30,7 +30,7 @@ from rig import (
 import scripted_simulator
 
 NAN = float('nan')
-N_BEFORE, N_BEHIND = 2, 3
+MAX_FRAME_BYTES = 10_000
 
 
 def difference(before, now):
@@ -228,6 +228,11 @@ def long_length(simulator):
     await_end(simulator)
 
 
+def length_beyond_the_limit(simulator):
+    simulator.send(struct.pack('>IIfI', MAX_FRAME_BYTES + 1, 0, 0.0, 0))
+    await_end(simulator)
+
+
 def await_end(simulator):
     with suppress(ConnectionResetError):
         assert simulator.connection.recv(1) == b''
@@ -237,15 +242,17 @@ def await_end(simulator):
 def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
     port = simulator.port
     simulator.close()
-    rig = bench(overflow='block')
+    rig = bench(overflow='block', max_frame_bytes=MAX_FRAME_BYTES)
     rig.listener.until(lambda: [values for values in statuses(rig.diagnostics)
-                                if 'refused' in values['message']], what='the refusal')
+                                if values['level'] == 2 and 'refused' in values['message']],
+                       what='an error that names the refusal')
     rig.simulator = ScriptedSimulator(port)
     with rig.simulator:
         rig.connect()
         before = rig.wait_until_counted()
         for i, fault in enumerate((hang_up_between, reset, hang_up_in_header, hang_up_in_payload,
-                                   hang_up_in_array, short_length, long_length)):
+                                   hang_up_in_array, short_length, long_length,
+                                   length_beyond_the_limit)):
             rig.send(3)
             rig.send_packet(arrayed(*[rig.content() for _ in range(4)]), 4)
             if fault is reset:
@@ -258,7 +265,7 @@ def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
             assert difference(before, values) == counted(9), fault.__name__
             assert int(values['reconnects']) == i + 1
             before = values
-        assert (before['protocol errors'], before['cut packets']) == ('2', '3')
+        assert (before['protocol errors'], before['cut packets']) == ('3', '3')
         assert before['samples missed'] == '0'
         # Silence changes nothing.
         rig.listener.until(lambda: statuses(rig.diagnostics)[-1]['level'] == 3, what='STALE')
@@ -424,10 +431,12 @@ def test_last_error_is_the_last_whatever_its_kind(bench):
             lambda: [values for values in statuses(rig.diagnostics)[-1:]
                      if part in values.get('last error', '')], what=f'last error {part}')
 
-    for _ in range(2):
+    for n_losses in (1, 2):
         rig.simulator.hang_up()
         rig.connect(warm=False)
         last_error('the peer closed the connection')
+        rig.listener.until(lambda n=n_losses: rig.node.log.count(
+            'the peer closed the connection') >= n, what='a line of the log for each loss')
         rig.send_packet(packet(b'{"frame": 3}'))
         last_error('frame: found 3')
         hang_up_in_payload(rig.simulator)

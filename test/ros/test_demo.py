@@ -16,7 +16,6 @@ from pathlib import Path
 import re
 import signal
 import sys
-import time
 
 from budgets import AWAIT_S, one_of
 from demo import main
@@ -25,7 +24,7 @@ from PIL import Image
 from programs import PIPES, start_node
 import pytest
 from rosbags.highlevel import AnyReader
-from stopwatch import Stopwatch
+from stopwatch import Stopwatch, until
 
 from state_sensor_ros import open_recording  # noqa: I100
 from state_sensor_ros.drawing.style import ROADS
@@ -134,24 +133,13 @@ def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
     assert min(math.dist((at.x, at.y), point[:2]) for point in track) < 6.5
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + AWAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def children(process):
-    return Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
-
-
 @pytest.mark.parametrize('signum', one_of([signal.SIGINT, signal.SIGTERM]))
 def test_demo_interrupted_leaves_no_process_and_no_half_bag(domain, tmp_path, signum):
     process = demo(domain, '--duration', 600, '--output', tmp_path)
     assert 'recording for' in process.stdout.readline()
-    programs = children(process)
+    programs = Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
     assert len(programs) == 2
-    wait_for(lambda: any('.bag' in path.name for path in tmp_path.iterdir()))
+    until(lambda: any('.bag' in path.name for path in tmp_path.iterdir()))
     watch = Stopwatch(process, *map(int, programs))
     process.send_signal(signum)
     assert watch.wait() == 0

@@ -23,7 +23,7 @@ from programs import PIPES, start_node
 import pytest
 from rig import END_S, framed, NodeProcess, packet, ScriptedSimulator, state, statuses
 from slow_names import HOST, SlowNames
-from stopwatch import Stopwatch
+from stopwatch import Stopwatch, until
 from test_lifecycle import Managed, streaming  # noqa: F401
 
 # A wait for cores in which the work of an end may remain unfinished.
@@ -256,14 +256,6 @@ def small_frame(number, *names):
                'tags': ['vehicle']} for i, name in enumerate(names or ('ego',))]
     return {'frame': actors, 'game_time': 2.0 + number / 100, 'time': 1600000000,
             'sample_count': number + 2}
-
-
-def until(condition, what):
-    """Poll for a condition of a process."""
-    deadline = time.monotonic() + AWAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, f'{what}: not in time'
-        time.sleep(0.01)
 
 
 def is_idle(node):

@@ -8,40 +8,13 @@
 # language governing permissions and limitations under the License.
 """Faults over real sockets: the node continues, publishes again, counts."""
 
-from contextlib import suppress
 import json
 import math
 import socket
-import struct
 import time
 
 import pytest
 from rig import frame, framed, packet, ScriptedSimulator, state, statuses
-
-
-def test_fault_refused(bench, simulator):
-    port = simulator.port
-    simulator.close()
-    rig = bench()
-    rig.listener.until(lambda: [values for values in statuses(rig.diagnostics)
-                                if values['level'] == 2 and 'refused' in values['message']],
-                       what='an error that names the refusal')
-    rig.simulator = ScriptedSimulator(port)
-    with rig.simulator:
-        rig.connect()
-        rig.finish()
-
-
-def test_fault_that_occurs_again_is_logged_again(bench):
-    rig = bench()
-    rig.connect()
-    for n_faults in (1, 2):
-        rig.simulator.hang_up()
-        rig.connect(warm=False)
-        rig.counted('reconnects', n_faults)
-        rig.listener.until(lambda n=n_faults: rig.node.log.count(
-            'the peer closed the connection') >= n, what='a line of the log for each fault')
-    rig.finish()
 
 
 def test_fault_changes_of_the_connection_are_logged_after_a_late_start(bench, simulator):
@@ -112,19 +85,6 @@ def test_fault_simulator_restarts_with_its_clock(bench):
                for array in markers[n_markers:]]
     assert deletes.index(True) == 0
     assert deletes.count(True) == 1
-    rig.finish()
-
-
-def test_fault_length_beyond_the_limit_of_the_user(bench):
-    rig = bench(max_frame_bytes=1024)
-    rig.simulator.accept()
-    rig.simulator.send(struct.pack('>IIfI', 1025, 0, 0.0, 0))
-    # The node closes the connection with unread data, and connects again.
-    with suppress(ConnectionResetError):
-        assert rig.simulator.connection.recv(1) == b''
-    rig.simulator.hang_up()
-    rig.simulator.accept()
-    rig.counted('protocol errors')
     rig.finish()
 
 

@@ -11,12 +11,12 @@
 import json
 import re
 import signal
-import time
 
 from blocked_modules import environment_without
 from budgets import AWAIT_S, each_once, first_of, one_of
 import pytest
 from rig import frame, NodeProcess, packet, state
+from stopwatch import until
 
 from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.ros.node_log import ConnectionLog
@@ -29,12 +29,10 @@ def lines_of(node, level, words):
 
 def until_logged(node, level, words):
     """Wait for a line; return it."""
-    deadline = time.monotonic() + AWAIT_S
-    while not (found := lines_of(node, level, words)):
-        assert time.monotonic() < deadline, f'no line with {words!r} in:\n{node.log}'
+    def found():
         assert node.is_alive, node.log
-        time.sleep(0.05)
-    return found[0]
+        return lines_of(node, level, words)
+    return until(found, f'a line with {words!r}')[0]
 
 
 def test_node_logs_the_course_of_a_connection_once(bench):
@@ -57,13 +55,12 @@ def test_node_logs_the_course_of_a_connection_once(bench):
 
 def _send_until(bench_, condition):
     """Send frames of two actors until the condition is true."""
-    deadline = time.monotonic() + AWAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, bench_.node.log
+    def send():
         content = bench_.content(state('ego', tags=('vehicle', 'ego')), state('other'))
         bench_.send_packet(packet(content, game_time=content['game_time'],
                                   sample_count=content['sample_count']))
         bench_.listener.spin(0.05)
+    until(condition, step=send)
 
 
 @pytest.mark.parametrize('rate', one_of([0.0, 10.0]))

@@ -22,6 +22,7 @@ from ports import free_port
 from process_state import children, has_ended
 import pytest
 from rig import END_S, Managed, NodeProcess
+from stopwatch import until
 
 SUMO = shutil.which('sumo')
 pytestmark = pytest.mark.skipif(SUMO is None, reason='needs the program sumo (eclipse-sumo)')
@@ -50,10 +51,7 @@ class Client:
 
     def until(self, condition, what):
         """Make steps until a condition holds."""
-        deadline = time.monotonic() + AWAIT_S
-        while not condition():
-            assert time.monotonic() < deadline, what
-            self.step()
+        until(condition, what, self.step)
 
     def ego(self):
         """Return what the ego has that a driver might change, and the next edges of its route."""

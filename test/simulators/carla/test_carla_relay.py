@@ -23,8 +23,8 @@ from carla_client import CarlaClient, frame_number
 from carla_late_server import LateServer
 from ports import free_port, free_ports
 import pytest
-from relay_rig import echo_server, listens, process_of_relay, relayed, until
-from stopwatch import Stopwatch
+from relay_rig import echo_server, listens, process_of_relay, relayed
+from stopwatch import Stopwatch, until
 
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import TransportError

@@ -27,6 +27,7 @@ import carla9_logs as logs
 import numpy as np
 import programs
 import pytest
+from stopwatch import until
 
 import state_sensor_ros as sensor
 from state_sensor_ros.emulator.bicycle import Pedals
@@ -142,19 +143,12 @@ def decoded(packet):
 
 def frame_of(packets, wanted=lambda frame: True):
     """Return the next frame that is wanted."""
-    until = time.monotonic() + AWAIT_S
+    until_s = time.monotonic() + AWAIT_S
     for packet in packets:
         if wanted(frame := decoded(packet)):
             return frame
-        assert time.monotonic() < until
+        assert time.monotonic() < until_s
     raise AssertionError('the stream has ended')
-
-
-def await_true(condition):
-    until = time.monotonic() + AWAIT_S
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def check(frame, server):
@@ -250,14 +244,14 @@ def test_settings_are_restored_whoever_is_killed(tmp_path, killed):
         with driver:
             word, process_id = driver.stdout.readline().split()
             assert word == 'driving'
-            await_true(lambda: server.ego.pedals.throttle == 1.0)
+            until(lambda: server.ego.pedals.throttle == 1.0)
             assert server.world.settings.is_synchronous
             if killed in ('process', 'both'):
                 os.kill(int(process_id), signal.SIGKILL)
             if killed == 'process':
                 # A new one knows what the first one has found.
                 frame = server.world.frame
-                await_true(lambda: server.world.frame > frame + 20)
+                until(lambda: server.world.frame > frame + 20)
             driver.send_signal(signal.SIGTERM if killed == 'signal' else signal.SIGKILL)
         if killed == 'both':
             assert server.world.settings.is_synchronous
@@ -266,8 +260,8 @@ def test_settings_are_restored_whoever_is_killed(tmp_path, killed):
             assert any('was in synchronous mode, steps of 0.05 s' in text for text in said)
             assert server.world.settings.is_synchronous
         else:
-            await_true(lambda: not server.world.settings.is_synchronous)
-            await_true(lambda: server.ego.pedals.brake == 1.0)
+            until(lambda: not server.world.settings.is_synchronous)
+            until(lambda: server.ego.pedals.brake == 1.0)
 
 
 @pytest.mark.parametrize(('where', 'words'), first_of([
@@ -312,14 +306,14 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
         frame_of(packets)
         commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
-        await_true(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
         # A command that the driver does not replace in its time, as while it is stopped.
         commands.send(EgoCommand(throttle=0.5, brake=0.0, steer=0.5, steering_angle=0.5,
                                  until_s=time.monotonic() + 0.3))
-        await_true(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
         assert (server.ego.pedals.throttle, server.ego.pedals.steer) == (0.0, -0.5)
         commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
-        await_true(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
         # CARLA's steer is positive to the right.
         assert server.ego.pedals.steer == -0.5
         frame = frame_of(packets, lambda frame: frame.inputs[frame.ego, 0] == 1.0)
@@ -345,23 +339,23 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         # Levers that the controller of the server would leave as they are.
         commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
-        await_true(lambda: server.ego.pedals.hand_brake or next(packets) is None)
+        until(lambda: server.ego.pedals.hand_brake or next(packets) is None)
         commands.send(replace(FOLLOW, until_s=time.monotonic() + 1.0))
-        await_true(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(packets) is None)
         target = server.ego.follows.target
         assert (target.speed, target.acceleration) == (4.0, 3.0)
         assert target.steering_angle == pytest.approx(-0.1)
-        await_true(lambda: server.ego.pedals.throttle > 0.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.throttle > 0.0 or next(packets) is None)
         assert (server.ego.pedals.hand_brake, server.ego.pedals.reverse) == (False, False)
-        await_true(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
         assert server.ego.follows is None
         commands.send(FOLLOW)
-        await_true(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(packets) is None)
         # Pedals end it even if they are those from before it.
         commands.send(EgoCommand(throttle=0.0, brake=0.0, steer=0.1, steering_angle=0.1))
-        await_true(lambda: not server.ego.follows or next(packets) is None)
+        until(lambda: not server.ego.follows or next(packets) is None)
         commands.send(FOLLOW)
-        await_true(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(packets) is None)
         source.close()
         for _ in packets:
             pass
@@ -375,7 +369,7 @@ def followed(server, **parameters):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
         frame_of(packets)
         commands.send(FOLLOW)
-        await_true(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(packets) is None)
         yield source, packets, commands
 
 
@@ -394,26 +388,25 @@ def test_process_that_is_stopped_leaves_no_ego_driving(end):
             if end == 'close':
                 commands.send(FOLLOW.full_brake())
                 commands.close()
-                await_true(lambda: is_braked(server))
+                until(lambda: is_braked(server))
                 return
             # Its queue ends with full brake, as a driver without fresh frames sends.
-            command, why = FOLLOW, ''
-            until_s = time.monotonic() + AWAIT_S
-            while 'reads no commands: the server brakes the ego' not in why:
-                assert time.monotonic() < until_s
-                time.sleep(0.02)
+            commands.send(FOLLOW)
+
+            def is_refused():
                 try:
-                    commands.send(command)
+                    commands.send(FOLLOW.full_brake())
                 except sensor.TransportError as error:
-                    why = str(error)
-                command = FOLLOW.full_brake()
-            await_true(lambda: is_braked(server))
+                    return 'reads no commands: the server brakes the ego' in str(error)
+                return False
+            until(is_refused)
+            until(lambda: is_braked(server))
         finally:
             os.kill(process_id, signal.SIGCONT)
-        await_true(lambda: not source.unread_s() or next(packets) is None)
+        until(lambda: not source.unread_s() or next(packets) is None)
         assert is_braked(server)
         commands.send(FOLLOW)
-        await_true(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(packets) is None)
 
 
 @pytest.mark.parametrize('tick', one_of([True, False]))
@@ -424,7 +417,7 @@ def test_process_that_is_killed_leaves_no_ego_driving(tick):
         with pytest.raises(sensor.TransportError, match='ended by signal 9'):
             for _ in packets:
                 pass
-        await_true(lambda: is_braked(server))
+        until(lambda: is_braked(server))
 
 
 def test_control_that_is_repeated_is_sent_again():
@@ -437,9 +430,9 @@ def test_control_that_is_repeated_is_sent_again():
         # The first one is that of a vehicle which nothing has driven.
         for command in (coast, brake, brake, coast):
             server.do(lambda: server.world.drive(server.ego, Pedals(throttle=1.0)))
-            await_true(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+            until(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
             commands.send(command)
-            await_true(lambda: server.ego.pedals.throttle == 0.0 or next(packets) is None)
+            until(lambda: server.ego.pedals.throttle == 0.0 or next(packets) is None)
             assert server.ego.pedals.brake == command.brake
 
 
@@ -494,19 +487,19 @@ def test_ticking_is_paused_stepped_and_reset():
             time.sleep(0.15)
             return frames[-1] == server.world.frame
 
-        await_true(is_still)
+        until(is_still)
         frame = server.world.frame
         source.step(3)
-        await_true(lambda: server.world.frame == frame + 3)
-        await_true(lambda: received and received[-1].sample_count == frame + 3)
+        until(lambda: server.world.frame == frame + 3)
+        until(lambda: received and received[-1].sample_count == frame + 3)
         episode = server.world.episode
         source.restart()
-        await_true(lambda: server.world.episode == episode + 1)
-        await_true(lambda: received[-1].game_time < 0.3
+        until(lambda: server.world.episode == episode + 1)
+        until(lambda: received[-1].game_time < 0.3
                    and received[-1].is_behind_gap)
         source.resume()
         n_frames = len(received)
-        await_true(lambda: len(received) > n_frames + 5)
+        until(lambda: len(received) > n_frames + 5)
         source.close()
         reader.join(AWAIT_S)
 
@@ -549,7 +542,7 @@ def test_actors_come_and_go_and_episodes_change(tick):
         # One goes and another one with its id comes in the same step.
         server.do(lambda: (world.destroy(world.actors[spawned[0]]),
                            setattr(world, '_ids', itertools.count(spawned[0])), spawn()))
-        await_true(lambda: len(spawned) == 2 or next(packets) is None)
+        until(lambda: len(spawned) == 2 or next(packets) is None)
         assert spawned[1] == spawned[0]
         server.do(lambda: world.destroy(world.actors[spawned[0]]))
         frame = frame_of(packets, lambda frame: len(frame) == len(first))
@@ -564,10 +557,10 @@ def test_actors_come_and_go_and_episodes_change(tick):
         assert source.health.n_connects == 1
         # Settings that a new episode resets are set again.
         server.do(lambda: world.begin_episode(settings=EpisodeOptions()))
-        await_true(lambda: world.episode == n_episodes + 2 or next(packets) is None)
+        until(lambda: world.episode == n_episodes + 2 or next(packets) is None)
         for _ in range(20):
             frame = frame_of(packets)
-        await_true(lambda: world.settings.is_synchronous is tick or next(packets) is None)
+        until(lambda: world.settings.is_synchronous is tick or next(packets) is None)
         assert frame.names[frame.ego] == 'hero'
     assert said == []
 
@@ -587,22 +580,22 @@ def test_server_that_stalls_dies_and_returns(tick):
             received = []
             reader = threading.Thread(target=lambda: received.extend(packets), daemon=True)
             reader.start()
-            await_true(lambda: len(received) > 5)
+            until(lambda: len(received) > 5)
             server.send_signal(signal.SIGSTOP)
-            await_true(lambda: source.health.n_losses)
+            until(lambda: source.health.n_losses)
             assert 'time-out of 500ms' in source.health.loss
             server.send_signal(signal.SIGCONT)
             n_received = len(received)
-            await_true(lambda: len(received) > n_received + 5)
+            until(lambda: len(received) > n_received + 5)
             # On a loaded machine a time-out may have passed more than once.
             n_losses = source.health.n_losses
             server.kill()
             server.communicate()
-            await_true(lambda: source.health.n_losses > n_losses)
-            await_true(lambda: 'connection refused' in source.health.last_error.lower())
+            until(lambda: source.health.n_losses > n_losses)
+            until(lambda: 'connection refused' in source.health.last_error.lower())
             servers.append(programs.start(*words, port))
             n_received = len(received)
-            await_true(lambda: len(received) > n_received + 5)
+            until(lambda: len(received) > n_received + 5)
             assert len(decoded(received[-1])) == n_actors
             source.close()
             reader.join(AWAIT_S)
@@ -639,7 +632,7 @@ def test_end_does_not_wait_for_a_library_that_holds_the_interpreter_lock():
         with opened(server, timeout=600.0) as (source, packets, _):
             reader = threading.Thread(target=lambda: list(packets), daemon=True)
             reader.start()
-            await_true(lambda: len(server._subscribers()) == 2)
+            until(lambda: len(server._subscribers()) == 2)
             process_id = source.process_id
             source.close()
             reader.join(AWAIT_S)

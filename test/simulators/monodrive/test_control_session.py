@@ -28,7 +28,7 @@ from scripted_simulator import (
     reply,
     ScriptedSimulator,
 )
-from stopwatch import Stopwatch
+from stopwatch import Stopwatch, until
 
 from state_sensor_ros.connections.connection import SILENCE_S
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
@@ -277,9 +277,7 @@ def test_session_is_not_alive_when_the_peer_closed_it(peer, connect):
     assert session.is_alive()
     peer.drop_control()
     peer.wait_for(lambda p: 'control closed' in p.events)
-    deadline_s = time.monotonic() + AWAIT_S
-    while session.is_alive():
-        assert time.monotonic() < deadline_s
+    until(lambda: not session.is_alive())
 
 
 def test_session_closed_from_another_thread_ends_at_once(peer, connect):
@@ -325,9 +323,7 @@ def test_session_closed_while_connecting_ends_at_once():
 
         thread = threading.Thread(target=connect)
         thread.start()
-        deadline_s = time.monotonic() + AWAIT_S
-        while session._connection._socket is None:
-            assert time.monotonic() < deadline_s
+        until(lambda: session._connection._socket is not None)
         watch = Stopwatch()
         session.close()
         thread.join(AWAIT_S)

@@ -10,7 +10,6 @@
 
 import random
 import threading
-import time
 from xml.etree import ElementTree
 
 from budgets import AWAIT_S
@@ -80,13 +79,6 @@ def fronts_of(frame):
     x, y, z, w = frame.orientation_xyzw.T
     forward = np.stack((1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)), 1)
     return frame.position_xyz + forward * frame.boxes.size_xyz[:, :1] / 2, forward
-
-
-def await_true(claim):
-    deadline = time.monotonic() + AWAIT_S
-    while not claim():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class Collector:

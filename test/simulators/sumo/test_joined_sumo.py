@@ -19,7 +19,8 @@ from budgets import AWAIT_S
 import numpy as np
 from ports import free_port
 import pytest
-from sumo_runs import await_true, Collector, GRID
+from stopwatch import until
+from sumo_runs import Collector, GRID
 
 from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.settings import Settings
@@ -61,7 +62,7 @@ class JoinedSumo:
         begin = len(self._collector.packets)
         for _ in range(n_steps):
             self.client.simulationStep()
-        await_true(lambda: len(self._collector.packets) >= begin + n_steps - 1)
+        until(lambda: len(self._collector.packets) >= begin + n_steps - 1)
         return [packet.decoded.frame for packet in self._collector.packets[begin:]]
 
     def leave(self):

@@ -21,8 +21,8 @@ from budgets import AWAIT_S
 import numpy as np
 from process_state import has_ended
 import pytest
-from stopwatch import Stopwatch
-from sumo_runs import await_true, Collector, GRID, write_hill
+from stopwatch import Stopwatch, until
+from sumo_runs import Collector, GRID, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators import (
@@ -143,7 +143,7 @@ def test_sumo_that_waits_for_other_clients_is_named_and_can_be_closed():
         reader = threading.Thread(target=lambda: list(source.packets()))
         reader.start()
         try:
-            await_true(lambda: 'other clients' in source.health.silence)
+            until(lambda: 'other clients' in source.health.silence)
         finally:
             watch = Stopwatch()
             source.close()
@@ -166,7 +166,7 @@ for packet in source.packets():
                           stdout=subprocess.PIPE) as driver:
         sumo = int(driver.stdout.readline())
         driver.kill()
-    await_true(lambda: has_ended(sumo))
+    until(lambda: has_ended(sumo))
 
 
 def test_sumo_pace_follows_the_rate():
@@ -205,7 +205,7 @@ def held():
     source = StartedSumo(SumoParameters(str(GRID), step=0.1), FAST, lambda kind, text: None)
     source.pause()
     with closing(Collector(source)) as collector:
-        await_true(lambda: source.health.state is SourceState.PAUSED)
+        until(lambda: source.health.state is SourceState.PAUSED)
         yield source, collector
 
 
@@ -213,12 +213,12 @@ def test_sumo_that_is_paused_makes_the_steps_that_are_requested(held):
     source, collector = held
     assert (collector.times, source.is_paused, source.position) == ([], True, 0.0)
     source.step(3)
-    await_true(lambda: len(collector.times) == 3)
+    until(lambda: len(collector.times) == 3)
     source.step()
-    await_true(lambda: len(collector.times) == 4)
+    until(lambda: len(collector.times) == 4)
     assert source.position == pytest.approx(0.3)
     source.resume()
-    await_true(lambda: len(collector.times) > 50)
+    until(lambda: len(collector.times) > 50)
     assert source.health.state is SourceState.CONNECTED
     source.pause()
     assert source.health.state is SourceState.PAUSED
@@ -227,14 +227,14 @@ def test_sumo_that_is_paused_makes_the_steps_that_are_requested(held):
 def test_sumo_that_is_reset_begins_again_with_the_same_frames(held):
     source, collector = held
     source.step(20)
-    await_true(lambda: len(collector.times) == 20)
+    until(lambda: len(collector.times) == 20)
     source.restart()
     # The first frame shows that it has begun again.
-    await_true(lambda: len(collector.times) == 21)
+    until(lambda: len(collector.times) == 21)
     assert (collector.times[-1], source.is_paused, source.position) == (0.0, True, 0.0)
     assert collector.packets[20].is_behind_gap
     source.step(19)
-    await_true(lambda: len(collector.times) == 40)
+    until(lambda: len(collector.times) == 40)
     assert collector.times[:20] == collector.times[20:]
     first, again = (packets[-1].decoded.frame for packets in (
         collector.packets[:20], collector.packets[20:]))
@@ -246,20 +246,20 @@ def test_sumo_that_is_reset_while_it_runs_goes_on(held):
     source, collector = held
     source.resume()
     for n_resets in (1, 2):
-        await_true(lambda: collector.times[-1:] > [0.5])
+        until(lambda: collector.times[-1:] > [0.5])
         source.restart()
-        await_true(lambda n=n_resets: collector.times.count(0.0) == n + 1)
+        until(lambda n=n_resets: collector.times.count(0.0) == n + 1)
 
 
 def test_sumo_stays_paused_when_it_is_killed(held):
     source, collector = held
     source.step(2)
-    await_true(lambda: len(collector.times) == 2)
+    until(lambda: len(collector.times) == 2)
     os.kill(source.process_id, signal.SIGKILL)
-    await_true(lambda: source.health.n_reconnects == 1)
-    await_true(lambda: source.health.state is SourceState.PAUSED)
+    until(lambda: source.health.n_reconnects == 1)
+    until(lambda: source.health.state is SourceState.PAUSED)
     source.step(1)
-    await_true(lambda: collector.times == [0.0, 0.1, 0.0])
+    until(lambda: collector.times == [0.0, 0.1, 0.0])
 
 
 def test_sumo_that_is_over_cannot_be_reset(tmp_path):
