@@ -14,6 +14,7 @@ import re
 import sys
 
 from budgets import AWAIT_S
+from mock_simulator import served
 import numpy as np
 from paths import ROOT
 from programs import ENVIRONMENT, PIPES, start_script
@@ -21,10 +22,6 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 EXAMPLES = ROOT / 'examples'
@@ -113,7 +110,7 @@ def test_example_of_analysis_answers(tmp_path):
     drive = tmp_path / 'drive.json'
     assert main(['synth', str(drive), '--frames', '10']) == 0
     frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+    with served(frames, rate='max') as simulator:
         code, output, errors = run('analysis.py', drive, '127.0.0.1', simulator.port)
     assert (code, errors) == (0, '')
     shown, nearest, apart, changes, n_rows = output.splitlines()
@@ -165,7 +162,7 @@ def test_example_makes_a_table_of_a_stream():
     pytest.importorskip('pyarrow')
     pytest.importorskip('pandas')
     frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+    with served(frames, rate='max') as simulator:
         code, output, errors = run('stream_to_pandas.py', '127.0.0.1', simulator.port)
     assert (code, errors) == (0, '')
     assert output.count(' 40.0 ') == 5

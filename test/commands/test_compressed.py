@@ -15,6 +15,7 @@ import signal
 import time
 
 from budgets import AWAIT_S, one_of
+from mock_simulator import served
 from paths import ROOT
 from programs import start
 import pytest
@@ -22,10 +23,6 @@ from simulator_peer import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.storage.input_file import zstd
@@ -76,8 +73,7 @@ def test_compressed_trajectories_are_read(drive, plain, tmp_path, capsys):
     assert main(['convert', str(drive), str(tmp_path / 'bag')]) == 0
     with sensor.open_recording(drive) as recording:
         assert [len(list(recording)), len(list(recording))] == [N_FRAMES, N_FRAMES]
-    options = MonodriveOptions(port=0, control_port=0, on_sample=True)
-    with MonodriveServer(None, options) as simulator:
+    with served(None, port=0, control_port=0, on_sample=True) as simulator:
         assert main(['replay', str(drive), '--control-port', str(simulator.control_port),
                      '--port', str(simulator.port), '--rate', '0']) == 0
     assert capsys.readouterr().err == ''
@@ -148,7 +144,7 @@ def test_damaged_compressed_trajectories_are_an_error(drive, tmp_path, capsys, c
 def test_compressed_record_can_be_repaired_after_a_kill(tmp_path, capsys):
     out, part = tmp_path / 'live.json.gz', tmp_path / '.live.json.gz.part'
     source = IteratorSource(generate(3, 2, 100.0, 1, 'v2'))
-    with MonodriveServer(source, MonodriveOptions(rate=100.0)) as simulator, start(
+    with served(source, rate=100.0) as simulator, start(
             'record', out, '--port', simulator.port) as process:
         end_s = time.monotonic() + AWAIT_S
         while not part.exists() or part.stat().st_size < 4000:
@@ -196,8 +192,7 @@ def test_recordings_of_any_form_are_served(recording, plain):
 
 
 def test_recordings_of_any_form_are_replayed(recording, capsys):
-    options = MonodriveOptions(port=0, control_port=0, on_sample=True)
-    with MonodriveServer(None, options) as simulator:
+    with served(None, port=0, control_port=0, on_sample=True) as simulator:
         assert main(['replay', str(recording), '--control-port', str(simulator.control_port),
                      '--port', str(simulator.port), '--rate', '0']) == 0
     assert capsys.readouterr().err == ''

@@ -15,15 +15,12 @@ import json
 import re
 
 from budgets import AWAIT_S
+from mock_simulator import served
 from programs import start
 import pytest
 from simulator_peer import Reader
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.simulators.opening import open_any
@@ -128,15 +125,15 @@ def test_cut_trajectory_is_read_from_standard_input(monkeypatch, tmp_path, capsy
 def test_cut_trajectory_is_replayed(tmp_path, capsys):
     path = tmp_path / 'cut.json'
     path.write_bytes(CUTS['in a number'])
-    options = MonodriveOptions(port=0, control_port=0, on_sample=True)
-    with MonodriveServer(None, options) as simulator:
+    with served(None, port=0, control_port=0, on_sample=True) as simulator:
         assert main(['replay', str(path), '--control-port', str(simulator.control_port),
                      '--port', str(simulator.port), '--rate', '0']) == 0
     check_warning(capsys.readouterr().err, path, N_FRAMES - 1)
 
 
-def test_cut_trajectory_is_served(cut):
-    path, n_frames = cut
+def test_cut_trajectory_is_served(tmp_path):
+    path, n_frames = tmp_path / 'cut.json', N_FRAMES - 1
+    path.write_bytes(CUTS['in an escape'])
     with start('simulate', path, '--port', '0', '--rate', 'max') as process:
         try:
             port = int(process.stdout.readline().rpartition(':')[2])

@@ -8,10 +8,14 @@
 # language governing permissions and limitations under the License.
 """What all commands have in common: exit codes, one line of an error, what they print."""
 
+from contextlib import suppress
+import fcntl
 import os
 import pty
 import re
 import signal
+import struct
+import termios
 import time
 
 from budgets import AWAIT_S
@@ -208,19 +212,38 @@ def test_command_prints_one_line_and_no_progress_into_a_pipe(run, name, tmp_path
     assert all(line.startswith('warning: ') for line in errors.splitlines())
 
 
-@pytest.mark.parametrize('name', WORKING)
-def test_command_prints_no_success_and_no_progress_if_quiet(run, name, tmp_path):
-    primary, secondary = pty.openpty()
-    process = run(name, [*WORKING[name], '--quiet'], stderr=secondary)
-    os.close(secondary)
-    code, output, _ = ended(process)
-    os.set_blocking(primary, False)
-    try:
-        shown = os.read(primary, 65536)
-    except OSError:
-        # Nothing was written to the terminal.
+@pytest.fixture
+def run_on_a_terminal(run):
+    """Return a function that runs a command to its end; what a terminal shows is its errors."""
+    def run_(name, words):
+        primary, secondary = pty.openpty()
+        fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
+        process = run(name, words, stderr=secondary)
+        os.close(secondary)
         shown = b''
-    os.close(primary)
+        # Its other end is closed, as Linux reports it.
+        with suppress(OSError):
+            while part := os.read(primary, 65536):
+                shown += part
+        os.close(primary)
+        code, output, _ = ended(process)
+        return code, output, shown
+
+    return run_
+
+
+@pytest.mark.parametrize(('words', 'expected'), [
+    (['convert', str(SAMPLE), 'bag'], b'convert:   0%'),
+    (['render', str(SAMPLE), 'out.png', '--end', '0'], b'draw: 00:00')])
+def test_command_shows_its_progress_on_a_terminal(run_on_a_terminal, words, expected):
+    code, _, shown = run_on_a_terminal(words[0], words[1:])
+    assert code == 0
+    assert expected in shown
+
+
+@pytest.mark.parametrize('name', WORKING)
+def test_command_prints_no_success_and_no_progress_if_quiet(run_on_a_terminal, name):
+    code, output, shown = run_on_a_terminal(name, [*WORKING[name], '--quiet'])
     assert (code, output) == (0, '')
     assert b'\x1b[' not in shown
     assert all(line.startswith(b'warning: ') for line in shown.splitlines())

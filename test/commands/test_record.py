@@ -25,7 +25,8 @@ import termios
 import threading
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, each_once
+from mock_simulator import served
 from ports import free_port
 from process_state import wait_until_asleep
 from programs import start
@@ -34,10 +35,6 @@ from scripted_simulator import frame, InBackground, interrupting, ScriptedSimula
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
 
 ODD = (b'{"frame": [{"name": "Ego 0", "position": [1.50, -0.0, 1e2], "orientation": [0,0,0,1],'
@@ -169,9 +166,10 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
     assert names(out.parent) == []
 
 
-def test_record_names_the_reason_where_no_frame_was_received(out, capsys):
+@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')], ids=' '.join)
+def test_command_names_the_reason_where_no_frame_was_received(words, capsys):
     port = free_port()
-    assert main(['record', str(out), '--port', str(port), '--seconds', '1']) == 1
+    assert main([*words, '--port', str(port), '--seconds', '1']) == 1
     # On a loaded machine it says first that it waits.
     *waiting, error = capsys.readouterr().err.splitlines()
     assert error == (f'error: cannot connect to 127.0.0.1:{port}: connection refused; is the '
@@ -229,7 +227,7 @@ def test_command_ends_if_the_port_is_of_another_server(words, tmp_path):
 
 def test_record_once_ends_with_the_stream(out):
     frames = [json.loads(frame(i / 10)) for i in range(20)]
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+    with served(frames, rate='max') as simulator:
         assert record(simulator, out, '--once') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] \
         == [element['game_time'] for element in frames]
@@ -244,9 +242,8 @@ def test_record_writes_to_standard_output(peer, capfdbinary):
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-@pytest.mark.parametrize('words', [(), ('--frames', '1000000'), ('--seconds', '1000'),
-                                   ('--once',)], ids=' '.join)
-@pytest.mark.parametrize('number', SIGNALS)
+@pytest.mark.parametrize(('words', 'number'), each_once(
+    [(), ('--frames', '1000000'), ('--seconds', '1000'), ('--once',)], SIGNALS))
 def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys, monkeypatch):
     # Seen from outside, what is in a buffer is not there yet; this notes what was taken in.
     taken = []
@@ -412,16 +409,6 @@ def test_record_shows_progress_on_a_terminal(peer, out):
     assert output.startswith(f'{out}: 10 frames, 9 s, ')
 
 
-def test_record_killed_leaves_its_part(peer, out):
-    with start('record', str(out), '--port', str(peer.port)) as process:
-        peer.wait_for(lambda p: 'sensor opened' in p.events)
-        for _ in range(200):
-            peer.emit(frame())
-        wait_for_bytes(out.parent, process)
-        process.kill()
-    assert names(out.parent) == ['.out.json.part']
-
-
 class FullDisk(io.FileIO):
     """A file that takes so many bytes and no more."""
 
@@ -501,7 +488,7 @@ def test_storage_of_a_bag_is_that_of_the_options(tmp_path, words, suffix):
     """``--to sqlite3`` wrote MCAP."""
     pytest.importorskip('mcap')
     frames = [json.loads(frame(i / 10)) for i in range(3)]
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+    with served(frames, rate='max') as simulator:
         assert main(['record', str(tmp_path / 'bag'), '--port', str(simulator.port), '--frames',
                      '2', '-q', *words]) == 0
     assert [path.suffix for path in sorted((tmp_path / 'bag').iterdir())] == sorted(

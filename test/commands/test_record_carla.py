@@ -17,6 +17,7 @@ from carla_late_server import LateServer
 import carla_sensor_frames as sent
 from carla_sensor_wire import scene
 from message_store import typestore
+from mock_simulator import served
 import numpy as np
 from PIL import Image
 from ports import free_ports
@@ -27,10 +28,6 @@ from scripted_simulator import InBackground
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 
@@ -225,7 +222,7 @@ def test_inspect_carla_live(server, capsys):
 
 def test_inspect_live_of_the_state_sensor(capsys):
     frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 20))
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as server:
+    with served(frames, rate='max') as server:
         found = inspected(capsys, '--port', str(server.port), '--frames', '5')
     assert found['frames'] == 5
 

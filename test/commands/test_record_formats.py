@@ -21,16 +21,13 @@ import threading
 import zlib
 
 from budgets import AWAIT_S, each_once, one_of
+from mock_simulator import served
 from programs import run_cut_short, start
 import pytest
 from scripted_simulator import frame, InBackground, ScriptedSimulator
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands.record import Recorder
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 TOPIC = '/state_sensor/frame'
@@ -101,7 +98,7 @@ def record(port, out, *words):
 
 
 def test_recorded_format_is_whole_at_the_end_of_the_stream(out, capsys):
-    with MonodriveServer(FRAMES[:50], MonodriveOptions(rate='max')) as simulator:
+    with served(FRAMES[:50], rate='max') as simulator:
         assert record(simulator.port, out, '--once') == 0
     assert capsys.readouterr().out.startswith(f'{out}: 50 frames, ')
     assert n_frames(out) == 50
@@ -171,7 +168,7 @@ def test_recorded_format_on_a_full_disk_is_one_line(out):
     """What can be read without its end is kept and named; what was there stays."""
     # SQLite writes when 2 MB have come.
     frames = list(islice(generate(40, 0, 10.0, 1, 'v2'), 150)) if out.suffix == '.db3' else FRAMES
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+    with served(frames, rate='max') as simulator:
         assert record(simulator.port, out, '--once', '-q') == 0
     has_old = out.suffix in ('', '.csv', '.db3')
     size = max(path.stat().st_size for path in (out, *out.rglob('*')))
@@ -179,7 +176,7 @@ def test_recorded_format_on_a_full_disk_is_one_line(out):
         shutil.rmtree(out)
     elif not has_old:
         out.unlink()
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+    with served(frames, rate='max') as simulator:
         ended = run_cut_short('record', out.name, '--once', '-q', '--port', simulator.port,
                               *(['--force'] if has_old else []), folder=out.parent,
                               limit=int(0.98 * size))

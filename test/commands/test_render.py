@@ -9,22 +9,17 @@
 """The command render, on files."""
 
 from contextlib import suppress
-import fcntl
 import io
 import json
 import os
 import re
-import signal
-import struct
 import subprocess
 import sys
-import termios
 import zlib
 
 from budgets import AWAIT_S, first_of, one_of
 from paths import CARLA, SAMPLE
 from PIL import Image
-from programs import start
 import pytest
 from real_recordings import FILES, path_of
 
@@ -202,19 +197,6 @@ def test_render_draws_a_dataset_of_carla(tmp_path):
     assert out.stat().st_size > 10_000
 
 
-def test_render_interrupted_leaves_nothing(tmp_path):
-    out = tmp_path / 'out.png'
-    process = start('render', '-', out, stdin=subprocess.PIPE, text=False)
-    # More than one read and the pipe hold: once all is written, some of it was read.
-    process.stdin.write(SAMPLE.read_bytes()[:2_000_000])
-    process.stdin.flush()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(AWAIT_S) == 130
-    process.stdin.close()
-    assert process.stderr.read().decode() == f'interrupted: nothing was written to {out}\n'
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_render_on_a_full_disk(tmp_path, capsys):
     out = tmp_path / 'out.png'
     out.symlink_to('/dev/full')
@@ -243,19 +225,6 @@ def test_render_refuses_a_time_outside_of_the_recording(tmp_path, capsys, out):
     assert list(tmp_path.iterdir()) == [source]
     assert main(['render', str(source), str(tmp_path / out), '--no-names', '--at', '0.5',
                  *(SMALL if out == 'out.png' else [])]) == 0
-
-
-def test_render_shows_on_a_terminal_that_it_draws(tmp_path):
-    source, terminal = tmp_path / 'drive.json', os.openpty()
-    fcntl.ioctl(terminal[1], termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
-    assert main(['synth', '-q', str(source), '--frames', '2']) == 0
-    with start('render', source, tmp_path / 'out.png', *SMALL, stderr=terminal[1]) as process:
-        # With its other end closed, a terminal without output is an error instead of a wait.
-        os.close(terminal[1])
-        assert process.wait(AWAIT_S) == 0
-    shown = os.read(terminal[0], 65536)
-    os.close(terminal[0])
-    assert b'draw: 00:00' in shown
 
 
 def test_render_takes_any_name(tmp_path):

@@ -23,7 +23,8 @@ import termios
 import threading
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, each_once
+from mock_simulator import served
 from ports import free_port
 from programs import start
 import pytest
@@ -42,15 +43,12 @@ from stopwatch import Stopwatch
 
 from state_sensor_ros.commands import replay as replay_command
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.simulators.monodrive.replay_client import Cursor, ReplayClient, Trajectory
 
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
 SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 CLIENT = 'state_sensor_ros.simulators.monodrive.replay_client'
 SESSION = 'state_sensor_ros.simulators.monodrive.control_session'
@@ -358,7 +356,7 @@ def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatc
 def test_replay_plays_recordings_in_the_mock_server(path, monkeypatch):
     seen = []
     monkeypatch.setattr(ReplayClient, '_read', _reading_into(seen))
-    with MonodriveServer(None, MonodriveOptions(control_port=0, on_sample=True)) as simulator:
+    with served(None, control_port=0, on_sample=True) as simulator:
         assert replay(simulator, path, '--rate', '0', '--step', '7') == 0
     elements = json.loads(path.read_bytes())[::7]
     assert [json.loads(payload)['game_time'] for payload in seen] \
@@ -390,7 +388,7 @@ def test_replay_interrupted_waits_for_the_outstanding_reply(peer, five, number, 
     assert all((after - before) in (1, -4) for before, after in pairwise(positions))
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize('number', SIGNALS)
 def test_replay_interrupted_before_its_end_prints_the_frame(peer, five, number, capsys):
     with interrupting(number, peer, lambda p: p.messages(STEP)):
         # The second frame is due in ten seconds.
@@ -447,9 +445,8 @@ def _not_accepting():
     return server, fillers
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
-                         ids=lambda each: each.name)
-@pytest.mark.parametrize('silent_at', ['SimulatorConfig_ID', TRAJECTORY, SENSORS, STEP, 'packet'])
+@pytest.mark.parametrize(('silent_at', 'number'), each_once(
+    ['SimulatorConfig_ID', TRAJECTORY, SENSORS, STEP, 'packet'], SIGNALS))
 def test_replay_ends_in_time_while_the_simulator_is_silent(peer, five, tmp_path, number,
                                                            silent_at):
     config = tmp_path / 'simulator.json'
@@ -463,9 +460,7 @@ def test_replay_ends_in_time_while_the_simulator_is_silent(peer, five, tmp_path,
         _check_end(process, number)
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
-                         ids=lambda each: each.name)
-@pytest.mark.parametrize('port', ['control', 'sensor'])
+@pytest.mark.parametrize(('port', 'number'), each_once(['control', 'sensor'], SIGNALS))
 def test_replay_ends_in_time_while_a_port_does_not_accept(peer, five, number, port):
     server, fillers = _not_accepting()
     ports = {'control': peer.control_port, 'sensor': peer.port, port: server.getsockname()[1]}

@@ -103,6 +103,7 @@ def test_format_is_written_once_and_again_with_force(row, drive, capsys):
     assert before in (N_FRAMES, len(names_in(drive)))
     assert main(['convert', drive, out]) == 1
     assert '--force replaces it' in capsys.readouterr().err
+    assert len(names_in(out)) == before
     assert main(['convert', drive, out, '--force', '--quiet']) == 0
     output, _ = capsys.readouterr()
     assert output == ''

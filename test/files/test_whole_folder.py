@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Folders that get their name once they are complete, and replace only folders of their kind."""
 
+from contextlib import nullcontext
 import errno
 import json
 import os
@@ -51,8 +52,7 @@ def made(path, text='old', **options):
     folder = folder_of(path, **options)
     write(folder, text)
     folder.complete()
-    folder.commit()
-    folder.abort()
+    commit(folder)
     return folder
 
 
@@ -76,10 +76,28 @@ def no_exchange(monkeypatch):
     monkeypatch.setattr(part, '_renameat2', unknown)
 
 
-@pytest.mark.parametrize('has_exchange', [True, False])
-def test_whole_folder_replaces_one_of_its_kind(path, monkeypatch, has_exchange):
-    if not has_exchange:
+@pytest.fixture(params=[True, False])
+def has_exchange(request, monkeypatch):
+    """Return whether the file system has renameat2()."""
+    if not request.param:
         no_exchange(monkeypatch)
+    return request.param
+
+
+def begun(path, **options):
+    """Return a folder with a new thing in it, and that thing."""
+    folder = folder_of(path, **options)
+    return folder, write(folder, 'new')
+
+
+def commit(folder, match=None):
+    """Commit and end; ``match`` the error of it."""
+    with nullcontext() if match is None else pytest.raises(SinkError, match=match):
+        folder.commit()
+    folder.abort()
+
+
+def test_whole_folder_replaces_one_of_its_kind(path, has_exchange):
     assert made(path, force=False).remains == ''
     assert contents(path) == OLD
     (path / 'b').write_text('more')
@@ -105,29 +123,11 @@ def add_file(path):
     (path / 'precious').write_text('text')
 
 
-def add_deep_file(path):
-    (path / 'deep' / 'precious').write_text('text')
-
-
-def add_folder(path):
-    (path / 'precious').mkdir()
-
-
-def add_link(path):
-    (path / 'precious').symlink_to('a')
-
-
-def add_folder_with_the_name_of_a_file(path):
-    (path / 'b').mkdir()
-
-
-def add_pipe_with_the_name_of_a_file(path):
-    os.mkfifo(path / 'b')
-
-
 @pytest.mark.parametrize('add', [
-    add_file, add_deep_file, add_folder, add_link, add_folder_with_the_name_of_a_file,
-    add_pipe_with_the_name_of_a_file], ids=lambda add: add.__name__)
+    add_file, lambda path: (path / 'deep' / 'precious').write_text('text'),
+    lambda path: (path / 'precious').mkdir(), lambda path: (path / 'precious').symlink_to('a'),
+    # A folder and a pipe with the name of a file.
+    lambda path: (path / 'b').mkdir(), lambda path: os.mkfifo(path / 'b')])
 def test_whole_folder_refuses_one_with_another_entry(path, add):
     made(path)
     add(path)
@@ -138,34 +138,20 @@ def test_whole_folder_refuses_one_with_another_entry(path, add):
     assert names(path.parent) == ['out']
 
 
-@pytest.mark.parametrize('has_exchange', [True, False])
-def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path, monkeypatch,
-                                                                    has_exchange):
-    if not has_exchange:
-        no_exchange(monkeypatch)
+def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path, has_exchange):
     made(path)
-    folder = folder_of(path)
-    whole = write(folder, 'new')
+    folder, whole = begun(path)
     add_file(path)
-    with pytest.raises(SinkError, match=r'precious in it.*; what was written is in .*/whole$'):
-        folder.commit()
-    folder.abort()
+    commit(folder, r'precious in it.*; what was written is in .*/whole$')
     assert contents(path) == {**OLD, 'precious': b'text'}
     assert contents(whole) == NEW
 
 
-@pytest.mark.parametrize('has_exchange', [True, False])
-def test_whole_folder_keeps_both_where_the_name_was_taken_meanwhile(path, monkeypatch,
-                                                                    has_exchange):
-    if not has_exchange:
-        no_exchange(monkeypatch)
-    folder = folder_of(path, force=False)
-    whole = write(folder, 'new')
+def test_whole_folder_keeps_both_where_the_name_was_taken_meanwhile(path, has_exchange):
+    folder, whole = begun(path, force=False)
     # An empty folder, which rename() of the C library would replace.
     path.mkdir()
-    with pytest.raises(SinkError, match='has appeared meanwhile; what was written'):
-        folder.commit()
-    folder.abort()
+    commit(folder, 'has appeared meanwhile; what was written')
     assert contents(path) == {}
     assert contents(whole) == NEW
 
@@ -187,8 +173,7 @@ def failing_from(monkeypatch, owner, name, n_calls):
 def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
     made(path)
     no_exchange(monkeypatch)
-    folder = folder_of(path)
-    whole = write(folder, 'new')
+    folder, whole = begun(path)
     rename, calls = os.rename, []
 
     def call(*args, **options):
@@ -198,24 +183,17 @@ def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
         return rename(*args, **options)
 
     monkeypatch.setattr(os, 'rename', call)
-    with pytest.raises(SinkError, match=r'not permitted; what was written is in '):
-        folder.commit()
-    folder.abort()
+    commit(folder, r'not permitted; what was written is in ')
     assert contents(path) == OLD
     assert contents(whole) == NEW
 
 
-@pytest.mark.parametrize('has_exchange', [True, False])
 @pytest.mark.parametrize('name', ['unlink', 'rmdir'])
 def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch, has_exchange, name):
     made(path)
-    if not has_exchange:
-        no_exchange(monkeypatch)
-    folder = folder_of(path)
-    whole = write(folder, 'new')
+    folder, whole = begun(path)
     failing_from(monkeypatch, os, name, 0)
-    folder.commit()
-    folder.abort()
+    commit(folder)
     assert contents(path) == NEW
     left = whole if has_exchange else whole.with_name('whole.old')
     assert folder.remains \
@@ -225,8 +203,7 @@ def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch, has_exc
 
 def test_whole_folder_deletes_no_entry_added_after_the_check(path, monkeypatch):
     made(path)
-    folder = folder_of(path)
-    whole = write(folder, 'new')
+    folder, whole = begun(path)
     exchange = part._renameat2
 
     def add_and_exchange(*args):
@@ -234,8 +211,7 @@ def test_whole_folder_deletes_no_entry_added_after_the_check(path, monkeypatch):
         exchange(*args)
 
     monkeypatch.setattr(part, '_renameat2', add_and_exchange)
-    folder.commit()
-    folder.abort()
+    commit(folder)
     assert contents(path) == NEW
     assert folder.remains.startswith(f'what is left of the old one is in {whole}: ')
     assert contents(whole) == {'precious': b'text'}
@@ -289,11 +265,8 @@ def test_whole_folder_keeps_both_on_an_undetected_mount_point(path, mount):
     made(path)
     made(path.with_name('bound'))
     mount(path, '--bind', path.with_name('bound'))
-    folder = folder_of(path)
-    whole = write(folder, 'new')
-    with pytest.raises(SinkError, match=r'busy; what was written is in '):
-        folder.commit()
-    folder.abort()
+    folder, whole = begun(path)
+    commit(folder, r'busy; what was written is in ')
     assert contents(path) == OLD
     assert contents(whole) == NEW
 
@@ -301,11 +274,9 @@ def test_whole_folder_keeps_both_on_an_undetected_mount_point(path, mount):
 def test_whole_folder_with_a_file_that_cannot_be_deleted_is_replaced(path, mount):
     made(path)
     path.with_name('bound').write_text('mounted')
-    folder = folder_of(path)
-    whole = write(folder, 'new')
+    folder, whole = begun(path)
     mount(path / 'a', '--bind', path.with_name('bound'))
-    folder.commit()
-    folder.abort()
+    commit(folder)
     assert contents(path) == NEW
     assert folder.remains.endswith(f'in {whole}: device or resource busy')
     # The fixture unmounts it at this path.

@@ -18,6 +18,7 @@ import time
 import tracemalloc
 
 from budgets import AWAIT_S, one_of
+from mock_simulator import served
 import numpy as np
 from paths import CARLA, ROOT, SAMPLE
 import pytest
@@ -25,10 +26,6 @@ from real_recordings import each_recording, path_of
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 
@@ -401,7 +398,7 @@ def test_table_of_a_stream():
     pytest.importorskip('pyarrow')
     frames = list(itertools.islice(generate(4, 1, 20.0, 1, 'v2'), 30))
     for limits, n_frames in (({'n_frames': 7}, 7), ({'seconds': 0.5}, 11), ({}, 30)):
-        with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator, \
+        with served(frames, rate='max') as simulator, \
                 sensor.open_stream('127.0.0.1', simulator.port) as stream:
             assert repr(stream).endswith(', 0 frames)')
             table = sensor.read_table(stream, columns=['frame', 'speed'], **limits)

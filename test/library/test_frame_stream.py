@@ -18,16 +18,13 @@ import threading
 from budgets import AWAIT_S
 from carla_client import drive
 from carla_late_server import LateServer
+from mock_simulator import served
 from ports import free_port, free_ports
 import pytest
 from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 
@@ -60,7 +57,7 @@ def server():
 
 def test_stream_ends_with_the_connection():
     frames = traffic()
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator, \
+    with served(frames, rate='max') as simulator, \
             sensor.open_stream('127.0.0.1', simulator.port) as stream:
         received = list(stream)
     assert [frame.game_time for frame in received] == [frame['game_time'] for frame in frames]
@@ -125,7 +122,7 @@ def test_stream_raises_errors_of_the_package(server):
 
 def test_stream_takes_the_port_of_the_configuration_of_the_simulator(tmp_path):
     path = tmp_path / 'sensors.json'
-    with MonodriveServer(traffic(), MonodriveOptions(rate='max')) as simulator:
+    with served(traffic(), rate='max') as simulator:
         path.write_text(json.dumps({'type': 'State', 'listen_port': simulator.port}))
         with sensor.open_stream(parameters={'config_file': str(path)}) as stream:
             assert len(list(stream)) == 6
@@ -134,7 +131,7 @@ def test_stream_takes_the_port_of_the_configuration_of_the_simulator(tmp_path):
 
 
 def test_stream_is_closed_by_another_thread():
-    with MonodriveServer(traffic(1), MonodriveOptions(rate='max', on_sample=True)) as simulator, \
+    with served(traffic(1), rate='max', on_sample=True) as simulator, \
             sensor.open_stream('127.0.0.1', simulator.port, reconnect=True) as stream:
         timer = threading.Timer(0.1, stream.close)
         timer.start()

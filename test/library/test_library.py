@@ -16,15 +16,12 @@ import subprocess
 import sys
 
 from budgets import AWAIT_S
+from mock_simulator import served
 from paths import ROOT, SAMPLE
 import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 
 HEAVY = {'rclpy', 'matplotlib', 'plotly', 'numpy', 'pyarrow', 'rosbags'}
 # What the numbers of a trajectory do not need, if numpy does not.
@@ -112,7 +109,7 @@ def test_library_examples_run(name, drive, monkeypatch):
         pytest.importorskip('pyarrow')
     monkeypatch.chdir(drive.parent)
     frames = json.loads(drive.read_text())[:3]
-    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+    with served(frames, rate='max') as simulator:
         [example] = doctest.DocTestFinder(recurse=False).find(
             getattr(sensor, name), name, globs={'port': simulator.port})
         assert example.examples
