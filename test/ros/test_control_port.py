@@ -28,8 +28,8 @@ PARAMETERS = {'sample_rate': 50.0, 'desired_tags': ['vehicle'], 'reconnect_min':
               'reconnect_max': 0.2}
 
 
-@pytest.mark.parametrize('answer', [complete, lambda request: reply(request, magic=OLD_MAGIC)],
-                         ids=['new', 'old'])
+@pytest.mark.parametrize('answer', one_of([
+    complete, lambda request: reply(request, magic=OLD_MAGIC)]))
 def test_node_configures_samples_and_configures_again(domain, listener, answer):
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with ScriptedSimulator(answer, (frame(i / 20) for i in count())) as peer, NodeProcess(

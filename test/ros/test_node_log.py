@@ -13,7 +13,7 @@ import re
 import signal
 
 from blocked_modules import environment_without
-from budgets import AWAIT_S, each_once, first_of, one_of
+from budgets import AWAIT_S, first_of, one_of
 import pytest
 from rig import frame, NodeProcess, packet, state
 from stopwatch import until
@@ -124,8 +124,8 @@ def test_node_warns_of_another_node_of_its_name(domain, bench):
             until_logged(node, 'WARN', '2 nodes have the name /state_sensor')
 
 
-@pytest.mark.parametrize(('signum', 'is_first'), each_once(
-    (signal.SIGINT, signal.SIGTERM), (False, True)))
+@pytest.mark.parametrize(('signum', 'is_first'), first_of([
+    (signal.SIGINT, False), (signal.SIGTERM, True)]))
 def test_node_logs_no_loss_where_the_simulator_ends_with_it(bench, signum, is_first):
     bench_ = bench()
     bench_.connect()

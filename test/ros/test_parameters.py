@@ -14,7 +14,7 @@ import math
 import re
 import shutil
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, one_of
 from paths import SAMPLE
 from programs import PIPES, start_node
 import pytest
@@ -294,7 +294,7 @@ def deleted_all(arrays):
     return bool(arrays) and [each.action for each in arrays[-1].markers] == [3]
 
 
-@pytest.mark.parametrize('parameter', ['debug_drawing', 'include_obb'])
+@pytest.mark.parametrize('parameter', one_of(['debug_drawing', 'include_obb']))
 def test_parameters_take_effect_while_the_simulator_is_silent(domain, listener, simulator,
                                                               parameter):
     with NodeProcess(domain, port=simulator.port, debug_drawing=True):
@@ -309,7 +309,7 @@ def test_parameters_take_effect_while_the_simulator_is_silent(domain, listener, 
         drive.until(lambda: len(drive.drawn()) > 2, 'markers once more')
 
 
-@pytest.mark.parametrize('is_paused', [True, False], ids=['paused', 'ended'])
+@pytest.mark.parametrize('is_paused', one_of([True, False]))
 def test_parameters_take_effect_while_a_recording_is_held(domain, listener, tmp_path, is_paused):
     path = tmp_path / 'drive.json'
     path.write_text(json.dumps([frame(i) for i in range(40)]))

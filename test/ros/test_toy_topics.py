@@ -14,7 +14,7 @@ from budgets import AWAIT_S
 from commands_rig import pedals, Stack
 import pytest
 from rig import NodeProcess
-from test_toy_simulator import installed_toy, toy_mock_server
+from test_toy_simulator import installed_toy, program_with, toy_mock_server
 
 
 def environment(site):
@@ -58,7 +58,7 @@ def test_toy_parameters_are_checked(domain, tmp_path):
 
 def test_broken_simulator_is_a_warning_of_the_node(domain, listener, tmp_path):
     site = installed_toy(tmp_path / 'site', content='raise RuntimeError("no license")')
-    with NodeProcess(domain, port=1, environment=environment(site)) as node:
+    with NodeProcess(domain, port=1, program=program_with(site, 'ros.program')) as node:
         listener.until(lambda: 'is skipped: RuntimeError: no license' in node.log)
 
 

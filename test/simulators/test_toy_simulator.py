@@ -32,7 +32,7 @@ PROGRAM = """
 import sys
 
 sys.path.append({site!r})
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.{module} import main
 from state_sensor_ros.simulators import simulator_list
 
 for cached in (simulator_list._entries, simulator_list._loaded, simulator_list.simulators):
@@ -68,10 +68,16 @@ def installed_toy(folder, value='toy_simulator:ToySimulator', content=None):
     return folder
 
 
-def start_state_sensor(site, *words):
+def program_with(site, module):
+    """Write a program that has what is installed in a folder; return its path."""
     script = site.parent / 'program.py'
-    script.write_text(PROGRAM.format(site=str(site)))
-    return start_script([str(script), *map(str, words)], cwd=ROOT, env=ENVIRONMENT, **PIPES)
+    script.write_text(PROGRAM.format(site=str(site), module=module))
+    return str(script)
+
+
+def start_state_sensor(site, *words):
+    return start_script([program_with(site, 'commands.command_line'), *map(str, words)], cwd=ROOT,
+                        env=ENVIRONMENT, **PIPES)
 
 
 def state_sensor(site, *words):

@@ -17,7 +17,7 @@ import json
 import random
 import sys
 
-from budgets import tries
+from budgets import one_of, tries
 from essentials import ESSENTIALS
 import numpy as np
 from paths import DATA
@@ -217,7 +217,7 @@ def test_fuzz_corpus_framing_ends_alike_however_it_is_cut():
             lambda data=data: fed(data, 1 << 20))
 
 
-@pytest.mark.parametrize('fresh', [True, False], ids=['fresh decoder', 'one decoder'])
+@pytest.mark.parametrize('fresh', one_of([False, True]))
 def test_fuzz_corpus_decode_raises_only_our_errors(fresh):
     decoder = Decoder()
     n_frames = 0

@@ -173,7 +173,7 @@ FORMATS = {
     'commas first': lambda frames: b'[\r\n' + b'\r\n, '.join(frames) + b'\r\n]\r\n',
     'byte order mark': lambda frames: BOM + b'[\n' + b',\n'.join(frames) + b'\n]\n',
     'indented': lambda frames: indented(frames, 2),
-    'indented far': lambda frames: indented(frames, 40)}
+    'indented far': lambda frames: indented(frames, 20)}
 
 
 def indented(frames, n_blanks):

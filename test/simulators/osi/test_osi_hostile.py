@@ -302,7 +302,7 @@ def test_osi_mutated_traces_raise_only_errors_of_the_package(tmp_path, name):
     osi_traces.WRITERS[name](path)
     content = path.read_bytes()
     n_read = 0
-    for _ in range(tries(25)):
+    for _ in range(tries(12)):
         data = bytearray(content)
         for _ in range(rng.choice((1, 1, 2, 10))):
             i = rng.randrange(len(data) - 8)
