@@ -32,7 +32,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Protocol, TypeVar
+from typing import Any, TYPE_CHECKING, TypeVar
 
 from state_sensor_ros.commands.batch_outputs import is_newer, n_bytes_of
 from state_sensor_ros.commands.interruption import call_in_daemon
@@ -41,6 +41,9 @@ from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, 
 from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.part import remove_part
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Result = TypeVar('Result')
 
@@ -101,21 +104,6 @@ class _Shared:
     digest: str
     path: str = ''
     line: str = ''
-
-
-class _Client(Protocol):
-    """The part of :class:`distributed.Client` that is used."""
-
-    status: str
-
-    def get_executor(self, *, pure: bool, retries: int) -> Executor:
-        """Return the cluster as an executor."""
-
-    def nthreads(self) -> Mapping[str, int]:
-        """Return the number of threads by worker."""
-
-    def close(self, timeout: float) -> None:
-        """End the connection."""
 
 
 # Begins a job; raises TransportError if nothing can run jobs any more.
@@ -296,7 +284,7 @@ def _end(running: set[subprocess.Popen[str]]) -> None:
 def _cluster(address: str, path: str, line: str) -> Iterator[_Runner]:
     """Run jobs on a Dask cluster, until the end of the block."""
     with _connected(address) as client:
-        executor = client.get_executor(pure=False, retries=_RETRIES)
+        executor: Executor = client.get_executor(pure=False, retries=_RETRIES)
         worker_s = time.monotonic()
 
         def submit(job: BatchJob) -> Future[BatchResult]:
@@ -321,7 +309,7 @@ def _cluster(address: str, path: str, line: str) -> Iterator[_Runner]:
             raise
 
 
-def _n_workers(client: _Client, address: str) -> int:
+def _n_workers(client: Client, address: str) -> int:
     """Return the number of workers; raise TransportError if the scheduler is gone."""
     try:
         n_workers = len(_limited(client.nthreads, _REPLY_S))
@@ -338,7 +326,7 @@ def _lost(address: str) -> TransportError:
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[_Client]:
+def _connected(address: str) -> Iterator[Client]:
     """
     Connect to a Dask cluster, until the end of the block.
 

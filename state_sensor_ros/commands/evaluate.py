@@ -158,9 +158,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         is beyond its bound.
     """
     from state_sensor_ros.commands.evaluate_many import evaluate_many, is_many
-    _check_options(args, is_many=is_many(args))
+    has_many = is_many(args)
+    _check_options(args, is_many=has_many)
     _check_bound_names(args)
-    if is_many(args):
+    if has_many:
         evaluate_many(args, interruption)
         return
     [stack] = args.stack
@@ -215,11 +216,10 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
         if name not in _PARAMETERS and ('.' not in name or name in NAMES):
             raise UsageError(f'-p {name} does not change the ground truth; those that do are '
                              f'{", ".join(_PARAMETERS)} and those of the simulator of TRUTH')
-    from state_sensor_ros.commands.evaluate_outputs import check_outputs, check_outputs_of_many
+    from state_sensor_ros.commands.evaluate_outputs import check_outputs
+    check_outputs(args, given, is_many=is_many)
     if is_many:
-        check_outputs_of_many(args, given)
         return
-    check_outputs(args, given)
     truth = format_of(args.truth)
     for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
         if option in given.union(parameter_names(args)) and name not in truth.reads:

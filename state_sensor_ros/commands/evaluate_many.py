@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 import json
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
@@ -24,7 +23,7 @@ from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
-from state_sensor_ros.files.whole.output import print_output
+from state_sensor_ros.files.whole.output import print_output, temporary_folder
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording, is_glob
 
@@ -60,7 +59,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     stacks = find_recordings(args.stack)
     truths = _truths_of(args, stacks)
     earlier = _earlier_results(args, [stack.path for stack in stacks])
-    with TemporaryDirectory(prefix='state_sensor_') as folder:
+    with temporary_folder() as folder:
         jobs = [BatchJob('evaluate', {
             **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True,
             'jobs': None, 'dask': '', 'html': None, 'force': False, 'quiet': True,
@@ -94,8 +93,8 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
         raise TrajectoryFormatError('evaluate', f'{n_failed} of {len(records)} bags failed')
 
 
-def _part(folder: str, name: str, i: int) -> str:
-    return str(Path(folder) / f'{name}_{i}.parquet')
+def _part(folder: Path, name: str, i: int) -> str:
+    return str(folder / f'{name}_{i}.parquet')
 
 
 def _join(args: argparse.Namespace, interruption: Interruption, name: str,

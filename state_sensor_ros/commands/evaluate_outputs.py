@@ -45,35 +45,18 @@ _ROWS_OF_GROUP = 1 << 15
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
 
 
-def check_outputs_of_many(args: argparse.Namespace, given: frozenset[str]) -> None:
+def check_outputs(args: argparse.Namespace, given: frozenset[str], *, is_many: bool) -> None:
     """
-    Check the options of files for several bags.
+    Check the options of files.
 
     :param args: the parsed options.
     :param given: names of the options that are given.
-    :raises UsageError: if one is not used.
-    """
-    _check_files(args, given, {os.path.realpath(args.truth): 'TRUTH'})
-    for name in ('html', 'parquet', 'curves'):
-        if getattr(args, name) == STANDARD_OUTPUT:
-            raise UsageError(f'--{name} - is for one STACK')
-        if name != 'html' and args.dask and getattr(args, name) is not None:
-            raise UsageError(f'--{name} is for processes of this machine, not for --dask')
-
-
-def check_outputs(args: argparse.Namespace, given: frozenset[str]) -> None:
-    """
-    Check the options of files for one bag.
-
-    :param args: the parsed options.
-    :param given: names of the options that are given.
+    :param is_many: whether there are several bags.
     :raises UsageError: if a file has two uses, or an option none.
     """
-    _check_files(args, given, {os.path.realpath(args.truth): 'TRUTH',
-                               os.path.realpath(args.stack[0]): 'STACK'})
-
-
-def _check_files(args: argparse.Namespace, given: frozenset[str], taken: dict[str, str]) -> None:
+    taken = {os.path.realpath(args.truth): 'TRUTH'}
+    if not is_many:
+        taken[os.path.realpath(args.stack[0])] = 'STACK'
     if 'force' in given and args.parquet is args.html is args.curves is None:
         raise UsageError('--force is for --parquet OUT, --html OUT or --curves OUT')
     if args.curves is not None and args.curves != STANDARD_OUTPUT and not args.curves.endswith(
@@ -85,6 +68,11 @@ def _check_files(args: argparse.Namespace, given: frozenset[str], taken: dict[st
             raise UsageError(f'{name} {path} is the file of {taken[os.path.realpath(path)]}')
         if path == STANDARD_OUTPUT and args.json:
             raise UsageError(f'{name} - and --json both write to standard output')
+    for name in ('html', 'parquet', 'curves') if is_many else ():
+        if getattr(args, name) == STANDARD_OUTPUT:
+            raise UsageError(f'--{name} - is for one STACK')
+        if name != 'html' and args.dask and getattr(args, name) is not None:
+            raise UsageError(f'--{name} is for processes of this machine, not for --dask')
 
 
 def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,

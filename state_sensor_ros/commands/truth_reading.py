@@ -39,7 +39,7 @@ from state_sensor_ros.evaluation.stack_messages import (
     unit_pose,
 )
 from state_sensor_ros.files.bags.bag_metadata import is_bag
-from state_sensor_ros.files.bags.bag_recording import STATE_FRAME
+from state_sensor_ros.files.bags.bag_recording import stamp_of, STATE_FRAME
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.storage.storage_file import limits_of
@@ -93,8 +93,9 @@ def _of_simulator(args: argparse.Namespace) -> dict[str, object]:
 
 def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
     """Return the exact stamps of the frames of a bag; ``game_time`` is rounded."""
-    return [int.from_bytes(data[4:8], 'little') * NS_PER_S
-            + int.from_bytes(data[8:12], 'little') for _, _, data in bag.messages({key})]
+    # A message without a stamp is no frame.
+    stamps = (stamp_of(data) or (0, 0) for _, _, data in bag.messages({key}))
+    return [seconds * NS_PER_S + nanoseconds for seconds, nanoseconds in stamps]
 
 
 def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int] | None,

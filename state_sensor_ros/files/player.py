@@ -31,13 +31,16 @@ from dataclasses import replace
 from enum import Enum
 import math
 import threading
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health, MAX_GAP_S, Schedule, SourceState
 from state_sensor_ros.settings import rule_of, Settings
+
+if TYPE_CHECKING:
+    from state_sensor_ros.files.look_ahead import LookAhead
 
 
 class _Request(Enum):
@@ -57,20 +60,6 @@ class _Turn(Enum):
     END = 'end'
 
 
-class Follower(Protocol):
-    """Adds data about the frames that follow to the packets of a recording."""
-
-    def follow(self, frames: Iterator[RecordedFrame]) -> Iterator[RecordedFrame]:
-        """
-        Yield the same frames.
-
-        :param frames: frames of the recording, from the first one on.
-        """
-
-    def close(self) -> None:
-        """Close what is open; closing twice is quiet."""
-
-
 class FileSource:
     """
     Packets of a recording at its own pace; each loop appears as a restart of the simulator.
@@ -85,7 +74,7 @@ class FileSource:
     """
 
     def __init__(self, recording: RecordingReader, *, rate: float = 1.0, loop: bool = False,
-                 follower: Follower | None = None) -> None:
+                 follower: LookAhead | None = None) -> None:
         self._follower = follower
         self._schedule = Schedule(_checked(rate))
         self._loop = loop

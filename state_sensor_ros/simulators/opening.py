@@ -30,7 +30,7 @@ from state_sensor_ros.simulators.simulator_list import (
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
-    from state_sensor_ros.files.player import Follower
+    from state_sensor_ros.files.look_ahead import LookAhead
     from state_sensor_ros.pipeline.source import Source
 
 # Name of the format that every file may have.
@@ -210,7 +210,7 @@ class Input:
         """
         return self._simulator.open_commands(self._settings, source, self._report)
 
-    def _follower(self, recording: RecordingReader) -> Follower | None:
+    def _follower(self, recording: RecordingReader) -> LookAhead | None:
         """Return what reads a recording ahead, if an output has predicted paths."""
         from state_sensor_ros.files.look_ahead import is_needed, LookAhead
         if not is_needed(self._settings):

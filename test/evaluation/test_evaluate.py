@@ -19,6 +19,7 @@ from threading import Thread
 
 from blocked_modules import environment_without
 from budgets import AWAIT_S, first_of, one_of
+from message_store import typestore
 import numpy as np
 from paths import ROOT
 import pytest
@@ -374,6 +375,16 @@ def test_unusable_poses_of_the_ego_are_dropped(tmp_path, capsys, evaluate, drive
     # The same poses as the ground truth of another program.
     truth = write_bag(tmp_path / 'truth', [*messages_of(bag), *messages_of(stack, (TRACKING,))])
     assert evaluate(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.02
+
+
+def test_truth_of_either_byte_order_has_its_stamps(tmp_path, drive, stack, evaluate):
+    truth = tmp_path / 'truth'
+    assert main(['convert', str(drive), str(truth), '-q']) == 0
+    big_endian = write_bag(tmp_path / 'big', [
+        (topic, type_name, log_ns, bytes(typestore().serialize_cdr(
+            message, type_name, little_endian=False)))
+        for topic, type_name, log_ns, message in messages_of(truth, ('/state_sensor/frame',))])
+    assert evaluate(stack, truth=big_endian) == evaluate(stack, truth=truth)
 
 
 def test_huge_positions_are_no_warning(tmp_path, capsys, drive, stack):

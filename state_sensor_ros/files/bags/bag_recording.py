@@ -258,16 +258,26 @@ def open_bag(path: str, options: ReadOptions) -> BagRecording:
     return BagRecording(Bag(Path(path), options.topic, options.limits))
 
 
-def stamp_s(data: bytes) -> float:
+def stamp_of(data: bytes) -> tuple[int, int] | None:
     """
     Return the stamp of a serialized StateFrame without decoding the rest.
 
     :param data: serialized message with its encapsulation.
-    :returns: stamp, s; NaN if the message is too short or has an unknown byte order.
+    :returns: s and ns; None if the message is too short or has an unknown byte order.
     """
     if len(data) < 12 or data[1] not in _STAMP:
-        return math.nan
+        return None
     seconds, nanoseconds = _STAMP[data[1]].unpack_from(data)
+    return seconds, nanoseconds
+
+
+def stamp_s(data: bytes) -> float:
+    """
+    Return the same in seconds, NaN for None.
+
+    :param data: serialized message with its encapsulation.
+    """
+    seconds, nanoseconds = stamp_of(data) or (math.nan, 0)
     return float(seconds + nanoseconds * 1e-9)
 
 

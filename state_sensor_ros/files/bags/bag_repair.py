@@ -37,7 +37,6 @@ from state_sensor_ros.files.storage.storage_file import (
     BagError,
     BagLimits,
     Recovered,
-    Salvage,
     StoredTopic,
 )
 from state_sensor_ros.files.whole.output import temporary_folder
@@ -45,8 +44,9 @@ from state_sensor_ros.files.whole.output import temporary_folder
 _FORMATS = {MCAP_MAGIC: 'mcap', b'SQLite format 3\0': 'sqlite3', ZSTD_MAGIC: 'zstd'}
 # A bag that is being written is a folder in another one.
 _MAX_DEPTH = 3
-_SALVAGES: dict[str, type[McapSalvage | SqliteSalvage]] = {
-    'mcap': McapSalvage, 'sqlite3': SqliteSalvage}
+# With the same attributes and methods.
+Salvage = McapSalvage | SqliteSalvage
+_SALVAGES: dict[str, type[Salvage]] = {'mcap': McapSalvage, 'sqlite3': SqliteSalvage}
 
 
 @dataclass(slots=True)

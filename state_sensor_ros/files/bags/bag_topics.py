@@ -36,6 +36,8 @@ _INFINITE = QosTime(9223372036, 854775807)
 Policy = TypeVar('Policy', bound=Enum)
 # Longer definitions are not parsed: the time to parse one grows with the square of its size.
 MAX_DEFINITION_BYTES = 64 * 1024
+# Profiles of some hundred publishers; the library reads 0.1 MB/s.
+_MAX_PROFILES_BYTES = 256 * 1024
 # Separates the definition of a type from those of the types of its fields.
 _SEPARATOR = '=' * 80 + '\nMSG: '
 
@@ -104,8 +106,10 @@ def parse_profiles(text: str) -> list[Profile] | None:
     Parse profiles of any version of rosbag2.
 
     :param text: YAML of a list of them, ``''`` for none.
-    :returns: the profiles; None if the text is something else.
+    :returns: the profiles; None if the text is something else, or too long.
     """
+    if len(text) > _MAX_PROFILES_BYTES:
+        return None
     try:
         value = parse_yaml(text) if text.strip() else []
         return [_profile(item) for item in value] if isinstance(value, list) else None

@@ -42,7 +42,6 @@ from state_sensor_ros.files.storage.storage_file import (
     damaged,
     DEFAULT_LIMITS,
     ROS2MSG,
-    Storage,
     StoredTopic,
 )
 from state_sensor_ros.files.whole.output import temporary_folder
@@ -50,8 +49,9 @@ from state_sensor_ros.files.whole.output import temporary_folder
 # Name and type of a topic.
 TopicKey = tuple[str, str]
 
-_READERS: dict[str, type[McapReader | SqliteReader]] = {
-    'mcap': McapReader, 'sqlite3': SqliteReader}
+# With the same attributes and methods.
+Storage = McapReader | SqliteReader
+_READERS: dict[str, type[Storage]] = {'mcap': McapReader, 'sqlite3': SqliteReader}
 _MAX_SHOWN = 200
 
 

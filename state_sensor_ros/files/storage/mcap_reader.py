@@ -92,7 +92,7 @@ def profile_of(path: Path) -> str | None:
 
 class McapReader:
     """
-    An MCAP file, a :class:`Storage`.
+    An MCAP file.
 
     :param path: path of the file; it is open until :meth:`close`.
     :param name: name of the file in errors.

@@ -68,7 +68,10 @@ _KNOWN_OPCODES = range(0x01, 0x10)
 
 class McapSalvage:
     """
-    A damaged MCAP file, a :class:`Salvage`.
+    A damaged MCAP file.
+
+    ``topics`` topics found so far, by number; ``losses`` descriptions of data that could not be
+    read, and ``defects`` of other faults, both complete after the last message.
 
     :param path: path of the file; it is open until :meth:`close`.
     :param name: name of the file in errors.

@@ -48,7 +48,7 @@ _NO_ROW = 2**63 - 1
 
 class SqliteReader:
     """
-    An SQLite file of rosbag2, a :class:`Storage`.
+    An SQLite file of rosbag2, with the interface of :class:`McapReader`.
 
     :param path: path of the file; it is open until :meth:`close`.
     :param name: name of the file in errors.
@@ -213,7 +213,7 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
 
 class SqliteSalvage:
     """
-    A damaged SQLite file, a :class:`Salvage`.
+    A damaged SQLite file, with the interface of :class:`McapSalvage`.
 
     :param path: path of the file; it is open until :meth:`close`.
     :param name: name of the file in errors.

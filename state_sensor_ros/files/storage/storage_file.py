@@ -6,14 +6,12 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Interfaces of a storage file of a bag, MCAP or SQLite; size limits, and errors if damaged."""
+"""What storage files of bags have in common: topics and messages, size limits, and errors."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from state_sensor_ros.errors import TrajectoryFormatError
 
@@ -56,51 +54,6 @@ class Recovered(NamedTuple):
     data: bytes
     publish_ns: int | None = None
     sequence: int = 0
-
-
-class Salvage(Protocol):
-    """
-    Recovery of a storage file.
-
-    ``topics`` topics found so far, by number; ``losses`` descriptions of data that could not be
-    read, and ``defects`` of other faults, both complete after the last message.
-    """
-
-    topics: dict[int, StoredTopic]
-    losses: list[str]
-    defects: list[str]
-
-    @property
-    def n_lost(self) -> int | None:
-        """Return the number of lost messages, None if it is unknown."""
-
-    def messages(self) -> Iterator[Recovered]:
-        """Yield all readable messages in the order of the file."""
-
-    def close(self) -> None:
-        """Close the file; a second call has no effect."""
-
-
-class Storage(Protocol):
-    """
-    An open storage file.
-
-    ``topics`` by their number in this file; ``counts`` of messages by the same number.
-    """
-
-    topics: dict[int, StoredTopic]
-    counts: Counter[int]
-
-    def messages(self, selected: Collection[int]) -> Iterator[StoredMessage]:
-        """
-        Yield messages in the order of their log times.
-
-        :param selected: numbers of topics.
-        :raises BagError: if the file is damaged.
-        """
-
-    def close(self) -> None:
-        """Close the file; a second call has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
