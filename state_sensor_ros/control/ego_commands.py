@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 import math
+import time
 from typing import Any, Protocol
 
 from state_sensor_ros.parameters import NODE, parameter
@@ -46,6 +47,10 @@ class EgoCommand:
         """Return full brake with the steering and the gear of this command."""
         return replace(self, throttle=0.0, brake=1.0, hand_brake=False, speed=math.nan,
                        max_acceleration=math.nan, until_s=math.inf)
+
+    def or_full_brake(self) -> EgoCommand:
+        """Return this command, or :meth:`full_brake` after its time."""
+        return self if time.monotonic() < self.until_s else self.full_brake()
 
 
 class EgoCommands(Protocol):

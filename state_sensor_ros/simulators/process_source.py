@@ -41,13 +41,15 @@ from state_sensor_ros.payloads import Decoded, FrameLike, LateFrame, Packet
 from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.settings import Settings
 
-__all__ = ['ProcessEnd', 'ProcessSource', 'Restart', 'StepControl', 'StepPace', 'StepSource',
-           'process_pipes']
+__all__ = ['ProcessEnd', 'ProcessSource', 'Restart', 'StepClock', 'StepControl', 'StepPace',
+           'StepSource', 'process_pipes']
 
 # Time for the process to release what it holds after its requests have ended, s.
 _END_S = 1.0
 # A process that has not ended by itself in that time, although busy, is stuck, s.
 _STUCK_S = 1.4
+# Longest delay of steps that is made up for, s: the node would drop a longer burst of frames.
+_LONGEST_DELAY_S = 0.2
 # Last lines that the process has printed, for an error.
 _LAST_LINES = 5
 _MAX_LINE = 300
@@ -86,6 +88,55 @@ class StepPace:
 @dataclass(frozen=True, slots=True)
 class Restart:
     """A request to such a process: begin again, with a first step even in a pause."""
+
+
+class StepClock:
+    """
+    When a process makes its next step: by the pace that was requested last.
+
+    :param rate: as in :class:`StepPace`.
+    :param is_paused: whether steps are made only on request.
+    """
+
+    def __init__(self, rate: float, *, is_paused: bool) -> None:
+        self._pace = StepPace(rate, is_paused)
+        self._n_steps = 0
+        self._due_s = time.monotonic()
+
+    def take(self, pace: StepPace) -> None:
+        """
+        Keep another pace from now on.
+
+        :param pace: a change of its pause drops the steps that were requested before.
+        """
+        if pace.is_paused != self._pace.is_paused:
+            self._n_steps = 0
+        self._pace = pace
+        self._n_steps += pace.n_steps
+        self._due_s = time.monotonic()
+
+    def restart(self) -> None:
+        """Let the first step of a run be due at once, even in a pause."""
+        self._n_steps = int(self._pace.is_paused)
+        self._due_s = time.monotonic()
+
+    def left_s(self) -> float | None:
+        """Return the time until the next step, s, None if it waits for a request."""
+        if self._pace.is_paused:
+            return 0.0 if self._n_steps else None
+        return max(self._due_s - time.monotonic(), 0.0) if self._pace.rate else 0.0
+
+    def step(self, step_s: float) -> None:
+        """
+        Count a step that is due.
+
+        :param step_s: simulated time of a step.
+        """
+        if self._pace.is_paused:
+            self._n_steps -= 1
+        elif self._pace.rate:
+            self._due_s = max(self._due_s, time.monotonic() - _LONGEST_DELAY_S)
+            self._due_s += step_s / self._pace.rate
 
 
 def process_pipes() -> tuple[Connection, Connection]:

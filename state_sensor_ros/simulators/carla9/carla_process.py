@@ -47,12 +47,16 @@ from state_sensor_ros.simulators.carla9.carla_messages import (
 )
 from state_sensor_ros.simulators.carla9.map import read_town
 from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
-from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd, Restart, StepPace
+from state_sensor_ros.simulators.process_source import (
+    process_pipes,
+    ProcessEnd,
+    Restart,
+    StepClock,
+    StepPace,
+)
 
 # The process ends this long after its requests, even if the server does not answer, s.
 _END_S = 0.9
-# Longest delay of steps that is made up for, s.
-_LONGEST_DELAY_S = 0.2
 # Time without a step after which the reason is looked for, s.
 _SILENCE_S = 2.0
 _WAKE_S = 0.1
@@ -77,9 +81,7 @@ class WorldClient:
         self._needed = run.needed
         # Guards the pace; notified when it changes.
         self._changed = threading.Condition()
-        self._pace = StepPace(run.rate, run.is_paused)
-        self._n_steps, self._is_reload = 0, False
-        self._due_s = 0.0
+        self._clock, self._is_reload = StepClock(run.rate, is_paused=run.is_paused), False
         # Guards the end, and the settings.
         self._ending = threading.Lock()
         self._has_set = run.is_restore
@@ -179,20 +181,9 @@ class WorldClient:
 
     def _wait_until_due(self) -> None:
         with self._changed:
-            while not self._is_reload:
-                if self._pace.is_paused:
-                    if self._n_steps:
-                        self._n_steps -= 1
-                        break
-                    self._changed.wait()
-                    continue
-                left_s = self._due_s - time.monotonic() if self._pace.rate else 0.0
-                if left_s <= 0.0:
-                    break
+            while not self._is_reload and (left_s := self._clock.left_s()) != 0.0:
                 self._changed.wait(left_s)
-            if self._pace.rate:
-                self._due_s = max(self._due_s, time.monotonic() - _LONGEST_DELAY_S)
-                self._due_s += self._own.step / self._pace.rate
+            self._clock.step(self._own.step)
 
     def _reload(self) -> None:
         self._client.set_timeout(max(self._own.timeout, _LOAD_S))
@@ -200,8 +191,7 @@ class WorldClient:
         self._client.set_timeout(self._own.timeout)
         with self._changed:
             self._is_reload = False
-            # The first step of the episode is made in a pause, too.
-            self._n_steps = int(self._pace.is_paused)
+            self._clock.restart()
 
     # Following.
 
@@ -304,17 +294,12 @@ class WorldClient:
 
     def _take(self, request: object) -> None:
         if isinstance(request, EgoCommand):
-            is_late = time.monotonic() >= request.until_s
-            self._drive(request.full_brake() if is_late else request)
+            self._drive(request.or_full_brake())
         elif isinstance(request, Needed):
             self._needed = request
         elif isinstance(request, StepPace):
             with self._changed:
-                if request.is_paused != self._pace.is_paused:
-                    self._n_steps = 0
-                self._pace = request
-                self._n_steps += request.n_steps
-                self._due_s = time.monotonic()
+                self._clock.take(request)
                 self._changed.notify_all()
         elif isinstance(request, Restart):
             with self._changed:

@@ -26,12 +26,16 @@ from multiprocessing.connection import Connection
 import os
 import signal
 import struct
-import time
 from types import FrameType
 from typing import cast
 
 from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
-from state_sensor_ros.simulators.process_source import process_pipes, ProcessEnd, Restart, StepPace
+from state_sensor_ros.simulators.process_source import (
+    process_pipes,
+    ProcessEnd,
+    Restart,
+    StepClock,
+)
 from state_sensor_ros.simulators.sumo.commands import SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
@@ -39,8 +43,6 @@ from state_sensor_ros.simulators.sumo.source import Request, Run, Started, Stepp
 from state_sensor_ros.simulators.sumo.step_frames import StepFrames
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
 
-# Longest delay that SUMO makes up for, s: the node would drop a longer burst of frames.
-_LONGEST_DELAY_S = 0.2
 _END_S = 1
 
 
@@ -78,15 +80,15 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
     :param frames: connection to the driver.
     :raises EOFError, BrokenPipeError: if the driver has closed its end.
     """
-    clock = Clock(run.rate, is_paused=run.is_paused)
+    driver = DriverRequests(run, requests)
     is_reset = False
-    while _serve_once(run.own, clock, requests, frames, is_reset=is_reset):
+    while _serve_once(run.own, driver, frames, is_reset=is_reset):
         is_reset = True
-        clock.reset()
+        driver.clock.restart()
     frames.send(ProcessEnd('the scenario is over', is_failure=False))
 
 
-def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames: Connection, *,
+def _serve_once(own: SumoParameters, driver: DriverRequests, frames: Connection, *,
                 is_reset: bool) -> bool:
     """Run the scenario until it is over; return True if it is to begin again."""
     with _opened(own) as sumo:
@@ -98,11 +100,11 @@ def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames:
         reader, maker = StepReader(sumo, constants), StepFrames(network, own.ego)
         lights: dict[str, str] = {}
         ego, frame = SumoEgo(sumo, is_lent=not own.config), None
-        with nullcontext() if own.config else _lending(ego, own, step_s, requests):
+        with nullcontext() if own.config else _lending(ego, own, step_s, driver.pipe):
             while _goes_on(sumo):
-                if not clock.wait(requests, step_s):
+                if not driver.await_step(step_s):
                     return True
-                ego.advance(clock.command_now(), frame, step_s)
+                ego.advance(driver.command, frame, step_s)
                 sumo.simulationStep()
                 # After a step SUMO's clock shows the next one.
                 frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
@@ -137,74 +139,45 @@ def _lending(ego: SumoEgo, own: SumoParameters, step_s: float,
         raise
 
 
-class Clock:
+class DriverRequests:
     """
-    Waits until the next step is due.
+    The requests of the driver: when a step is made, and the command to the ego.
 
-    :param rate: times real time, 0 as fast as possible.
-    :param is_paused: whether steps are made only on request.
+    :param run: parameters of the process.
+    :param pipe: pipe from the driver.
     """
 
-    def __init__(self, rate: float, *, is_paused: bool = False) -> None:
-        self._rate = rate
-        self._is_paused = is_paused
-        self._n_steps = 0
-        self._due = time.monotonic()
+    def __init__(self, run: Run, pipe: Connection) -> None:
+        self.clock = StepClock(run.rate, is_paused=run.is_paused)
+        self.pipe = pipe
         self._command: EgoCommand | None = None
 
-    def command_now(self) -> EgoCommand | None:
-        """Return the command to the ego, full brake after its time, None before the first one."""
-        command = self._command
+    @property
+    def command(self) -> EgoCommand | None:
+        """The command to the ego, full brake after its time, None before the first one."""
         # The driver may be stopped or be busy. Its clock is that of this process.
-        return command if command is None or time.monotonic() < command.until_s \
-            else command.full_brake()
+        return self._command and self._command.or_full_brake()
 
-    def reset(self) -> None:
-        """Let the first step of a run be due at once, even in a pause."""
-        self._n_steps = int(self._is_paused)
-        self._due = time.monotonic()
-
-    def wait(self, requests: Connection, step_s: float) -> bool:
+    def await_step(self, step_s: float) -> bool:
         """
-        Wait until the next step is due, or the scenario is to begin again; take requests.
+        Take requests until the next step is due, or the scenario is to begin again.
 
-        :param requests: requests of the driver.
         :param step_s: simulated time of a step.
         :returns: whether to make the step.
         :raises EOFError: if the driver has closed its end.
         """
         while True:
-            left = self._left()
-            if requests.poll(left):
-                request = cast(Request, requests.recv())
+            if self.pipe.poll(self.clock.left_s()):
+                request = cast(Request, self.pipe.recv())
                 if isinstance(request, Restart):
                     return False
-                self._take(request)
-            elif left is not None and (left <= 0 or time.monotonic() >= self._due):
-                break
-        if self._is_paused:
-            self._n_steps -= 1
-        elif self._rate:
-            self._due = max(self._due, time.monotonic() - _LONGEST_DELAY_S)
-            self._due += step_s / self._rate
-        return True
-
-    def _left(self) -> float | None:
-        """Return the time until the next step, s, None if it waits for a request."""
-        if self._is_paused:
-            return 0.0 if self._n_steps else None
-        return max(self._due - time.monotonic(), 0.0) if self._rate else 0.0
-
-    def _take(self, request: Request) -> None:
-        if isinstance(request, EgoCommand):
-            self._command = request
-            return
-        self._due = time.monotonic()
-        if isinstance(request, StepPace):
-            if request.is_paused != self._is_paused:
-                self._n_steps = 0
-            self._rate, self._is_paused = request.rate, request.is_paused
-            self._n_steps += request.n_steps
+                if isinstance(request, EgoCommand):
+                    self._command = request
+                else:
+                    self.clock.take(request)
+            elif self.clock.left_s() == 0.0:
+                self.clock.step(step_s)
+                return True
 
 
 @contextmanager
