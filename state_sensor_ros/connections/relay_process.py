@@ -46,10 +46,11 @@ import sys
 import termios
 import threading
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from state_sensor_ros.connections.relay_copies import (
     CopyMemory,
+    Cutter,
     FrameCutter,
     MAX_MESSAGE_BYTES,
     MessageCutter,
@@ -86,7 +87,7 @@ class ClientConnection:
     """
 
     def __init__(self, client: socket.socket, address: tuple[str, int], number: int,
-                 link: NodeLink, cutter: FrameCutter | MessageCutter | None,
+                 link: NodeLink, cutter: Cutter | None,
                  patience_s: float) -> None:
         self._client, self._address, self._number = client, address, number
         self._patience_s = patience_s
@@ -235,7 +236,7 @@ class RelayProcess:
             with suppress(OSError):  # the client has closed its connection already
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
                 _set_options(client)
-            cutter: FrameCutter | MessageCutter | None = None
+            cutter: Cutter | None = None
             if number == options['copied']:
                 cutter = FrameCutter(link, self._memory, options['max_frame_bytes'])
             elif number == options['described']:
@@ -256,17 +257,6 @@ def main() -> None:
     os._exit(0)
 
 
-class Copier(Protocol):
-    """Takes a copy of the bytes of a direction."""
-
-    def feed(self, data: memoryview) -> None:
-        """
-        Take the next bytes.
-
-        :param data: valid during the call.
-        """
-
-
 class Direction:
     """
     The bytes from one socket to another one; at most one chunk waits.
@@ -281,7 +271,7 @@ class Direction:
     :ivar n_moved: bytes that the target has got.
     """
 
-    def __init__(self, source: socket.socket, target: socket.socket, copier: Copier | None,
+    def __init__(self, source: socket.socket, target: socket.socket, copier: Cutter | None,
                  on_end: Callable[[], None]) -> None:
         self.source, self.target = source, target
         self._copier, self._on_end = copier, on_end
@@ -355,7 +345,7 @@ class Exchange:
         other side can notice; if it is the server, only when the client has all of its bytes.
     """
 
-    def __init__(self, client: socket.socket, server: socket.socket, copier: Copier | None,
+    def __init__(self, client: socket.socket, server: socket.socket, copier: Cutter | None,
                  on_end: Callable[[str], None]) -> None:
         self._client, self._server = client, server
         self._on_end, self._has_ended = on_end, False

@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 import math
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from state_sensor_ros.errors import counted, TruncatedError
+from state_sensor_ros.errors import (
+    counted,
+    reason_of,
+    StateSensorError,
+    TrajectoryFormatError,
+    TruncatedError,
+)
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 from state_sensor_ros.payloads import FrameDecoder, FrameLike, Packet, packet_of, PayloadDecoder
@@ -110,9 +116,9 @@ class SensorRecording(Protocol):
     ignored: Sequence[str]
 
 
-class FrameFile(ABC):
+class TimedRecording(ABC):
     """
-    Base of recordings whose frames are read as such: all of ``RecordingReader`` but :meth:`read`.
+    Base of recordings: times of frames that have none, and what is read of a file that was cut.
 
     :param name: path of the file.
     :param format_name: its format, such as ``FCD output``.
@@ -130,12 +136,59 @@ class FrameFile(ABC):
         self.decoder: PayloadDecoder = self.new_decoder()
 
     @abstractmethod
+    def new_decoder(self) -> PayloadDecoder:
+        """Make another decoder of its payloads, in its initial state."""
+
+    @abstractmethod
+    def entries(self) -> Iterator[RecordedFrame]:
+        """
+        Yield the frames from the first one on; the packet of one without time has NaN.
+
+        It may be called again, also before the end.
+
+        :raises TruncatedError: after the whole frames, if the end is missing.
+        :raises TrajectoryFormatError: where the rest cannot be read; OSError means the same.
+        """
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """Yield the frames, the whole ones of a file that was cut; times continue at 20 Hz."""
+        self.cut, game_time = None, -PERIOD_S
+        try:
+            for entry in self.entries():
+                if math.isnan(entry.clock_s):
+                    game_time += PERIOD_S
+                    entry = replace(entry, packet=replace(entry.packet, game_time=game_time))
+                else:
+                    game_time = entry.clock_s
+                yield entry
+        except TruncatedError as error:
+            if not error.n_frames:
+                raise
+            self.cut = error
+        except OSError as error:
+            if isinstance(error, StateSensorError):
+                raise
+            raise TrajectoryFormatError(self.name, reason_of(error)) from error
+
+    def close(self) -> None:  # noqa: B027
+        """Close what is open; closing twice is quiet."""
+
+
+class FrameFile(TimedRecording):
+    """
+    Base of recordings whose frames are read as such: all of ``RecordingReader`` but :meth:`read`.
+
+    Its parameters are those of :class:`TimedRecording`.
+    """
+
+    @abstractmethod
     def read(self) -> Iterator[FrameLike]:
         """
         Yield the frames from the first one on; in place of one that cannot be read, its error.
 
         It may be called again, also before the end.
 
+        :raises TruncatedError: after the whole frames, if the end is missing.
         :raises TrajectoryFormatError: where the rest cannot be read.
         """
 
@@ -143,18 +196,11 @@ class FrameFile(ABC):
         """Return what stands for a decoder: frames are not decoded."""
         return FrameDecoder()
 
-    def frames(self) -> Iterator[RecordedFrame]:
-        """Yield the frames; a frame without time gets one that continues at 20 Hz."""
-        game_time = -PERIOD_S
+    def entries(self) -> Iterator[RecordedFrame]:
+        """Yield the frames."""
         for index, item in enumerate(self.read()):
             packet = packet_of(item)
-            clock_s = packet.game_time
-            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
-            yield RecordedFrame(replace(packet, game_time=game_time), clock_s, index,
-                                f'frame {index + 1}', index + 1)
-
-    def close(self) -> None:  # noqa: B027
-        """Close what is open; closing twice is quiet."""
+            yield RecordedFrame(packet, packet.game_time, index, f'frame {index + 1}', index + 1)
 
 
 class Losses:

@@ -9,13 +9,21 @@
 """Files of recordings: opening, compressed files, MCAP, outputs that appear when complete."""
 
 from state_sensor_ros.files.frame_selection import FrameSelector
-from state_sensor_ros.files.recording import LANES, parts_of, PERIOD_S, STANDARD_INPUT
+from state_sensor_ros.files.recording import (
+    LANES,
+    parts_of,
+    PERIOD_S,
+    STANDARD_INPUT,
+    TimedRecording,
+)
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
+    closed_on_failure,
     compression_of,
     decompressed,
     DecompressedFile,
     open_positioned,
+    read_range,
 )
 from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, DEFAULT_LIMITS
@@ -30,7 +38,7 @@ from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_D
 __all__ = [
     'DEFAULT_LIMITS', 'LANES', 'MAX_GAP_S', 'PERIOD_S', 'PROFILE', 'READ_DEFAULTS',
     'STANDARD_INPUT', 'BagError', 'BagLimits', 'DecompressedFile', 'FrameSelector', 'McapReader',
-    'Own', 'TagRule', 'WholeFile', 'WholeFolder', 'check_regular', 'compression_of',
-    'decompressed', 'format_of_name', 'open_any', 'open_positioned', 'parts_of', 'profile_of',
-    'share_file', 'sink_error',
+    'Own', 'TagRule', 'TimedRecording', 'WholeFile', 'WholeFolder', 'check_regular',
+    'closed_on_failure', 'compression_of', 'decompressed', 'format_of_name', 'open_any',
+    'open_positioned', 'parts_of', 'profile_of', 'read_range', 'share_file', 'sink_error',
 ]

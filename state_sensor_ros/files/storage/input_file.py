@@ -15,17 +15,18 @@ The memory depends on the limit, not on the size that the compressed data declar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 import io
 import os
 from pathlib import Path
 import stat
 import sys
-from typing import Any, BinaryIO, cast, TYPE_CHECKING
+from typing import Any, BinaryIO, cast, Protocol, TYPE_CHECKING
 import zlib
 
 from lz4.frame import LZ4FrameFile  # type: ignore[import-untyped]
 
-from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.files.storage.storage_file import damaged, too_large
 
 if TYPE_CHECKING:
@@ -91,19 +92,62 @@ class _PositionedFile(io.FileIO):
         return n_bytes
 
 
+class _Closable(Protocol):
+    """What can be closed."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
 def open_positioned(path: str | Path) -> BinaryIO:
     """
     Open a file for reading, buffered.
 
     :param path: path of the file; a pipe or a device has no position, and is opened as usual.
-    :raises OSError: if it cannot be opened.
+    :raises TrajectoryFormatError: if it cannot be opened.
     """
-    file = open(path, 'rb')  # noqa: SIM115
+    try:
+        file = open(path, 'rb')  # noqa: SIM115
+    except OSError as error:
+        raise TrajectoryFormatError(str(path), reason_of(error)) from error
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     with file:
         return cast(BinaryIO, io.BufferedReader(
             _PositionedFile(os.dup(file.fileno())), _BUFFER_BYTES))
+
+
+def read_range(file: BinaryIO, name: str, byte_range: tuple[int, int]) -> bytes:
+    """
+    Read a part of an open file again; its position stays.
+
+    :param file: open file.
+    :param name: its path, for errors.
+    :param byte_range: offset and length.
+    :raises TrajectoryFormatError: if the file has changed or cannot be read.
+    """
+    offset, n_bytes = byte_range
+    try:
+        data = os.pread(file.fileno(), n_bytes, offset)
+    except OSError as error:
+        raise TrajectoryFormatError(name, reason_of(error)) from error
+    if len(data) < n_bytes:
+        raise TrajectoryFormatError(name, 'a shorter file than before', 'the same file')
+    return data
+
+
+@contextmanager
+def closed_on_failure(file: _Closable) -> Iterator[None]:
+    """
+    Close a file if the block fails.
+
+    :param file: what is open.
+    """
+    try:
+        yield
+    except BaseException:
+        file.close()
+        raise
 
 
 def check_regular(path: str | Path) -> None:
@@ -223,6 +267,16 @@ class DecompressedFile(io.RawIOBase):
     def __init__(self, source: BinaryIO, compression: str) -> None:
         self._source, self._compression = source, compression
         self._begin()
+
+    def check_undamaged(self, name: str) -> None:
+        """
+        Check that there is no fault but a missing end.
+
+        :param name: the place, for errors.
+        :raises TrajectoryFormatError: if the data is damaged.
+        """
+        if self.fault and not self.is_cut:
+            raise TrajectoryFormatError(name, self.fault, 'undamaged compressed data')
 
     def _begin(self) -> None:
         self.fault, self.is_cut, self._position = '', False, 0

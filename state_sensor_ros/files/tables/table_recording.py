@@ -21,7 +21,7 @@ from itertools import pairwise
 import json
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class TableRecording(FrameFile):
         self._failures = (pa.ArrowException, OSError, ValueError, TypeError, KeyError,
                           IndexError, OverflowError)
         # pyarrow refuses a name that is not UTF-8.
-        self._handle = _opened(path)
+        self._handle = open_positioned(path)
         try:
             self._open(path)
         except TrajectoryFormatError:
@@ -282,13 +282,6 @@ class TableRecording(FrameFile):
     def close(self) -> None:
         """Close the file; a second call has no effect."""
         self._handle.close()
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return open_positioned(path)
-    except OSError as error:
-        raise TrajectoryFormatError(str(path), reason_of(error)) from error
 
 
 def _is_text(kind: pa.DataType) -> bool:

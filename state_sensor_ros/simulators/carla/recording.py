@@ -31,7 +31,6 @@ from state_sensor_ros.simulators import (
     RecordedFrame,
     SingleFrameDecoder,
     TrajectoryFormatError,
-    TruncatedError,
 )
 from state_sensor_ros.simulators.bag_reading import (
     Bag,
@@ -81,7 +80,7 @@ from state_sensor_ros.simulators.carla.topic_names import (
 from state_sensor_ros.simulators.carla.topics import EPISODE_MEMBERS
 from state_sensor_ros.simulators.frame_arrays import from_rep103_rotator
 from state_sensor_ros.simulators.own_topics import FRAME_TOPIC, STATIC_TF_TOPIC
-from state_sensor_ros.simulators.recordings import PERIOD_S
+from state_sensor_ros.simulators.recordings import TimedRecording
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}
@@ -433,7 +432,7 @@ class CarlaBagRecording(BagRecording):
                      or not any(sensor.pose or ()) else sensor for sensor in self.sensors)
 
 
-class DatasetRecording:
+class DatasetRecording(TimedRecording):
     """
     The episodes of a dataset in order; at the start of each, game time restarts.
 
@@ -444,34 +443,23 @@ class DatasetRecording:
     :raises TrajectoryFormatError: if it has no measurements.
     """
 
-    unit = 'frame'
-    format_name = 'dataset of CARLA'
-    simulator = 'carla'
-
     def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        self.decoder = self.new_decoder()
-        self.cut: TruncatedError | None = None
         self._dataset = dataset = find_dataset(path)
+        super().__init__(str(path), 'dataset of CARLA', 'carla',
+                         sum(len(episode.measurements) for episode in dataset.episodes))
         self.sensors = dataset.sensors()
         self.sensor_counts: Mapping[tuple[str, str], int] = dict(sorted(dataset.counts.items()))
         self.ignored: Sequence[str] = dataset.ignored()
-        self.total: int | None = sum(len(episode.measurements) for episode in dataset.episodes)
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of measurement files."""
         return DatasetDecoder()
 
-    def frames(self) -> Iterator[RecordedFrame]:
-        """Yield all frames."""
-        game_time = -PERIOD_S
+    def entries(self) -> Iterator[RecordedFrame]:
+        """Yield a frame for each measurement."""
         for index, frame in enumerate(read_frames(self._dataset)):
-            game_time = game_time + PERIOD_S if math.isnan(frame.game_time) else frame.game_time
-            yield RecordedFrame(Packet(frame.payload, game_time, 0, 0), frame.game_time, index,
-                                frame.name, index + 1)
-
-    def close(self) -> None:
-        """Do nothing: no file stays open."""
+            yield RecordedFrame(Packet(frame.payload, frame.game_time, 0, 0), frame.game_time,
+                                index, frame.name, index + 1)
 
 
 def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:

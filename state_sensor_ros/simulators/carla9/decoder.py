@@ -22,7 +22,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import Decoded, DecodeError, DROPPED, Fault
+from state_sensor_ros.simulators import Decoded, DecodeError, DROPPED, Fault, TruncatedError
 from state_sensor_ros.simulators.carla9 import packets
 from state_sensor_ros.simulators.carla9.actors import box_of, MAX_ACTORS, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
@@ -98,20 +98,23 @@ class LogDecoder:
         self._fixed: dict[int, tuple[float, ...]] = {}
         self._layout: _PlaceTable | None = None
 
-    def frames(self, items: Iterable[LoggedFrame | DecodeError],
+    def frames(self, items: Iterable[LoggedFrame | DecodeError | TruncatedError],
                ) -> Iterator[Decoded | DecodeError]:
         """
         Yield the frames.
 
         :param items: all of the log; an error stands for a frame that cannot be read.
+        :raises TruncatedError: after the whole frames, if it is the last item.
         """
         last: _Moment | None = None
         now: _Moment | None = None
         for item in items:
-            if isinstance(item, DecodeError):
+            if isinstance(item, DecodeError | TruncatedError):
                 if now is not None:
                     yield _completed(last, now, None)
                 last = now = None
+                if isinstance(item, TruncatedError):
+                    raise item
                 yield item
                 continue
             following = self._moment(item)

@@ -15,20 +15,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from state_sensor_ros.simulators import (
-    DecodeError,
     FrameDecoder,
     FrameFile,
     FrameLike,
     PayloadDecoder,
     ReadOptions,
-    reason_of,
     TrajectoryFormatError,
     TruncatedError,
 )
 from state_sensor_ros.simulators.carla9.decoder import LogDecoder
 from state_sensor_ros.simulators.carla9.packets import LogFile, LoggedFrame, MAGIC
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
-from state_sensor_ros.simulators.recordings import open_positioned
+from state_sensor_ros.simulators.recordings import closed_on_failure, open_positioned
 
 _VERSION_BYTES = 2
 _COPIED_BYTES = 1 << 20
@@ -61,16 +59,10 @@ class LogRecording(FrameFile):
     """
 
     def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
-        try:
-            self._file: BinaryIO = open_positioned(path)
-        except OSError as error:
-            raise TrajectoryFormatError(path, reason_of(error)) from error
+        self._file: BinaryIO = open_positioned(path)
         self._own = own
-        try:
+        with closed_on_failure(self._file):
             self._log = LogFile(self._file, path, max_bytes)
-        except BaseException:
-            self._file.close()
-            raise
         super().__init__(path, f'recorder log of CARLA, {self._log.header.town}', 'carla9')
 
     def new_decoder(self) -> PayloadDecoder:
@@ -79,21 +71,8 @@ class LogRecording(FrameFile):
 
     def read(self) -> Iterator[FrameLike]:
         """Yield the frames; the complete ones if the log was cut."""
-        self.cut = None
         decoder = LogDecoder(self._log.header, self._own.ego, with_level=self._own.static)
-        yield from decoder.frames(self._whole())
-
-    def _whole(self) -> Iterator[LoggedFrame | DecodeError]:
-        try:
-            for item in self._log.frames():
-                if isinstance(item, TruncatedError):
-                    if not item.n_frames:
-                        raise item
-                    self.cut = item
-                else:
-                    yield item
-        except OSError as error:
-            raise TrajectoryFormatError(self.name, reason_of(error)) from error
+        return decoder.frames(self._log.frames())
 
     def close(self) -> None:
         """Close the file."""

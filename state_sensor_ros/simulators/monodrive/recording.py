@@ -26,9 +26,7 @@ from state_sensor_ros.simulators import (
     decode_packet,
     DecodeError,
     Packet,
-    PayloadDecoder,
     ReadOptions,
-    reason_of,
     RecordedFrame,
     RecordingReader,
     TrajectoryFormatError,
@@ -43,16 +41,17 @@ from state_sensor_ros.simulators.monodrive.decoder import (
     format_payload,
 )
 from state_sensor_ros.simulators.monodrive.simulator import TRAJECTORY
-from state_sensor_ros.simulators.monodrive.trajectory import Payload, read_payloads
+from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 from state_sensor_ros.simulators.recordings import (
     compression_of,
     format_of_name,
     open_any,
     open_positioned,
-    PERIOD_S,
     READ_DEFAULTS,
+    read_range,
     STANDARD_INPUT,
+    TimedRecording,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class _Clocks:
         return self._game_time if payload == self._text else game_time_of(payload)
 
 
-class TrajectoryRecording:
+class TrajectoryRecording(TimedRecording):
     """
     A trajectory file, or standard input for ``-``.
 
@@ -131,58 +130,51 @@ class TrajectoryRecording:
     """
 
     unit = 'B'
-    format_name = 'trajectory'
-    simulator = 'monodrive'
 
     def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
-        self.name = path
         self._units = units
-        self._own_decoder = Decoder(units)
-        self.decoder: PayloadDecoder = self._own_decoder
-        self.cut: TruncatedError | None = None
-        self.total: int | None = None
+        super().__init__(path, 'trajectory', 'monodrive')
         self._file: BinaryIO = sys.stdin.buffer
         if path != STANDARD_INPUT:
-            try:
-                self._file = open_positioned(path)
-            except OSError as error:
-                raise TrajectoryFormatError(path, reason_of(error)) from error
+            self._file = open_positioned(path)
             status = os.fstat(self._file.fileno())
             # A pipe has no size and no beginning to go back to.
             self.total = status.st_size if stat.S_ISREG(status.st_mode) else None
 
-    def new_decoder(self) -> PayloadDecoder:
+    def new_decoder(self) -> Decoder:
         """Make a decoder of all frame generations."""
         return Decoder(self._units)
 
-    def frames(self) -> Iterator[RecordedFrame]:
-        """Yield all frames; of a file that was cut, all whole ones."""
+    def entries(self) -> Iterator[RecordedFrame]:
+        """Yield a frame for each element of the array."""
         if self.total is not None:
             self._file.seek(0)
-        self.cut = None
-        game_time = -PERIOD_S
         content, compressed = self._content()
-        clocks = _Clocks(self._own_decoder)
-        for payload in self._payloads(content, compressed, clocks):
-            clock_s = clocks.of(payload.data)
-            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
-            yield RecordedFrame(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
-                                f'line {payload.line} column {payload.column}',
-                                payload.offset + len(payload.data) if compressed is None
-                                else compressed.n_read,
-                                (payload.offset, len(payload.data))
-                                if compressed is None and self.total is not None else None)
+        assert isinstance(self.decoder, Decoder)
+        clocks, n_frames = _Clocks(self.decoder), 0
+        try:
+            for payload in read_payloads(content, self.name, is_json=clocks.is_json):
+                n_frames += 1
+                clock_s, n_bytes = clocks.of(payload.data), len(payload.data)
+                yield RecordedFrame(Packet(payload.data, clock_s, 0, 0), clock_s, payload.index,
+                                    f'line {payload.line} column {payload.column}',
+                                    payload.offset + n_bytes if compressed is None
+                                    else compressed.n_read,
+                                    (payload.offset, n_bytes)
+                                    if compressed is None and self.total is not None else None)
+        except TruncatedError as error:
+            if compressed is not None:
+                compressed.check_undamaged(error.where)
+            raise
+        if compressed is not None and compressed.fault:
+            # After the end of the array.
+            compressed.check_undamaged(self.name)
+            raise TruncatedError(self.name, compressed.fault, 'its end', n_frames=n_frames, end=0,
+                                 lost='nothing but the end of the compressed data')
 
     def payload_at(self, byte_range: tuple[int, int]) -> bytes:
         """Return the text of a frame of a file that is not compressed."""
-        offset, n_bytes = byte_range
-        try:
-            text = os.pread(self._file.fileno(), n_bytes, offset)
-        except OSError as error:
-            raise TrajectoryFormatError(self.name, reason_of(error), 'a trajectory') from error
-        if len(text) < n_bytes:
-            raise TrajectoryFormatError(self.name, 'a shorter file than before', 'the same file')
-        return text
+        return read_range(self._file, self.name, byte_range)
 
     def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
         """Return the file to read, and the decompression if it is compressed."""
@@ -191,32 +183,6 @@ class TrajectoryRecording:
             from state_sensor_ros.simulators.recordings import decompressed
             return decompressed(self._file)
         return self._file, None
-
-    def _payloads(self, content: BinaryIO, compressed: DecompressedFile | None,
-                  clocks: _Clocks) -> Iterator[Payload]:
-        n_frames = 0
-        try:
-            for payload in read_payloads(content, self.name, is_json=clocks.is_json):
-                n_frames += 1
-                yield payload
-        except TruncatedError as error:
-            if compressed is not None and compressed.fault and not compressed.is_cut:
-                raise TrajectoryFormatError(error.where, compressed.fault,
-                                            'undamaged compressed data') from error
-            if not error.n_frames:
-                raise
-            self.cut = error
-        else:
-            self._check_end(compressed, n_frames)
-
-    def _check_end(self, compressed: DecompressedFile | None, n_frames: int) -> None:
-        """Check what follows the end of the array in compressed data."""
-        if compressed is None or not compressed.fault:
-            return
-        if not compressed.is_cut:
-            raise TrajectoryFormatError(self.name, compressed.fault, 'undamaged compressed data')
-        self.cut = TruncatedError(self.name, compressed.fault, 'its end', n_frames=n_frames,
-                                  end=0, lost='nothing but the end of the compressed data')
 
     def close(self) -> None:
         """Close the file."""

@@ -23,11 +23,13 @@ from state_sensor_ros.simulators.osi.messages import kind_of_messages, kind_of_n
 from state_sensor_ros.simulators.recordings import (
     BagError,
     BagLimits,
+    closed_on_failure,
     DEFAULT_LIMITS,
     McapReader,
     open_positioned,
     PROFILE,
     profile_of,
+    read_range,
 )
 
 _LENGTH = struct.Struct('<I')
@@ -100,16 +102,10 @@ class PlainTrace:
 
     def __init__(self, path: Path, limit: int) -> None:
         self._name, self._limit = str(path), limit
-        try:
-            self._file: BinaryIO = open_positioned(path)
-        except OSError as error:
-            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
-        try:
+        self._file: BinaryIO = open_positioned(path)
+        with closed_on_failure(self):
             self.total = os.fstat(self._file.fileno()).st_size
             self.kind = kind_of_name(path.name) or self._kind()
-        except BaseException:
-            self.close()
-            raise
 
     def _kind(self) -> MessageKind:
         if not self.total:
@@ -162,14 +158,7 @@ class PlainTrace:
 
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
         """Return a message by its byte range."""
-        offset, n_bytes = byte_range
-        try:
-            data = os.pread(self._file.fileno(), n_bytes, offset)
-        except OSError as error:
-            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
-        if len(data) < n_bytes:
-            raise TrajectoryFormatError(self._name, 'a shorter file than before', 'the same file')
-        return data
+        return read_range(self._file, self._name, byte_range)
 
     def close(self) -> None:
         """Close the file."""
@@ -194,11 +183,8 @@ class McapTrace:
             self._reader = McapReader(path, self._name, limits, profile=None)
         except OSError as error:
             raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
-        try:
+        with closed_on_failure(self):
             self._channel = self._chosen(topic)
-        except BaseException:
-            self.close()
-            raise
         self.kind = MessageKind(self._reader.topics[self._channel].type_name)
         self.total = self._reader.counts[self._channel]
 
@@ -220,11 +206,8 @@ class McapTrace:
 
     def messages(self) -> Iterator[StoredGroundTruth]:
         """Yield all messages, in the order of their times."""
-        try:
-            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
-                yield StoredGroundTruth(data, i + 1)
-        except OSError as error:
-            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
+        for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
+            yield StoredGroundTruth(data, i + 1)
 
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
         """Refuse: no message can be read again."""

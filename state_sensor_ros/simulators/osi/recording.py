@@ -21,18 +21,17 @@ from state_sensor_ros.simulators import (
     ReadOptions,
     RecordedFrame,
     TrajectoryFormatError,
-    TruncatedError,
 )
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
 from state_sensor_ros.simulators.osi.messages import parse_truth, TIME
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
-from state_sensor_ros.simulators.recordings import PERIOD_S
+from state_sensor_ros.simulators.recordings import closed_on_failure, TimedRecording
 
 PLAIN = '.osi'
 
 
-class OsiRecording:
+class OsiRecording(TimedRecording):
     """
     A trace; a frame is one message.
 
@@ -42,19 +41,14 @@ class OsiRecording:
     :raises TrajectoryFormatError: if it cannot be read.
     """
 
-    simulator = 'osi'
-
     def __init__(self, name: str, file: MessageFile, ego: str = '') -> None:
-        self.name, self._file, self._ego = name, file, ego
-        self.format_name = f'trace of ASAM OSI, {file.kind.value}'
-        self.total: int | None = file.total
+        self._file, self._ego = file, ego
         self.unit = file.unit
-        self.cut: TruncatedError | None = None
         first = next(file.messages(), None)
         if first is None:
             raise TrajectoryFormatError(name, 'no messages', 'at least one')
         self._first = first.data
-        self.decoder: PayloadDecoder = self.new_decoder()
+        super().__init__(name, f'trace of ASAM OSI, {file.kind.value}', 'osi', file.total)
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder with what only the first message may have."""
@@ -64,24 +58,16 @@ class OsiRecording:
             raise TrajectoryFormatError(f'{self.name}: message 1', error.found,
                                         error.expected) from error
 
-    def frames(self) -> Iterator[RecordedFrame]:
-        """Yield all frames; of a trace that was cut, all whole ones."""
-        self.cut = None
-        game_time = -PERIOD_S
-        try:
-            for index, stored in enumerate(self._file.messages()):
-                try:
-                    clock_s = parse_truth(stored.data, self._file.kind, TIME).game_time
-                except DecodeError:
-                    # The decoder reports it.
-                    clock_s = math.nan
-                game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
-                yield RecordedFrame(Packet(stored.data, game_time, 0, 0), clock_s, index,
-                                    f'message {index + 1}', stored.position, stored.byte_range)
-        except TruncatedError as error:
-            if not error.n_frames:
-                raise
-            self.cut = error
+    def entries(self) -> Iterator[RecordedFrame]:
+        """Yield a frame for each message."""
+        for index, stored in enumerate(self._file.messages()):
+            try:
+                clock_s = parse_truth(stored.data, self._file.kind, TIME).game_time
+            except DecodeError:
+                # The decoder reports it.
+                clock_s = math.nan
+            yield RecordedFrame(Packet(stored.data, clock_s, 0, 0), clock_s, index,
+                                f'message {index + 1}', stored.position, stored.byte_range)
 
     def payload_at(self, byte_range: tuple[int, int]) -> bytes:
         """Return a message of a file that is not MCAP."""
@@ -107,8 +93,5 @@ def open_trace(path: str, options: ReadOptions) -> OsiRecording:
         file = PlainTrace(where, options.limits.n_bytes)
     else:
         file = McapTrace(where, options.topic, options.limits)
-    try:
+    with closed_on_failure(file):
         return OsiRecording(path, file, options.settings.of(OsiParameters).ego)
-    except BaseException:
-        file.close()
-        raise

@@ -24,11 +24,14 @@ from state_sensor_ros.simulators import (
     FrameFile,
     FrameLike,
     ReadOptions,
-    reason_of,
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.recordings import decompressed, DecompressedFile, open_positioned
+from state_sensor_ros.simulators.recordings import (
+    closed_on_failure,
+    decompressed,
+    open_positioned,
+)
 from state_sensor_ros.simulators.sumo.decoder import decode_step, StepScanner
 from state_sensor_ros.simulators.sumo.map import NO_NETWORK, read_network, RoadNetwork
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
@@ -59,50 +62,30 @@ class FcdRecording(FrameFile):
 
     def __init__(self, path: Path, network: str = '', ego: str = '') -> None:
         super().__init__(str(path), 'FCD output', 'sumo')
-        try:
-            self._file: BinaryIO = open_positioned(path)
-        except OSError as error:
-            raise TrajectoryFormatError(str(path), reason_of(error)) from error
-        try:
+        self._file: BinaryIO = open_positioned(path)
+        with closed_on_failure(self._file):
             beside = network or _network_beside(path)
             self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
             self._types = _types_beside(path)
-        except BaseException:
-            self._file.close()
-            raise
         self._ego = ego
 
     def read(self) -> Iterator[FrameLike]:
         """Yield the frames; those of whole steps if the file was cut."""
         self._file.seek(0)
-        self.cut = None
         content, compressed = decompressed(self._file)
-        maker = StepFrames(self.network, self._ego)
-        for step in self._steps(content, compressed):
-            if isinstance(step, TruncatedError):
-                self.cut = step
-                return
+        maker, scanner = StepFrames(self.network, self._ego), StepScanner(content, self.name)
+        for step in scanner.steps():
             try:
                 yield decode_step(step, maker, self._types)
             except DecodeError as error:
                 yield error
-
-    def _steps(self, content: BinaryIO,
-               compressed: DecompressedFile | None) -> Iterator[bytes | TruncatedError]:
-        """Yield the text of each step, then an error if the end is missing."""
-        scanner = StepScanner(content, self.name)
-        yield from scanner.steps()
-        fault = compressed.fault if compressed is not None else ''
-        if fault and compressed is not None and not compressed.is_cut:
-            raise TrajectoryFormatError(self.name, fault, 'undamaged compressed data')
+        if compressed is not None:
+            compressed.check_undamaged(self.name)
         if not scanner.is_over:
-            lost = 'a step that is not complete' if scanner.is_in_step \
-                else 'nothing but the end'
-            error = TruncatedError(self.name, 'the end of the file', '</fcd-export>',
-                                   n_frames=scanner.n_steps, end=0, lost=lost)
-            if not scanner.n_steps:
-                raise error
-            yield error
+            raise TruncatedError(
+                self.name, 'the end of the file', '</fcd-export>', n_frames=scanner.n_steps, end=0,
+                lost='a step that is not complete' if scanner.is_in_step
+                else 'nothing but the end')
 
     def close(self) -> None:
         """Close the file."""
