@@ -23,7 +23,6 @@ State (``health.state``)::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, ExitStack, suppress
 import errno
 import json
 import math
@@ -36,6 +35,7 @@ import threading
 from typing import Any
 
 from state_sensor_ros.connections.connection import addresses_of
+from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE
 from state_sensor_ros.errors import counted, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
@@ -60,6 +60,7 @@ class RelayHealth:
     """
     Counts the connections of clients.
 
+    :param health: health of the source.
     :param report: called with a kind, for throttling, and a line about what is lost.
     :param servers: ``host:port`` of each port of the server.
     :param own: ``host:port`` of each port of the relay.
@@ -67,18 +68,15 @@ class RelayHealth:
     :param described: number of the port that a client keeps open over all of its episodes.
     :param max_frame_bytes: most bytes of a frame that is copied.
     :param silence: likely reason if the server sends nothing, for diagnostics.
-    :param patience_s: time for which a refused connect is tried again, s.
-    :ivar health: health of the source.
     """
 
-    def __init__(self, report: Report, servers: Sequence[str], own: Sequence[str], *,
-                 copied: int, described: int, max_frame_bytes: int, silence: str,
-                 patience_s: float) -> None:
-        self.health = Health(state=SourceState.WAITING)
+    def __init__(self, health: Health, report: Report, servers: Sequence[str],
+                 own: Sequence[str], *, copied: int, described: int, max_frame_bytes: int,
+                 silence: str) -> None:
+        self.health = health
         self._report, self._servers, self._own = report, servers, own
         self._copied, self._described = copied, described
         self._max_frame_bytes, self._silence = max_frame_bytes, silence
-        self._patience_s = patience_s
         self._n_copied = self._n_described = 0
 
     @property
@@ -95,7 +93,6 @@ class RelayHealth:
         """Note a frame of the copied port; the last one may come after the end of its episode."""
         if self._n_copied:
             self.health.silence = ''
-        self.health.n_packets += 1
         self.health.n_bytes += n_bytes
 
     def note(self, event: dict[str, Any]) -> None:
@@ -113,7 +110,7 @@ class RelayHealth:
             self.health.last_error = (f'{where}: found a frame of {event["n"]} bytes; expected at '
                                       f'most max_frame_bytes, {self._max_frame_bytes}')
         elif kind == 'refused':
-            self._warn(f'cannot connect to {where} for {self._patience_s:g} s: '
+            self._warn(f'cannot connect to {where} for {_LATE_PORT_S:g} s: '
                        f'{event["error"].lower()}; is the server running?')
         elif kind == 'turned away':
             self._warn(f'{self._own[event["port"]]}: a client of the relay is rejected: '
@@ -175,11 +172,14 @@ def _closed(event: dict[str, Any]) -> str:
     return f'the {event["by"]} closed the connection'
 
 
-class Relay:
+class Relay(LiveSource):
     """
     Packets of one port of a server, while its client connects through this relay.
 
-    :param host: host of the server.
+    Its ports stay open while its process is started again, as far as a client may wait.
+
+    :param settings: ``host`` of the server, ``max_frame_bytes``, the longest packet, longer
+        frames are only forwarded, and the waits before the process is started again.
     :param first_port: first port of the server; the others follow it.
     :param bind: address of the relay's own ports.
     :param relay_port: the first of them.
@@ -189,104 +189,112 @@ class Relay:
     :param described: number of the port whose messages describe the frames.
     :param description_of: returns what is appended to the frames after such a message, None for
         a message that changes nothing.
-    :param max_frame_bytes: most bytes of a packet; longer frames are only forwarded.
-    :param reconnect_min: first wait before the ports are opened again, s; doubled up to
-        ``reconnect_max``.
     :param reconnect: whether to relay further clients when the first one has left; otherwise the
         packets end then, and a port that cannot be opened is an error, as is the end of the
-        process after the first frame.
+        process.
     :param silence: likely reason if the server sends nothing, for diagnostics.
     """
 
-    def __init__(self, host: str, first_port: int, bind: str, relay_port: int, report: Report, *,
-                 n_ports: int, copied: int, described: int,
-                 description_of: Callable[[bytes], bytes | None], max_frame_bytes: int,
-                 reconnect_min: float, reconnect_max: float, silence: str,
+    def __init__(self, settings: Settings, first_port: int, bind: str, relay_port: int,
+                 report: Report, *, n_ports: int, copied: int, described: int,
+                 description_of: Callable[[bytes], bytes | None], silence: str,
                  reconnect: bool = True) -> None:
-        self._host, self._ports = host, range(first_port, first_port + n_ports)
+        super().__init__(settings, 'relay', reconnect=reconnect)
+        self.health.state = SourceState.WAITING
+        self._ports = range(first_port, first_port + n_ports)
         self._bind, self._own_ports = bind, range(relay_port, relay_port + n_ports)
         self._clients = RelayHealth(
-            report, [f'{host}:{port}' for port in self._ports],
+            self.health, report, [f'{settings.host}:{port}' for port in self._ports],
             [f'{bind}:{port}' for port in self._own_ports], copied=copied, described=described,
-            max_frame_bytes=max_frame_bytes, silence=silence,
-            patience_s=_LATE_PORT_S)
-        self.health = self._clients.health
-        self._described, self._description_of = described, description_of
-        self._description = b''
-        self._copied, self._max_frame_bytes = copied, max_frame_bytes
-        self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
-        self._reconnect = reconnect
-        self._closing = threading.Event()
+            max_frame_bytes=settings.max_frame_bytes, silence=silence)
+        self._copied, self._described = copied, described
+        self._description_of, self._description = description_of, b''
+        self._listeners: list[socket.socket] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        # Guards the link, which another thread shuts down.
         self._lock = threading.Lock()
         self._link: socket.socket | None = None
 
     def packets(self) -> Iterator[Packet]:
+        """Yield packets; open the ports and the process again until closed."""
+        try:
+            yield from super().packets()
+        finally:
+            self._close_ports()
+
+    def receive(self) -> Iterator[Packet]:
         """
-        Yield packets; open the ports and the process again until closed.
+        Open the ports, start the process and yield packets until it ends.
 
-        :raises TransportError: if a port cannot be opened or the process ends, and the relay
-            is not to try again.
+        :raises TransportError: if a port cannot be opened or the process cannot be started; if
+            the process ends, unless it is to be started again.
         """
-        delay_s = self._reconnect_min
-        while not self._closing.is_set():
-            try:
-                with self._listeners() as listeners:
-                    while not self._closing.is_set():
-                        for packet in self._packets_of_a_process(listeners):
-                            delay_s = self._reconnect_min
-                            yield packet
-                        self._lose_process()
-                        self._closing.wait(delay_s)
-                        delay_s = min(2 * delay_s, self._reconnect_max)
-            except TransportError as error:
-                if not self._closing.is_set():
-                    self.health.failures.add(error, self.health.n_packets)
-                    self.health.fail(str(error))
-                if not self._reconnect or self.health.failures.are_final:
-                    self.health.state = SourceState.CLOSED
-                    raise
-                self._closing.wait(delay_s)
-                delay_s = min(2 * delay_s, self._reconnect_max)
-        self.health.state = SourceState.CLOSED
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Ignore ``settings``: no dynamic parameter in them affects the relay."""
-
-    def close(self) -> None:
-        """End :meth:`packets` and all connections soon, from any thread."""
-        self._closing.set()
+        if not self._listeners:
+            self._open_ports()
+        ours, theirs = socket.socketpair()
         with self._lock:
-            if self._link is not None:
-                with suppress(OSError):
-                    self._link.shutdown(socket.SHUT_RDWR)
-
-    def _lose_process(self) -> None:
-        """
-        Note that the process has ended.
-
-        :raises TransportError: if it has served the client that was to be relayed.
-        """
-        if self._closing.is_set():
-            return
-        self.health.fail('the process of the relay ended')
-        if not self._reconnect and self.health.n_connects:
+            self._link = ours
+        with theirs:
+            if self.is_closing:
+                return
+            self._process = self._start(theirs)
+        self._clients.begin()
+        while (received := _read(ours)) is not None:
+            kind, body = received
+            if kind == FRAME:
+                self._clients.note_frame(len(body))
+                body += self._description
+                yield Packet(body, math.nan, 0, 0)
+            elif kind == MESSAGE:
+                self._describe(bytes(body))
+            else:
+                self._clients.note(json.loads(body))
+                if self._clients.has_left and not self._reconnect:
+                    self.close()
+        if not self._reconnect:
             raise TransportError('relay', 'its process has ended')
 
-    @contextmanager
-    def _listeners(self) -> Iterator[list[socket.socket]]:
+    def end_reason(self) -> str:
+        """Return why :meth:`receive` ended without an error."""
+        return 'the process of the relay ended'
+
+    def disconnect(self) -> None:
+        """End the process."""
+        with self._lock:
+            link, self._link = self._link, None
+        if link is not None:
+            link.close()
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def interrupt(self) -> None:
+        """End all connections soon, from any thread."""
+        with self._lock:
+            if self._link is not None:
+                self._link.shutdown(socket.SHUT_RDWR)
+
+    def _open_ports(self) -> None:
         """
         Open the ports of the relay.
 
         :raises TransportError: if one cannot be opened.
         """
-        with ExitStack() as stack:
-            listeners = []
-            for port in self._own_ports:
-                try:
-                    listeners.append(stack.enter_context(_listening(self._bind, port)))
-                except OSError as error:
-                    raise self._cannot_listen(port, error) from error
-            yield listeners
+        for port in self._own_ports:
+            try:
+                self._listeners.append(_listening(self._bind, port))
+            except OSError as error:
+                self._close_ports()
+                raise self._cannot_listen(port, error) from error
+
+    def _close_ports(self) -> None:
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener.close()
 
     def _cannot_listen(self, port: int, error: OSError) -> TransportError:
         where = f'{self._bind}:{port}'
@@ -297,49 +305,17 @@ class Relay:
             return TransportError(where, 'the port of the relay is in use')
         return TransportError(where, reason_of(error))
 
-    def _packets_of_a_process(self, listeners: list[socket.socket]) -> Iterator[Packet]:
-        """Start the process; yield packets until it ends, and end it."""
-        ours, theirs = socket.socketpair()
-        with ours:
-            with self._lock:
-                self._link = ours
-            if self._closing.is_set():
-                theirs.close()
-                return
-            with theirs:
-                process = self._start(listeners, theirs)
-            self._clients.begin()
-            try:
-                while (received := _read(ours)) is not None:
-                    kind, body = received
-                    if kind == FRAME:
-                        self._clients.note_frame(len(body))
-                        body += self._description
-                        yield Packet(body, math.nan, 0, 0)
-                    elif kind == MESSAGE:
-                        self._describe(bytes(body))
-                    else:
-                        self._clients.note(json.loads(body))
-                        if self._clients.has_left and not self._reconnect:
-                            self.close()
-            finally:
-                with self._lock:
-                    self._link = None
-                ours.close()
-                _end(process)
-
-    def _start(self, listeners: list[socket.socket],
-               link: socket.socket) -> subprocess.Popen[bytes]:
+    def _start(self, link: socket.socket) -> subprocess.Popen[bytes]:
         """
         Start the process.
 
         :raises TransportError: if the system cannot.
         """
-        descriptors = [listener.fileno() for listener in listeners]
+        descriptors = [listener.fileno() for listener in self._listeners]
         options = json.dumps({
-            'link': link.fileno(), 'listeners': descriptors, 'host': self._host,
+            'link': link.fileno(), 'listeners': descriptors, 'host': self.settings.host,
             'ports': list(self._ports), 'copied': self._copied, 'described': self._described,
-            'max_frame_bytes': self._max_frame_bytes, 'patience_s': _LATE_PORT_S})
+            'max_frame_bytes': self.settings.max_frame_bytes, 'patience_s': _LATE_PORT_S})
         try:
             # A session of its own: a signal to the group of the node does not cut a client off
             # before the node has ended.
@@ -391,12 +367,3 @@ def _receive(link: socket.socket, n_bytes: int) -> bytearray | None:
             return None
         view = view[n:]
     return data
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a process whose link is closed."""
-    try:
-        process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

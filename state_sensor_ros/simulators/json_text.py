@@ -20,7 +20,7 @@ from state_sensor_ros.errors import DecodeError, MAX_SHOWN, shortened
 
 __all__ = [
     'NOT_TYPED', 'Json', 'JsonError', 'check_utf8', 'is_strict_json', 'parse_payload', 'repaired',
-    'shortened',
+    'shortened', 'text_of',
 ]
 
 Json: TypeAlias = object
@@ -83,9 +83,18 @@ def repaired(payload: bytes) -> bytes:
     :returns: JSON with ``null`` for NaN, infinite numbers and those out of range.
     :raises DecodeError: as :func:`parse_payload` does.
     """
-    value = _parsed(payload, _NULL_PARSER)
+    return text_of(_parsed(payload, _NULL_PARSER)).encode()
+
+
+def text_of(value: Json) -> str:
+    """
+    Return the JSON text of a value.
+
+    :param value: parsed JSON.
+    :raises DecodeError: if it is nested too deep.
+    """
     try:
-        return json.dumps(value, allow_nan=False).encode()
+        return json.dumps(value)
     except RecursionError:
         raise _too_deep() from None
 
@@ -127,7 +136,7 @@ def _loads(text: str, parser: json.JSONDecoder) -> Json:
 
 
 def _too_deep() -> DecodeError:
-    return DecodeError('payload', 'brackets nested too deep', 'JSON of a frame')
+    return DecodeError('payload', 'brackets nested too deep', 'JSON')
 
 
 def _integer(digits: str) -> int | float:

@@ -15,7 +15,7 @@ DecodeError with the key path, the value found and what was expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 import json
 import math
@@ -31,8 +31,8 @@ from state_sensor_ros.simulators.json_text import Json, shortened
 
 __all__ = [
     'NAN', 'NO_QUADRUPLE', 'NO_TRIPLE', 'Number', 'Quadruple', 'Tags', 'Triple', 'as_rows',
-    'member', 'packed_with_nulls', 'to_flag', 'to_integer', 'to_list', 'to_number',
-    'to_object', 'to_quadruple', 'to_text', 'to_triple', 'wrong',
+    'located', 'member', 'packed_with_nulls', 'shown', 'to_flag', 'to_integer', 'to_list',
+    'to_number', 'to_object', 'to_quadruple', 'to_text', 'to_triple', 'wrong',
 ]
 
 # ``null`` is how the simulator writes NaN and infinity.
@@ -48,7 +48,7 @@ NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
 _MISSING = object()
 
 
-def _shown(value: Json) -> str:
+def shown(value: Json) -> str:
     """
     Return a short text of a value of any size, for errors.
 
@@ -73,7 +73,7 @@ def wrong(where: str, value: Json, expected: str) -> DecodeError:
     :param value: value found there, or the mark of a missing member.
     :param expected: description of the values that are accepted.
     """
-    return DecodeError(where, _shown(value), expected)
+    return DecodeError(where, shown(value), expected)
 
 
 def to_object(value: Json, where: str) -> Mapping[str, Json]:
@@ -118,6 +118,16 @@ def to_list(value: Json, where: str) -> list[Json]:
     if not isinstance(value, list):
         raise wrong(where, value, 'an array')
     return value
+
+
+def located(items: Iterable[Json], where: str) -> Iterator[tuple[Json, str]]:
+    """
+    Return each item of an array with its key path.
+
+    :param items: items of the array.
+    :param where: key path of the array.
+    """
+    return ((item, f'{where}[{i}]') for i, item in enumerate(items))
 
 
 def to_number(value: Json, where: str) -> float:

@@ -34,12 +34,10 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
     reply_bytes,
     REPLY_MAGICS,
     RequestMemory,
-    SENSOR_HEADERS,
 )
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.emulator.monodrive_server.simulation_state import SimulationState
 from state_sensor_ros.emulator.threaded_server import listen, Pacer, Rate, ThreadedServer
-from state_sensor_ros.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +66,6 @@ class MonodriveOptions:
     on_sample: bool = False
     reply_magic: str = 'new'
     with_success: bool = True
-
-    def __post_init__(self) -> None:
-        if self.header_size not in SENSOR_HEADERS:
-            raise ConfigError('header', str(self.header_size), '16 or 12')
-        if self.reply_magic not in REPLY_MAGICS:
-            raise ConfigError('reply-magic', repr(self.reply_magic), 'new or old')
-        is_number = not isinstance(self.rate, str)
-        if self.rate not in ('real', 'max') and not (is_number and float(self.rate) > 0.0):
-            raise ConfigError('rate', str(self.rate), 'real, max or a number above 0')
-        if self.n_frames is not None and self.n_frames < 1:
-            raise ConfigError('frames', str(self.n_frames), '1 or more')
 
 
 class MonodriveServer(ThreadedServer):

@@ -48,7 +48,7 @@ from state_sensor_ros.simulators.carla.sensors import (
     Sensor,
     topic_token,
 )
-from state_sensor_ros.simulators.json_text import Json, parse_payload
+from state_sensor_ros.simulators.json_text import Json, parse_payload, text_of
 from state_sensor_ros.simulators.recordings import check_regular
 
 # Where every configuration of the data collector has its cameras and its lidar: its metadata.json
@@ -172,11 +172,8 @@ def metadata_of(text: bytes) -> Metadata:
                and abs(value) < math.inf}
     yaw_deg = {name: value for name, value in numbers.items()
                if camera_and_kind(name) is not None or _LIDAR_MARK in name.lower()}
-    try:
-        others = {name: json.dumps(value) for name, value in members.items()
-                  if name not in yaw_deg and name != _SENSORS}
-    except RecursionError:
-        raise DecodeError('payload', 'brackets nested too deep', 'JSON of an episode') from None
+    others = {name: text_of(value) for name, value in members.items()
+              if name not in yaw_deg and name != _SENSORS}
     return Metadata(yaw_deg, numbers.get('fov', math.nan), _described(members.get(_SENSORS)),
                     others)
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-import json
 import math
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -40,7 +39,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     CLASS_VEHICLE,
     LIGHT_STATES,
 )
-from state_sensor_ros.simulators.json_text import parse_payload
+from state_sensor_ros.simulators.json_text import parse_payload, text_of
 from state_sensor_ros.simulators.json_values import to_list, to_object
 
 # Floats that are not JSON numbers are written as strings by the conversion; null: unknown.
@@ -264,11 +263,8 @@ def _parse_tolerantly(payload: bytes | bytearray | memoryview) -> Parsed:
 
 def _other_members(tree: Mapping[str, object],
                    members: Mapping[str, tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    try:
-        return tuple((name, json.dumps(value)) for name, value in tree.items()
-                     if name not in members and name not in COMMAND_MEMBERS)
-    except RecursionError:
-        raise DecodeError('payload', 'brackets nested too deep', 'JSON of a measurement') from None
+    return tuple((name, text_of(value)) for name, value in tree.items()
+                 if name not in members and name not in COMMAND_MEMBERS)
 
 
 def _valid_entries(entries: Iterable[tuple[str, object]], type_: type[_Type],

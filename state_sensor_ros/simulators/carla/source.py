@@ -143,11 +143,9 @@ def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) ->
     """
     own = settings.of(CarlaParameters)
     return Relay(
-        settings.host, settings.port - MEASUREMENTS_AFTER_WORLD, own.relay_bind,
-        own.relay_port, report, n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD,
-        described=WORLD, description_of=sensors_of_reply, reconnect=reconnect,
-        max_frame_bytes=settings.max_frame_bytes, reconnect_min=settings.reconnect_min,
-        reconnect_max=settings.reconnect_max,
+        settings, settings.port - MEASUREMENTS_AFTER_WORLD, own.relay_bind, own.relay_port, report,
+        n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD, described=WORLD,
+        description_of=sensors_of_reply, reconnect=reconnect,
         silence=silence_of_a_port(settings.host, settings.port))
 
 

@@ -19,11 +19,11 @@ error. Vectors and quaternions may have each format of doc/protocol/frames.md#ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import GenericAlias, UnionType
-from typing import Any, cast, Generic, get_args, get_origin, TypeAlias, TypeVar, Union
+from typing import Any, cast, get_args, get_origin, TypeAlias, TypeVar, Union
 
 import msgspec
 from msgspec import Meta, NODEFAULT, Raw, Struct
@@ -32,6 +32,7 @@ from msgspec.json import Decoder as JsonDecoder
 from state_sensor_ros.simulators import DecodeError
 from state_sensor_ros.simulators.json_text import Json, NOT_TYPED, parse_payload, shortened
 from state_sensor_ros.simulators.json_values import (
+    located,
     member,
     NO_TRIPLE,
     Number,
@@ -50,7 +51,6 @@ from state_sensor_ros.simulators.json_values import (
 from state_sensor_ros.simulators.monodrive.wire import (
     Actors,
     FlatActor,
-    FlatWheel,
     FrameV2,
     ITEMS,
     JsonDecoders,
@@ -66,7 +66,6 @@ from state_sensor_ros.simulators.monodrive.wire import (
     V2,
     Vector,
     Vehicle,
-    Wheel,
 )
 
 # Reads parsed JSON with a key path; raises DecodeError with key path, found and expected.
@@ -79,16 +78,6 @@ _WORDS = {Vector: 'a vector', Triple: 'a vector', Quaternion: 'a quaternion',
           Quadruple: 'a quaternion', str: 'a string', int: 'an integer', bool: 'true or false'}
 
 
-def located(items: Iterable[Json], where: str) -> Iterator[tuple[Json, str]]:
-    """
-    Yield each item with its key path.
-
-    :param items: the elements of an array.
-    :param where: key path of the array.
-    """
-    return ((item, f'{where}[{i}]') for i, item in enumerate(items))
-
-
 def read_struct(kind: type[_Struct], value: Mapping[str, Json], where: str) -> _Struct:
     """
     Read an object by the annotations of a type.
@@ -99,10 +88,14 @@ def read_struct(kind: type[_Struct], value: Mapping[str, Json], where: str) -> _
     :raises DecodeError: if a member is invalid, a required one missing, or a wheel id repeated.
     """
     read = kind(**{name: read_member(value, where) for name, read_member in _members(kind)})
-    wheels = getattr(read, 'wheels', ())
-    if len({wheel.id for wheel in wheels}) < len(wheels):
-        raise wrong(f'{where}.wheels', [wheel.id for wheel in wheels], 'each wheel id once')
+    ids = _wheel_ids(read)
+    if len(set(ids)) < len(ids):
+        raise wrong(f'{where}.wheels', ids, 'each wheel id once')
     return read
+
+
+def _wheel_ids(actor: Struct) -> list[Json]:
+    return [wheel.id for wheel in getattr(actor, 'wheels', ())]
 
 
 def read_optional(kind: type[Struct], key: str, value: Mapping[str, Json],
@@ -215,16 +208,6 @@ Actor = TypeVar('Actor', State, Vehicle, FlatActor)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind(Generic[Actor]):
-    """One kind of actor: decoder of its text, its type, functions to its name and wheels."""
-
-    typed: JsonDecoder[Actor]
-    type: type[Actor]
-    name_of: Callable[[Actor], str]
-    wheels_of: Callable[[Actor], Sequence[Wheel | FlatWheel]]
-
-
-@dataclass(frozen=True, slots=True)
 class LenientFrame:
     """
     One frame: typed actors, and the errors of those that were dropped.
@@ -320,9 +303,7 @@ def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> Lenien
     if isinstance(first, dict) and 'state' in first:
         return _frame_of_v2(value, start, typed, {'': frame})
     lenient = LenientFrame(V1, value, _head(value, start))
-    kind = _Kind(typed.flat, FlatActor, lambda actor: actor.name,
-                 lambda actor: actor.wheels if typed.needs.wheels else ())
-    lenient.flat.extend(_kept(located(frame, where), kind, lenient, set()))
+    lenient.flat.extend(_kept(located(frame, where), typed.flat, FlatActor, lenient, set()))
     lenient.names.extend(actor.name for actor in lenient.flat)
     return lenient
 
@@ -349,15 +330,12 @@ def _frame_of_v2(value: Mapping[str, Json], start: str, typed: JsonDecoders,
     """Read ``objects`` and ``vehicles``, or a ``frame`` that is an array of vehicles (key '')."""
     lenient = LenientFrame(V2, value, _head(value, start))
     seen: set[str] = set()
-    state = _Kind(typed.state, State, lambda state: state.name, lambda _: ())
-    vehicle = _Kind(typed.vehicle, Vehicle, lambda vehicle: vehicle.state.name,
-                    lambda vehicle: vehicle.wheels if typed.needs.wheels else ())
     for key, actors in lists.items():
         items = located(actors, f'{start}frame.{key}'.rstrip('.'))
         if key == 'objects':
-            lenient.objects.extend(_kept(items, state, lenient, seen))
+            lenient.objects.extend(_kept(items, typed.state, State, lenient, seen))
         else:
-            lenient.vehicles.extend(_kept(items, vehicle, lenient, seen))
+            lenient.vehicles.extend(_kept(items, typed.vehicle, Vehicle, lenient, seen))
     return lenient
 
 
@@ -367,16 +345,18 @@ def _head(value: Mapping[str, Json], start: str) -> PayloadHead:
     return game_time, time, sample_count
 
 
-def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], lenient: LenientFrame,
-          seen: set[str]) -> Iterator[Actor]:
+def _kept(items: Iterable[tuple[Json, str]], typed: JsonDecoder[Actor], kind: type[Actor],
+          lenient: LenientFrame, seen: set[str]) -> Iterator[Actor]:
     """Yield the actors that can be read and whose names are not in ``seen``."""
     for item, where in items:
         try:
-            actor = _read(item, where, kind)
+            actor = _read(item, where, typed, kind)
         except DecodeError as error:
             _note(lenient.dropped, error)
             continue
-        name = kind.name_of(actor)
+        # A vehicle has its name in its state.
+        named: Any = getattr(actor, 'state', actor)
+        name = named.name
         if name in seen:
             _note(lenient.duplicates, wrong(where, name, 'a name that no other actor has'))
             continue
@@ -384,19 +364,19 @@ def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], lenient: Lenien
         yield actor
 
 
-def _read(item: Json, where: str, kind: _Kind[Actor]) -> Actor:
+def _read(item: Json, where: str, typed: JsonDecoder[Actor], kind: type[Actor]) -> Actor:
     """Return one actor, from its text if it is in the usual format, else member by member."""
     if isinstance(item, msgspec.Raw):
         try:
-            actor = kind.typed.decode(item)
+            actor = typed.decode(item)
         except NOT_TYPED:
             pass
         else:
-            wheels = kind.wheels_of(actor)
-            if len({wheel.id for wheel in wheels}) == len(wheels):
+            ids = _wheel_ids(actor)
+            if len(set(ids)) == len(ids):
                 return actor
         item = parse_payload(item)
-    return read_struct(kind.type, to_object(item, where), where)
+    return read_struct(kind, to_object(item, where), where)
 
 
 def _note(errors: list[DecodeError], error: DecodeError) -> None:

@@ -14,15 +14,21 @@ Its keys are in doc/protocol/control.md#sensor-configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from state_sensor_ros.simulators import ConfigError, reason_of, Settings
-from state_sensor_ros.simulators.json_text import shortened
+from state_sensor_ros.simulators import ConfigError, DecodeError, reason_of, Settings
+from state_sensor_ros.simulators.json_text import Json, parse_payload
+from state_sensor_ros.simulators.json_values import (
+    located,
+    shown,
+    to_flag,
+    to_integer,
+    to_list,
+    to_text,
+)
 
 STATE = 'State'
-_MAX_SHOWN = 40
 # An object that has an array of sensors as a member.
 _MAX_DEPTH = 2
 # Longer than any configuration; of a recording that is given by mistake no more is read.
@@ -73,22 +79,32 @@ def read_sensor_config(path: str | Path) -> dict[str, object]:
     if not entries:
         raise ConfigError(where, 'no State sensor', 'an entry with "type": "State"')
     if len(entries) > 1:
-        ports = ', '.join(_shown(entry.get('listen_port')) for entry in entries)
+        ports = ', '.join(shown(entry.get('listen_port')) for entry in entries)
         raise ConfigError(where, f'State sensors on ports {ports}', 'one, as a node reads one')
     return _parameters(entries[0], f'{where}: {STATE}')
 
 
-def _parameters(entry: Mapping[str, object], where: str) -> dict[str, object]:
-    parameters: dict[str, object] = {}
-    if 'listen_port' in entry:
-        parameters['port'] = _port(entry['listen_port'], f'{where}.listen_port')
-    for key in ('desired_tags', 'undesired_tags'):
-        if key in entry:
-            parameters[key] = _tags(entry[key], f'{where}.{key}')
-    for key in ('include_obb', 'debug_drawing'):
-        if key in entry:
-            parameters[key] = _flag(entry[key], f'{where}.{key}')
-    return parameters
+def _tags(value: Json, where: str) -> tuple[str, ...]:
+    return tuple([to_text(tag, path) for tag, path in located(to_list(value, where), where)])
+
+
+def _port(value: Json, where: str) -> int:
+    return to_integer(value, where, 1, 65535)
+
+
+# Keys of a sensor, with the parameter and the reader of each.
+_KEYS: Mapping[str, tuple[str, Callable[[Json, str], object]]] = {
+    'listen_port': ('port', _port), 'desired_tags': ('desired_tags', _tags),
+    'undesired_tags': ('undesired_tags', _tags), 'include_obb': ('include_obb', to_flag),
+    'debug_drawing': ('debug_drawing', to_flag)}
+
+
+def _parameters(entry: Mapping[str, Json], where: str) -> dict[str, object]:
+    try:
+        return {name: read(entry[key], f'{where}.{key}') for key, (name, read) in _KEYS.items()
+                if key in entry}
+    except DecodeError as error:
+        raise ConfigError(error.where, error.found, error.expected) from error
 
 
 def read_json(path: str | Path) -> object:
@@ -102,27 +118,17 @@ def read_json(path: str | Path) -> object:
     try:
         with Path(path).open('rb') as file:
             data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise ConfigError(where, f'more than {_MAX_BYTES} bytes', 'a sensor configuration')
-        return json.loads(str(data, 'utf-8-sig'))
-    except UnicodeDecodeError as exc:
-        raise ConfigError(where, f'0x{exc.object[exc.start]:02x} at byte {exc.start}',
-                          'UTF-8') from exc
-    except json.JSONDecodeError as exc:
-        found = repr(exc.doc[exc.pos:exc.pos + _MAX_SHOWN].split('\n')[0]) \
-            if exc.pos < len(exc.doc) else 'the end of the file'
-        raise ConfigError(f'{where}: line {exc.lineno} column {exc.colno}', found,
-                          f'JSON ({exc.msg})') from exc
-    except ValueError as exc:
-        # An integer has more digits than Python converts.
-        raise ConfigError(where, str(exc).lower(), 'a sensor configuration') from exc
-    except RecursionError as exc:
-        raise ConfigError(where, 'brackets nested too deep', 'a sensor configuration') from exc
-    except OSError as exc:
-        raise ConfigError(where, reason_of(exc)) from exc
+    except OSError as error:
+        raise ConfigError(where, reason_of(error)) from error
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(where, f'more than {_MAX_BYTES} bytes', 'a sensor configuration')
+    try:
+        return parse_payload(data)
+    except DecodeError as error:
+        raise ConfigError(f'{where}: {error.where}', error.found, error.expected) from error
 
 
-def _sensors(value: object, where: str, depth: int = 0) -> Iterator[Mapping[str, object]]:
+def _sensors(value: Json, where: str, depth: int = 0) -> Iterator[Mapping[str, Json]]:
     """Yield the sensors in a file; other values are skipped."""
     if isinstance(value, dict) and 'type' in value:
         yield value
@@ -131,31 +137,4 @@ def _sensors(value: object, where: str, depth: int = 0) -> Iterator[Mapping[str,
             for item in value.values() if isinstance(value, dict) else value:
                 yield from _sensors(item, where, depth + 1)
     elif not depth:
-        raise ConfigError(where, _shown(value), 'an array of sensors')
-
-
-def _port(value: object, where: str) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
-        raise ConfigError(where, _shown(value), 'a port, 1 to 65535')
-    return value
-
-
-def _tags(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(where, _shown(value), 'an array of strings')
-    for i, tag in enumerate(value):
-        if not isinstance(tag, str):
-            raise ConfigError(f'{where}[{i}]', _shown(tag), 'a string')
-    return tuple(value)
-
-
-def _flag(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(where, _shown(value), 'true or false')
-    return value
-
-
-def _shown(value: object) -> str:
-    return shortened(json.dumps(value))
+        raise ConfigError(where, shown(value), 'an array of sensors')

@@ -86,7 +86,7 @@ def test_sensor_config_error_has_the_place_of_a_missing_comma(write):
     with pytest.raises(ConfigError) as caught:
         read_sensor_config(path)
     assert str(caught.value) == (
-        f"{path}: line 12 column 5: found '\"debug_drawing\": false,'; "
+        f"{path}: line 12 column 5: found '\"debug_drawing\": false,\\n\\t\\t\"include_obb\":'; "
         "expected JSON (Expecting ',' delimiter)")
 
 
@@ -98,26 +98,26 @@ def test_sensor_config_reads_the_sample_with_its_comma(write):
 
 
 @pytest.mark.parametrize(('value', 'error'), [
-    ('', r'line 1 column 1: found the end of the file; expected JSON'),
-    ('[1, 2', r'line 1 column 6: found the end of the file; expected JSON'),
-    ('[' * 100_000, 'found brackets nested too deep; expected a sensor configuration'),
-    ('1' * 5000, 'expected a sensor configuration'),
-    (b'{"type": "St\xffate"}', 'found 0xff at byte 12; expected UTF-8'),
-    ('"State"', 'found "State"; expected an array of sensors'),
+    ('', r'line 1 column 1: found the end; expected JSON'),
+    ('[1, 2', r'line 1 column 6: found the end; expected JSON'),
+    ('[' * 100_000, 'found brackets nested too deep; expected JSON'),
+    ('1' * 5000, 'expected an array of sensors'),
+    (b'{"type": "St\xffate"}', 'byte 12: found 0xff; expected UTF-8'),
+    ('"State"', "found 'State'; expected an array of sensors"),
     ([], 'found no State sensor; expected an entry with "type": "State"'),
     ({}, 'found no State sensor'),
     ([CAMERA], 'found no State sensor'),
     ([[[STATE]]], 'found no State sensor'),
     ([STATE, STATE | {'listen_port': 8702}], 'found State sensors on ports 8701, 8702; expected'),
-    ([STATE | {'listen_port': 0}], 'State.listen_port: found 0; expected a port, 1 to 65535'),
+    ([STATE | {'listen_port': 0}], 'State.listen_port: found 0; expected an integer in 1 .. 65535'),
     ([STATE | {'listen_port': 70000}], 'State.listen_port: found 70000'),
-    ([STATE | {'listen_port': '8700'}], 'State.listen_port: found "8700"'),
+    ([STATE | {'listen_port': '8700'}], "State.listen_port: found '8700'"),
     ([STATE | {'listen_port': True}], 'State.listen_port: found true'),
     ([STATE | {'listen_port': 8700.5}], r'State.listen_port: found 8700\.5'),
-    ([STATE | {'desired_tags': 'ego'}], 'State.desired_tags: found "ego"; expected an array'),
+    ([STATE | {'desired_tags': 'ego'}], "State.desired_tags: found 'ego'; expected an array"),
     ([STATE | {'undesired_tags': ['a', 7]}], r'State.undesired_tags\[1\]: found 7; expected a'),
     ([STATE | {'include_obb': 1}], 'State.include_obb: found 1; expected true or false'),
-    ([STATE | {'debug_drawing': 'x' * 99}], 'State.debug_drawing: found "x{39}…; expected true'),
+    ([STATE | {'debug_drawing': 'x' * 99}], "State.debug_drawing: found 'x{40}…'; expected true"),
 ])
 def test_sensor_config_refuses_with_a_reason(write, value, error):
     path = write(value)
