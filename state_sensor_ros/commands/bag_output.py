@@ -22,7 +22,7 @@ from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
-from state_sensor_ros.simulators.map_files import with_map
+from state_sensor_ros.simulators.opening import with_map
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.transforms import encode_static_frames

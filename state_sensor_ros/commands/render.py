@@ -53,8 +53,7 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.map_files import map_suffixes, read_map
-from state_sensor_ros.simulators.opening import format_of
+from state_sensor_ros.simulators.opening import format_of, map_suffixes, read_map
 from state_sensor_ros.simulators.output_names import output_format
 
 # Tolerance for a duration copied from printed text, which is rounded.

@@ -50,8 +50,7 @@ from state_sensor_ros.commands.parameter_options import (
 from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.map_files import map_suffixes
-from state_sensor_ros.simulators.opening import format_of
+from state_sensor_ros.simulators.opening import format_of, map_suffixes
 from state_sensor_ros.simulators.output_names import output_format
 
 _EPILOG = """Without IN, the viewer shows a live stream until --frames, --seconds or Ctrl-C.

@@ -10,12 +10,18 @@
 The lanes of an OpenDRIVE map: plan view, elevation, lane offsets and widths.
 
 Superelevation and shapes of the road are not read: heights are those of the reference line.
+
+A line, an arc and a spiral of the plan view have a curvature that changes evenly with the
+distance; their places are integrals of the heading, by Gaussian quadrature with an error below
+1e-9 m. Polynomials are given in axes of their own, with the origin at the start of the piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+import math
 import os
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -24,13 +30,6 @@ import numpy as np
 
 from state_sensor_ros.simulators import ConfigError, MapLine, reason_of, StateError
 from state_sensor_ros.simulators.frame_arrays import Floats
-from state_sensor_ros.simulators.reference_line import (
-    MAX_LENGTH,
-    number,
-    places_at,
-    read_pieces,
-    RoadPiece,
-)
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -102,14 +101,14 @@ def parse_lanes(text: str | bytes) -> Sequence[MapLine]:
 def _lines_of(road: Element) -> Iterator[MapLine]:
     name = road.get('id', '')
     try:
-        pieces, length = read_pieces(road), number(road, 'length')
-        if not 0.0 <= length <= MAX_LENGTH:
+        pieces, length = _read_pieces(road), _number(road, 'length')
+        if not 0.0 <= length <= _MAX_LENGTH:
             raise ValueError(f'a length of {length:g} m')
         elevation = _cubic(road.findall('elevationProfile/elevation'), 's')
         offset = _cubic(road.findall('lanes/laneOffset'), 's')
         sections = sorted(road.iterfind('lanes/laneSection'),
-                          key=lambda section: number(section, 's'))
-        begins = [number(section, 's') for section in sections]
+                          key=lambda section: _number(section, 's'))
+        begins = [_number(section, 's') for section in sections]
         is_junction = road.get('junction', _NO_JUNCTION) != _NO_JUNCTION
         for section, (begin, end) in zip(sections, pairwise([*begins, length]), strict=True):
             if end - begin > _SHORT:
@@ -122,7 +121,7 @@ def _lines_of(road: Element) -> Iterator[MapLine]:
         raise ValueError(f'road {name}: {error}') from error
 
 
-def _samples(pieces: Sequence[RoadPiece], begin: float, end: float) -> Floats:
+def _samples(pieces: Sequence[_RoadPiece], begin: float, end: float) -> Floats:
     """Return the distances at which a section is drawn: its ends, those of geometries, steps."""
     n_steps = max(2, int(np.ceil((end - begin) / _STEP)))
     bounds = [piece.s for piece in pieces if begin < piece.s < end]
@@ -130,7 +129,7 @@ def _samples(pieces: Sequence[RoadPiece], begin: float, end: float) -> Floats:
     return samples
 
 
-def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[RoadPiece],
+def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[_RoadPiece],
                    elevation: _Curve, offset: _Curve, *,
                    is_junction: bool) -> Iterator[MapLine]:
     """
@@ -138,10 +137,10 @@ def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[Road
 
     :param s: (K,) float64, m along the road.
     """
-    xy, headings = places_at(pieces, s)
+    xy, headings = _places_at(pieces, s)
     left = np.stack((-np.sin(headings), np.cos(headings)), 1)
     heights, middle = elevation(s), offset(s)
-    begin = number(section, 's')
+    begin = _number(section, 's')
     for side in (1, -1):
         lanes = sorted((lane for lane in section.iterfind('*/lane') if _id_of(lane) * side > 0),
                        key=lambda lane: abs(_id_of(lane)))
@@ -159,7 +158,7 @@ def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[Road
 
 
 def _id_of(lane: Element) -> int:
-    value = number(lane, 'id')
+    value = _number(lane, 'id')
     if abs(value) > _MAX_LANE_ID:
         raise ValueError(f'a lane {value:g}')
     return int(value)
@@ -187,7 +186,7 @@ def _cubic(records: Sequence[Element], begin: str) -> _Curve:
 
     :param begin: name of the attribute with the beginning.
     """
-    rows = np.array(sorted([number(record, begin), *(number(record, name) for name in 'abcd')]
+    rows = np.array(sorted([_number(record, begin), *(_number(record, name) for name in 'abcd')]
                            for record in records)).reshape(-1, 5)
 
     def values(s: Floats) -> Floats:
@@ -199,3 +198,174 @@ def _cubic(records: Sequence[Element], begin: str) -> _Curve:
         return value
 
     return values
+
+
+# Integrals along the reference line are split into pieces of this length, m.
+_INTEGRAL_STEP = 1.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+# Longer than any road; a map that says otherwise is wrong.
+_MAX_LENGTH = 1e6
+# A circle of a millimeter, 1/m.
+_MAX_CURVATURE = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class _RoadPiece:
+    """
+    One geometry of a plan view.
+
+    ``s`` distance along the road at which it begins, m; ``places`` returns for (K,) distances from
+    there, m, (K, 2) x and y, m, and (K,) headings, rad, in the axes of its beginning.
+    """
+
+    s: float
+    x: float
+    y: float
+    heading: float
+    length: float
+    places: Callable[[Floats], tuple[Floats, Floats]]
+
+
+def _number(element: Element, name: str) -> float:
+    """
+    Return a number of an element.
+
+    :param element: element of OpenDRIVE.
+    :param name: name of the attribute.
+    :raises ValueError: if there is none, or it is not finite.
+    """
+    text = element.get(name)
+    if text is None:
+        raise ValueError(f'<{element.tag}> without {name}')
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f'<{element.tag}> with {name} {text}')
+    return value
+
+
+def _read_pieces(road: Element) -> list[_RoadPiece]:
+    """
+    Return the geometries of a road in their order.
+
+    :param road: an element `<road>`.
+    :raises ValueError: if one of them cannot be read.
+    """
+    pieces = [_piece(geometry) for geometry in road.iterfind('planView/geometry')]
+    if not pieces:
+        raise ValueError('no geometry')
+    return sorted(pieces, key=lambda piece: piece.s)
+
+
+def _places_at(pieces: Sequence[_RoadPiece], s: Floats) -> tuple[Floats, Floats]:
+    """
+    Return places and headings of a reference line.
+
+    :param pieces: pieces of the road.
+    :param s: (K,) float64, ascending, m along the road.
+    :returns: (K, 2) x and y, m, and (K,) headings, rad, both in the axes of the map.
+    """
+    xy, headings = np.empty((len(s), 2)), np.empty(len(s))
+    begins = np.array([piece.s for piece in pieces])
+    owners = np.clip(np.searchsorted(begins, s, side='right') - 1, 0, None)
+    for i in np.unique(owners):
+        mask, piece = owners == i, pieces[i]
+        local, turned = piece.places(s[mask] - piece.s)
+        cosine, sine = math.cos(piece.heading), math.sin(piece.heading)
+        xy[mask, 0] = piece.x + cosine * local[:, 0] - sine * local[:, 1]
+        xy[mask, 1] = piece.y + sine * local[:, 0] + cosine * local[:, 1]
+        headings[mask] = piece.heading + turned
+    return xy, headings
+
+
+def _piece(geometry: Element) -> _RoadPiece:
+    length = _number(geometry, 'length')
+    if not 0.0 <= length <= _MAX_LENGTH:
+        raise ValueError(f'a geometry of {length:g} m')
+    shape = next((child for child in geometry if child.tag in _SHAPES), None)
+    if shape is None:
+        tags = ', '.join(child.tag for child in geometry) or 'nothing'
+        raise ValueError(f'a geometry of {tags}')
+    return _RoadPiece(_number(geometry, 's'), _number(geometry, 'x'), _number(geometry, 'y'),
+                      _number(geometry, 'hdg'), length, _SHAPES[shape.tag](shape, length))
+
+
+def _curve(begin: float, end: float, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return the places of a piece whose curvature changes from ``begin`` to ``end``, 1/m."""
+    if max(abs(begin), abs(end)) > _MAX_CURVATURE:
+        raise ValueError(f'a curvature of {max(begin, end, key=abs):g} /m')
+    change = (end - begin) / length if length else 0.0
+
+    def headings(s: Floats) -> Floats:
+        return begin * s + change / 2.0 * s * s
+
+    def moved(first: Floats, last: Floats) -> Floats:
+        """Return the displacements between places at most a step apart, (K, 2)."""
+        half = (last - first) / 2.0
+        angles = headings((first + half)[:, None] + half[:, None] * _NODES)
+        ways: Floats = np.stack((np.cos(angles) @ _WEIGHTS, np.sin(angles) @ _WEIGHTS), 1) \
+            * half[:, None]
+        return ways
+
+    n_steps = max(1, math.ceil(length / _INTEGRAL_STEP))
+    bounds: Floats = np.linspace(0.0, length, n_steps + 1, dtype=np.float64)
+    knots: Floats = np.zeros((n_steps + 1, 2))
+    np.cumsum(moved(bounds[:-1], bounds[1:]), axis=0, out=knots[1:])
+
+    def places(s: Floats) -> tuple[Floats, Floats]:
+        i = np.clip(np.searchsorted(bounds, s, side='right') - 1, 0, n_steps)
+        xy: Floats = knots[i] + moved(bounds[i], s)
+        return xy, headings(s)
+
+    return places
+
+
+def _arc(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+    curvature = _number(shape, 'curvature')
+    return _curve(curvature, curvature, length)
+
+
+def _spiral(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+    return _curve(_number(shape, 'curvStart'), _number(shape, 'curvEnd'), length)
+
+
+def _polynomials(u: Floats, v: Floats, parameters: Callable[[Floats], Floats],
+                 ) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """
+    Return the places of a piece given by two cubic polynomials.
+
+    :param u: (4,) coefficients of x from the lowest power, m.
+    :param v: (4,) of y.
+    :param parameters: the parameter of the polynomials by the distance.
+    """
+    powers = np.polynomial.polynomial
+
+    def places(s: Floats) -> tuple[Floats, Floats]:
+        p = parameters(s)
+        xy: Floats = np.stack((powers.polyval(p, u), powers.polyval(p, v)), 1)
+        angles: Floats = np.arctan2(powers.polyval(p, powers.polyder(v)),
+                                    powers.polyval(p, powers.polyder(u)))
+        return xy, angles
+
+    return places
+
+
+def _poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+    v = np.array([_number(shape, name) for name in 'abcd'])
+    # The distance along the curve by u: the sum of chords of 0.1 m and less.
+    grid = np.linspace(0.0, length, min(max(16, math.ceil(length * 10.0)), 100_000) + 1)
+    chords = np.hypot(np.diff(grid), np.diff(np.polynomial.polynomial.polyval(grid, v)))
+    distances = np.concatenate(([0.0], np.cumsum(chords)))
+    return _polynomials(np.array([0.0, 1.0, 0.0, 0.0]), v,
+                        lambda s: np.interp(s, distances, grid))
+
+
+def _param_poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+    u, v = (np.array([_number(shape, f'{name}{axis}') for name in 'abcd']) for axis in 'UV')
+    is_normalised = shape.get('pRange', 'normalized') != 'arcLength'
+    scale = 1.0 / length if is_normalised and length else 1.0
+    return _polynomials(u, v, lambda s: s * scale)
+
+
+_SHAPES: dict[str, Callable[[Element, float], Callable[[Floats], tuple[Floats, Floats]]]] = {
+    'line': lambda _, length: _curve(0.0, 0.0, length), 'arc': _arc, 'spiral': _spiral,
+    'poly3': _poly3, 'paramPoly3': _param_poly3}

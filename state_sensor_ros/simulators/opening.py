@@ -6,21 +6,24 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The opening of recordings and streams that come from any simulator."""
+"""The opening of recordings, streams and maps that come from any simulator."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import cast, TYPE_CHECKING
 
-from state_sensor_ros.errors import importing, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, importing, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
-from state_sensor_ros.files.formats import Format, FORMATS, ReadOptions, RENDER, texts_of
+from state_sensor_ros.files.formats import Format, FORMATS, imported, ReadOptions, RENDER, texts_of
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.storage.input_file import check_regular
+from state_sensor_ros.frame import MapLine
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import FILE, Settings, SIMULATORS
-from state_sensor_ros.simulators.map_files import with_map
 from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import (
     default_simulator,
@@ -222,3 +225,45 @@ class Input:
         if self._recording is not None:
             self._recording.close()
             self._recording = None
+
+
+def map_suffixes() -> Mapping[str, str]:
+    """Return the function that reads a map, ``module:function``, by the suffix of its file."""
+    return {suffix: reader for simulator in simulators().values()
+            for suffix, reader in simulator.map_files.items()}
+
+
+def read_map(path: str) -> tuple[MapLine, ...]:
+    """
+    Read a map.
+
+    The one way from a file to lines: a simulator adds a kind of file by a row in
+    :attr:`Simulator.map_files`, and pictures, animations and ~/map show it.
+
+    :param path: a file with one of :func:`map_suffixes`.
+    :raises StateSensorError: if it has another suffix, is missing, or is not such a map.
+    """
+    readers = map_suffixes()
+    suffix = max((each for each in readers if path.endswith(each)), key=len, default='')
+    if not suffix:
+        raise ConfigError(path, 'a file of another kind',
+                          f'a map: {", ".join(sorted(readers))}')
+    if not Path(path).is_file():
+        raise ConfigError(path, 'no such file')
+    reader = cast(Callable[[str], Sequence[MapLine]], imported(readers[suffix]))
+    return tuple(reader(path))
+
+
+def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
+    """
+    Return the topics of a source, ~/map with the lines of ``map_file`` if it is set.
+
+    :param topics: those that only the simulator has.
+    :param settings: of the node, or of what writes a bag.
+    :raises StateSensorError: if the map cannot be read.
+    """
+    if not settings.map_file:
+        return topics
+    from state_sensor_ros.topics.map_topics import MapEncoder
+    given = partial(MapEncoder, lines=read_map(settings.map_file))
+    return replace(topics, encoders=(*topics.encoders, given))

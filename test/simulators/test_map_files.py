@@ -19,7 +19,7 @@ from state_sensor_ros import open_recording
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, StateError
 from state_sensor_ros.frame import MapLine
-from state_sensor_ros.simulators.map_files import read_map
+from state_sensor_ros.simulators.opening import read_map
 
 GRID = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 HILL = ROOT / 'test' / 'data' / 'sumo' / 'hill.net.xml'

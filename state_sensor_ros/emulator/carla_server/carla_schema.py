@@ -14,11 +14,14 @@ Field numbers are those of 0.8.4; units and meaning: doc/protocol/carla.md#measu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+import math
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE: Final = 'carla_server'
+_ROUNDING: Final = 1e-9
 _Field = descriptor_pb2.FieldDescriptorProto
 
 _SCALARS: Final = {
@@ -116,6 +119,28 @@ RequestNewEpisode: Final = _message_class('RequestNewEpisode')
 SceneDescription: Final = _message_class('SceneDescription')
 EpisodeStart: Final = _message_class('EpisodeStart')
 EpisodeReady: Final = _message_class('EpisodeReady')
+
+
+# Protobuf makes message classes at run time: they have no static type.
+def fill_transform(transform: Any, xyz: Sequence[float],  # noqa: ANN401
+                   roll_pitch_yaw: Sequence[float]) -> None:
+    """
+    Set the members of a Transform as the simulator does.
+
+    :param transform: message.
+    :param xyz: place, m.
+    :param roll_pitch_yaw: rotator, degrees.
+    """
+    location, direction, rotation = transform.location, transform.orientation, transform.rotation
+    location.x, location.y, location.z = xyz
+    # The member is present even if all of it is zero.
+    rotation.SetInParent()
+    rotation.roll, rotation.pitch, rotation.yaw = roll_pitch_yaw
+    # The deprecated direction is the x axis, computed from the angles as float32.
+    pitch, yaw = math.radians(rotation.pitch), math.radians(rotation.yaw)
+    forward = math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch)
+    direction.x, direction.y, direction.z = (
+        0.0 if abs(value) < _ROUNDING else value for value in forward)
 
 
 def members_of(message: str) -> dict[str, tuple[str, str]]:

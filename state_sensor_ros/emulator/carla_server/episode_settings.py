@@ -130,15 +130,26 @@ def _number(values: dict[str, str], key: str, usual: float) -> float:
     return value
 
 
+def sensor_keys(parser: configparser.ConfigParser, name: str) -> dict[str, str]:
+    """
+    Return the keys of a sensor: those of all sensors, of its groups and its own.
+
+    :param parser: CarlaSettings.ini.
+    :param name: name of the sensor, with a slash after each group.
+    """
+    section, values = 'CARLA/Sensor', dict[str, str]()
+    for token in ('', *name.split('/')):
+        section += f'/{token}' if token else ''
+        # The server sets the effect anew for each section.
+        values.pop('postprocessing', None)
+        if parser.has_section(section):
+            values.update(parser.items(section))
+    return values
+
+
 def _sensor(parser: configparser.ConfigParser, name: str) -> SensorSettings | str:
     """Return a sensor, or why it is refused; a sub-section inherits from those above it."""
-    path = 'CARLA/Sensor'
-    values: dict[str, str] = dict(_section(parser, path))
-    for part in name.split('/'):
-        path += f'/{part}'
-        # Each section of a camera sets its post-processing anew.
-        values.pop('postprocessing', None)
-        values.update(_section(parser, path))
+    values = sensor_keys(parser, name)
     kind = values.get('sensortype', 'CAMERA')
     height_m = _number(values, 'PositionZ', 1.3)
     if kind == 'CAMERA':

@@ -20,7 +20,11 @@ from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
+from state_sensor_ros.emulator.carla_server.carla_schema import (
+    fill_transform,
+    Measurements,
+    SceneDescription,
+)
 from state_sensor_ros.emulator.carla_server.episode_settings import (
     CameraSettings,
     IMAGE_TYPES,
@@ -28,7 +32,6 @@ from state_sensor_ros.emulator.carla_server.episode_settings import (
     SensorSettings,
 )
 from state_sensor_ros.emulator.carla_server.town import (
-    CarlaPose,
     DrivenCar,
     N_START_SPOTS,
     RADIUS_M,
@@ -45,7 +48,6 @@ MOST_DEPTH = 2 ** 24 - 1
 WALL_M = 20.0
 # Longer messages are refused; the settings of a client have a few kilobytes.
 MAX_MESSAGE_BYTES = 2**20
-ROUNDING = 1e-9
 
 
 class EmulatedCamera:
@@ -211,7 +213,7 @@ def scene_bytes(sensors: Sequence[EmulatedSensor], map_name: str) -> bytes:
     scene = SceneDescription(map_name=map_name)
     for i in range(N_START_SPOTS):
         spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
-        _fill_transform(scene.player_start_spots.add(), spot.pose())
+        fill_transform(scene.player_start_spots.add(), *spot.pose())
     for number, sensor in enumerate(sensors, 1):
         scene.sensors.add(id=number, type=sensor.type_number, name=sensor.name)
     data: bytes = scene.SerializeToString()
@@ -248,34 +250,21 @@ def _add_agents(message: Any, town: Town) -> None:  # noqa: ANN401
             _fill_actor(getattr(message.non_player_agents.add(id=actor.id), kind), actor)
     for i, (id_, pose) in enumerate(town.lights):
         light = message.non_player_agents.add(id=id_).traffic_light
-        _fill_transform(light.transform, pose)
+        fill_transform(light.transform, *pose)
         light.state = town.light_state(i)
     for id_, pose, limit in town.signs:
         sign = message.non_player_agents.add(id=id_).speed_limit_sign
-        _fill_transform(sign.transform, pose)
+        fill_transform(sign.transform, *pose)
         sign.speed_limit = limit
 
 
 def _fill_actor(body: Any, actor: RingActor | DrivenCar) -> None:  # noqa: ANN401
-    _fill_transform(body.transform, actor.pose())
+    fill_transform(body.transform, *actor.pose())
     body.forward_speed = actor.speed
     extent = body.bounding_box.extent
     extent.x, extent.y, extent.z = actor.half_sizes
     # The origin of the actor is on the ground, and the center of its box above it.
-    _fill_transform(body.bounding_box.transform, CarlaPose(0.0, 0.0, actor.half_sizes[2]))
-
-
-def _fill_transform(transform: Any, pose: CarlaPose) -> None:  # noqa: ANN401
-    location, rotation = transform.location, transform.rotation
-    location.x, location.y, location.z = pose.x, pose.y, pose.z
-    rotation.SetInParent()
-    rotation.roll, rotation.pitch, rotation.yaw = pose.roll, pose.pitch, pose.yaw
-    # The deprecated member `orientation` is the x axis, computed from the float32 angles.
-    pitch, yaw = math.radians(rotation.pitch), math.radians(rotation.yaw)
-    forward = (math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch))
-    direction = transform.orientation
-    direction.x, direction.y, direction.z = (
-        0.0 if abs(value) < ROUNDING else value for value in forward)
+    fill_transform(body.bounding_box.transform, (0.0, 0.0, actor.half_sizes[2]), (0.0, 0.0, 0.0))
 
 
 def _fill_control(message: Any, control: Pedals) -> None:  # noqa: ANN401

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 import random
+from typing import NamedTuple
 
 from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals, WHEELBASE_M
 
@@ -42,16 +43,11 @@ KMH = 1.0 / 3.6
 N_START_SPOTS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CarlaPose:
-    """A position, m, and a rotator, degrees, in CARLA's axes."""
+class CarlaPose(NamedTuple):
+    """Place, m, and rotator of an actor, degrees."""
 
-    x: float
-    y: float
-    z: float
-    roll: float = 0.0
-    pitch: float = 0.0
-    yaw: float = 0.0
+    xyz: tuple[float, float, float]
+    roll_pitch_yaw: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -86,10 +82,11 @@ class RingActor:
 
     def pose(self) -> CarlaPose:
         """Return the pose; x points in the direction of positive speed."""
-        return CarlaPose(self.radius * math.cos(self.angle), self.radius * math.sin(self.angle),
-                         HILL_M * math.sin(HILLS * self.angle), self.bank_deg,
-                         math.degrees(self._slope()),
-                         math.remainder(math.degrees(self.angle) + 90.0, 360.0))
+        return CarlaPose(
+            (self.radius * math.cos(self.angle), self.radius * math.sin(self.angle),
+             HILL_M * math.sin(HILLS * self.angle)),
+            (self.bank_deg, math.degrees(self._slope()),
+             math.remainder(math.degrees(self.angle) + 90.0, 360.0)))
 
 
 @dataclass(slots=True)
@@ -137,8 +134,8 @@ class DrivenCar:
 
     def pose(self) -> CarlaPose:
         """Return the pose; x points in the direction of positive speed."""
-        return CarlaPose(self.body.x, self.body.y, HILL_M * math.sin(HILLS * self.angle),
-                         BANK_DEG, math.degrees(self._slope()), math.degrees(self.body.yaw))
+        return CarlaPose((self.body.x, self.body.y, HILL_M * math.sin(HILLS * self.angle)),
+                         (BANK_DEG, math.degrees(self._slope()), math.degrees(self.body.yaw)))
 
 
 class Town:
@@ -194,9 +191,9 @@ class Town:
     def _beside(angle: float) -> CarlaPose:
         """Return a pose beside the road that faces oncoming traffic."""
         radius = RADIUS_M - LANE_WIDTH_M
-        return CarlaPose(radius * math.cos(angle), radius * math.sin(angle),
-                         HILL_M * math.sin(HILLS * angle), 0.0, 0.0,
-                         math.remainder(math.degrees(angle) - 90.0, 360.0))
+        return CarlaPose(
+            (radius * math.cos(angle), radius * math.sin(angle), HILL_M * math.sin(HILLS * angle)),
+            (0.0, 0.0, math.remainder(math.degrees(angle) - 90.0, 360.0)))
 
     def advance(self, elapsed_s: float, control: Pedals | None = None) -> None:
         """
@@ -239,7 +236,7 @@ class Town:
         return YELLOW if phase < GREEN_S + YELLOW_S else RED
 
     def _velocity(self) -> tuple[float, float, float]:
-        pose, speed = self.player.pose(), self.player.speed
-        pitch, yaw = math.radians(pose.pitch), math.radians(pose.yaw)
+        speed, (_, pitch, yaw) = self.player.speed, map(
+            math.radians, self.player.pose().roll_pitch_yaw)
         return (speed * math.cos(pitch) * math.cos(yaw), speed * math.cos(pitch) * math.sin(yaw),
                 speed * math.sin(pitch))

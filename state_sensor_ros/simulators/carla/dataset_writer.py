@@ -20,7 +20,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 import json
-import math
 from pathlib import Path
 import re
 import struct
@@ -30,7 +29,7 @@ import zlib
 from google.protobuf import json_format
 import numpy as np
 
-from state_sensor_ros.emulator.carla_server.carla_schema import Measurements
+from state_sensor_ros.emulator.carla_server.carla_schema import fill_transform, Measurements
 from state_sensor_ros.simulators import (
     Boxes,
     DecodeError,
@@ -115,7 +114,7 @@ def format_measurement_file(frame: Frame) -> bytes:
         else:
             agent = message.non_player_agents.add(id=int(data.ids[i]))
             body = getattr(agent, AGENT_CLASSES[class_])
-        _fill_transform(body.transform, places[i], rotators[i])
+        fill_transform(body.transform, places[i].tolist(), rotators[i].tolist())
         if class_ in _MOVERS:
             body.forward_speed = float(frame.forward_speed[i])
         elif class_ == CLASS_TRAFFIC_LIGHT:
@@ -137,18 +136,6 @@ def _cleaned(numbers: Floats) -> Floats:
 
 
 # Protobuf makes message classes at run time: they have no static type.
-def _fill_transform(transform: Any, place: Floats, rotator: Floats) -> None:  # noqa: ANN401
-    location, orientation, rotation = transform.location, transform.orientation, transform.rotation
-    location.x, location.y, location.z = place.tolist()
-    # The member is present even if all of it is zero, as in files of the simulator.
-    rotation.SetInParent()
-    rotation.roll, rotation.pitch, rotation.yaw = rotator.tolist()
-    # The deprecated direction (doc/protocol/carla.md#rotators) of the written angles, float32.
-    p, y = math.radians(rotation.pitch), math.radians(rotation.yaw)
-    orientation.x, orientation.y, orientation.z = _cleaned(np.array(
-        (math.cos(p) * math.cos(y), math.cos(p) * math.sin(y), math.sin(p)))).tolist()
-
-
 def _fill_player(body: Any, player: PlayerStatus | None) -> None:  # noqa: ANN401
     if player is None:
         return
@@ -188,7 +175,7 @@ def _fill_box(body: Any, name: str, centre: Floats, rotator: Floats,  # noqa: AN
         extent = body.box_extent
     else:
         extent = body.bounding_box.extent
-        _fill_transform(body.bounding_box.transform, centre, rotator)
+        fill_transform(body.bounding_box.transform, centre.tolist(), rotator.tolist())
     extent.x, extent.y, extent.z = half_sizes.tolist()
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 import re
 from typing import Final, TYPE_CHECKING, TypeAlias
 
+from state_sensor_ros.emulator.carla_server.episode_settings import sensor_keys
 from state_sensor_ros.simulators import ConfigError, reason_of, Settings
 from state_sensor_ros.simulators.carla.carla_data import PLAYER_NAME, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
@@ -172,22 +173,21 @@ def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sens
         fov_deg=own.camera_fov or sensor.fov_deg) for sensor in sensors])
 
 
-def mounts(sensors: Iterable[Sensor], settings: Settings) -> tuple[Mount, ...]:
+def mounts(sensors: Iterable[Sensor], settings: Settings) -> dict[str, Sensor]:
     """
     Return the frames of sensors on the player.
 
     :param sensors: sensors as their file describes them; without any, those of ``camera_poses``.
     :param settings: settings with ``camera_fov`` and ``camera_poses``.
-    :returns: one for each camera and lidar; a pose that is unknown is that of the player.
+    :returns: one sensor of each camera and lidar by the last part of its frame's name.
     """
     known = tuple(sensors) or tuple([Sensor(camera, RGB) for camera in CAMERAS])
-    found: dict[str, Mount] = {}
+    found: dict[str, Sensor] = {}
     for sensor in with_parameters(known, settings):
         frame = mount_frame(sensor)
-        if frame not in found or (sensor.pose is not None and found[frame].pose == _NOWHERE):
-            found[frame] = Mount(frame, sensor.pose or _NOWHERE, sensor.kind != POINTS,
-                                 sensor.parent)
-    return tuple(found.values())
+        if frame not in found or (sensor.pose is not None and found[frame].pose is None):
+            found[frame] = sensor
+    return found
 
 
 def mount_frame(sensor: Sensor) -> str:
@@ -218,22 +218,6 @@ _OPTICAL = (0.0, 0.0, 0.0, -math.pi / 2.0, 0.0, -math.pi / 2.0)
 _OPTICAL_END = '_optical'
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """
-    A sensor on the player.
-
-    ``frame`` last part of its frame's name; ``pose`` x y z, m, roll pitch yaw, rad, on the player
-    (REP-103); ``is_camera`` whether it has a frame of its images as well; ``parent`` frame of a
-    recorded pose, empty for the origin of the player.
-    """
-
-    frame: str
-    pose: tuple[float, ...]
-    is_camera: bool
-    parent: str = ''
-
-
 def optical_frame(player_frame: str, camera: str) -> str:
     """
     Return the frame of a camera's images: z forward, x right, y down (REP-103).
@@ -244,12 +228,12 @@ def optical_frame(player_frame: str, camera: str) -> str:
     return f'{player_frame}/camera_{camera}{_OPTICAL_END}'
 
 
-def sensor_transforms(mounts: Iterable[Mount],
+def sensor_transforms(sensors: Iterable[Sensor],
                       settings: Settings) -> tuple[StaticTransform, ...]:
     """
     Return the frames of the sensors on the player, none unless ``camera_tf`` is true.
 
-    :param mounts: the sensors on the player.
+    :param sensors: as for :func:`mounts`; a pose that is unknown is that of the player.
     :param settings: frames, and the place of base_link.
     """
     if not settings.of(CarlaParameters).camera_tf:
@@ -265,12 +249,11 @@ def sensor_transforms(mounts: Iterable[Mount],
         if math.isfinite(settings.base_link_xyz[0]):
             offset = (*settings.base_link_xyz, 0.0, 0.0, 0.0)
     transforms = []
-    for mount in mounts:
-        frame = f'{player}/{mount.frame}'
-        pose = mount.pose if mount.parent == player else [
-            number - shift for number, shift in zip(mount.pose, offset, strict=True)]
-        transforms.append(StaticTransform(player, frame, pose))
-        if mount.is_camera:
+    for name, sensor in mounts(sensors, settings).items():
+        frame, pose = f'{player}/{name}', sensor.pose or _NOWHERE
+        transforms.append(StaticTransform(player, frame, pose if sensor.parent == player else [
+            number - shift for number, shift in zip(pose, offset, strict=True)]))
+        if sensor.kind != POINTS:
             transforms.append(StaticTransform(frame, f'{frame}{_OPTICAL_END}', _OPTICAL))
     return tuple(transforms)
 
@@ -343,14 +326,7 @@ def sensors_of_ini(text: str, where: str) -> tuple[Sensor, ...]:
 
 def _sensor(name: str, parser: configparser.ConfigParser, where: str) -> Sensor:
     """Read the sections of a sensor: those of A/B are A and A/B, the latter wins."""
-    values: dict[str, str] = {}
-    section = _SECTION
-    for token in ('', *name.split('/')):
-        section += f'/{token}' if token else ''
-        # The server sets the effect anew for each section.
-        values.pop('postprocessing', None)
-        if parser.has_section(section):
-            values.update(parser.items(section))
+    values = sensor_keys(parser, name)
     type_ = values.get('sensortype', '')
     if type_ not in _TYPES:
         raise ConfigError('config_file', f'{where}: sensor {name} with SensorType {type_!r}',

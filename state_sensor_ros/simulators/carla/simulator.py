@@ -123,12 +123,12 @@ class CarlaSimulator(Simulator):
 
         :raises ConfigError: when ``config_file`` cannot be read.
         """
-        from state_sensor_ros.simulators.carla.sensors import mounts, sensor_transforms
+        from state_sensor_ros.simulators.carla.sensors import sensor_transforms
         from state_sensor_ros.simulators.carla.topics import carla_encoders
         sensors = _sensors(settings, recording)
         return SimulatorTopics(
             carla_encoders(sensors, is_dataset=recording is not None),
-            sensor_transforms(mounts(sensors, settings), settings))
+            sensor_transforms(sensors, settings))
 
     def sensor_reader(self, settings: Settings, report: Report,
                       recording: RecordingReader | None = None) -> SensorReader:

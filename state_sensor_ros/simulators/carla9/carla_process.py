@@ -32,21 +32,21 @@ from typing import Any, cast
 from state_sensor_ros.simulators import (
     EgoCommand,
     importing,
+    Needs,
     StateSensorError,
     UnreachableError,
 )
 from state_sensor_ros.simulators.carla9.actors import WorldActors
-from state_sensor_ros.simulators.carla9.carla_messages import (
-    ClientRun,
-    EpisodeBegun,
-    Needed,
-    StepActors,
-    StepSettings,
-    WorldNote,
-    WorldSilence,
-)
+from state_sensor_ros.simulators.carla9.frames import StepActors
 from state_sensor_ros.simulators.carla9.map import read_town
 from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
+from state_sensor_ros.simulators.carla9.source import (
+    ClientRun,
+    EpisodeBegun,
+    SILENCE,
+    StepSettings,
+    WorldNote,
+)
 from state_sensor_ros.simulators.process_source import (
     process_pipes,
     ProcessEnd,
@@ -149,7 +149,7 @@ class WorldClient:
         lines, problem = read_town(town.to_opendrive())
         if problem:
             self._tell(WorldNote('map', problem))
-        self._tell(EpisodeBegun(town.name, lines, self._found, is_new))
+        self._tell(EpisodeBegun(lines, self._found, is_new))
         if self._own.tick:
             with self._ending:
                 self._has_set = True
@@ -210,7 +210,7 @@ class WorldClient:
                         break
             else:
                 if silence_s > _SILENCE_S:
-                    self._tell(WorldSilence(''))
+                    self._tell(WorldNote(SILENCE, ''))
                 last_s, silence_s = time.monotonic(), _SILENCE_S
                 if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
                     break
@@ -234,7 +234,8 @@ class WorldClient:
         world = self._client.get_world()
         if world.id != self._episode:
             return True
-        self._tell(WorldSilence(
+        self._tell(WorldNote(
+            SILENCE,
             'the world is in synchronous mode and no client ticks it; if the client was killed, '
             'set carla9.tick' if world.get_settings().synchronous_mode
             else 'the server answers but makes no steps'))
@@ -295,7 +296,7 @@ class WorldClient:
     def _take(self, request: object) -> None:
         if isinstance(request, EgoCommand):
             self._drive(request.or_full_brake())
-        elif isinstance(request, Needed):
+        elif isinstance(request, Needs):
             self._needed = request
         elif isinstance(request, StepPace):
             with self._changed:

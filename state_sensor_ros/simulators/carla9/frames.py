@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ from state_sensor_ros.simulators import (
     TrafficLights,
 )
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
-from state_sensor_ros.simulators.carla9.carla_messages import N_NUMBERS, StepActors, WorldStep
 from state_sensor_ros.simulators.frame_arrays import (
     Floats,
     global_from_unit,
@@ -49,6 +48,8 @@ from state_sensor_ros.simulators.frame_arrays import (
     to_rep103_rotator,
 )
 
+# Numbers of an actor in a step.
+N_NUMBERS: Final = 15
 # CARLA's states in the order of its numbers; a light that is off or unknown has none here.
 _LIGHTS = (LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN)
 _COLORS = {LIGHT_RED: 'red', LIGHT_YELLOW: 'yellow', LIGHT_GREEN: 'green'}
@@ -192,6 +193,38 @@ def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
     for row, color in zip(shown_rows.tolist(), colors.tolist(), strict=True):
         texts[row] = _COLORS[color]
     return ShownLights(shown, Displays(tuple(texts)))
+
+
+class StepActors(NamedTuple):
+    """
+    The actors of the steps that follow, until the next scene.
+
+    ``rows`` their properties, in the order of the steps; ``lights`` (K,) rows of traffic lights.
+    """
+
+    rows: ActorRows
+    lights: Rows
+
+
+class WorldStep(NamedTuple):
+    """
+    One step; a tuple of bytes, since pickling a frame takes as long as reading its snapshot.
+
+    ``game_time`` s since the episode began; ``number`` of the frame, below 2^32; ``is_first`` of
+    its episode; ``numbers`` (N, 15) float32 of the library: position m, roll pitch yaw degrees,
+    velocity m/s, angular velocity degrees/s, acceleration m/s2, CARLA's axes; ``lights`` (K,)
+    uint8, states; ``controls`` (N, 4) float64 as of ``to_inputs``, empty if they are not needed;
+    ``lanes`` (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they
+    are those of the step before.
+    """
+
+    game_time: float
+    number: int
+    is_first: bool
+    numbers: bytes
+    lights: bytes
+    controls: bytes
+    lanes: bytes | None
 
 
 class WorldFrames:

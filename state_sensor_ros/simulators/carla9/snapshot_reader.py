@@ -24,13 +24,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from state_sensor_ros.simulators import Needs
 from state_sensor_ros.simulators.carla9.actors import box_of, FIRST_PARKED, NO_BOX, WorldActors
-from state_sensor_ros.simulators.carla9.carla_messages import (
-    N_NUMBERS,
-    Needed,
-    StepActors,
-    WorldStep,
-)
+from state_sensor_ros.simulators.carla9.frames import N_NUMBERS, StepActors, WorldStep
 
 # Objects of CARLA's client library, which has no types.
 Snapshot: TypeAlias = Any
@@ -100,7 +96,7 @@ class WorldReader:
                                        rotation.yaw)
                 number += 1
 
-    def step(self, snapshot: Snapshot, needed: Needed, *,
+    def step(self, snapshot: Snapshot, needed: Needs, *,
              is_first: bool) -> tuple[StepActors, WorldStep]:
         """
         Return the step of a snapshot and its scene, the same object until that changes.
@@ -210,7 +206,7 @@ class WorldReader:
                 controls[row, :3] = control.throttle, control.brake, control.steer
         return controls.tobytes()
 
-    def _lanes(self, numbers: array[float], needed: Needed) -> bytes | None:
+    def _lanes(self, numbers: array[float], needed: Needs) -> bytes | None:
         """Return the lanes of vehicles; blank ones of those that had one if not needed."""
         if not needed.lanes and self._are_lanes_blank:
             return None

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 import re
 import time
 from weakref import ref
@@ -27,24 +30,19 @@ from state_sensor_ros.simulators import (
     FrameDecoder,
     FrameLike,
     MapLine,
+    Needs,
     Packet,
     Report,
     Settings,
     StateSensorError,
     TransportError,
 )
-from state_sensor_ros.simulators.carla9.carla_messages import (
-    ClientRun,
-    EpisodeBegun,
+from state_sensor_ros.simulators.carla9.frames import (
     N_NUMBERS,
-    Needed,
     StepActors,
-    StepSettings,
-    WorldNote,
-    WorldSilence,
+    WorldFrames,
     WorldStep,
 )
-from state_sensor_ros.simulators.carla9.frames import WorldFrames
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
 from state_sensor_ros.simulators.connections import Connection
 from state_sensor_ros.simulators.process_source import StepControl, StepSource
@@ -64,8 +62,72 @@ _RESTORED = 0
 _STUCK_S = 0.4
 # Speed of an ego that moves, m/s.
 _MOVING = 0.5
+# Kind of the notes about a world without steps.
+SILENCE = 'silence'
 # Columns of the velocity in the numbers of a step.
 _VELOCITY = slice(6, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """
+    The settings of a world that ticking changes.
+
+    ``is_synchronous`` whether it waits for a client; ``step_s`` simulated time of a step, s, None
+    if it varies.
+    """
+
+    is_synchronous: bool
+    step_s: float | None
+
+    def __str__(self) -> str:
+        step = 'steps of any length' if self.step_s is None else f'steps of {self.step_s:g} s'
+        return f'{"synchronous" if self.is_synchronous else "asynchronous"} mode, {step}'
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRun:
+    """
+    What the process does.
+
+    ``own`` parameters; ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether
+    steps are made on request only; ``needed`` what is used of frames; ``found`` settings to
+    restore at the end, which an earlier process found, None if there was none; ``is_restore``
+    whether to restore them and end.
+    """
+
+    own: Carla9Parameters
+    rate: float
+    is_paused: bool
+    needed: Needs
+    found: StepSettings | None = None
+    is_restore: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeBegun:
+    """
+    A world was found.
+
+    ``lines`` of its map; ``found`` settings to restore at the end; ``is_new`` whether it replaces
+    another one.
+    """
+
+    lines: tuple[MapLine, ...]
+    found: StepSettings
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorldNote:
+    """
+    A line for the log, ``kind`` as of :data:`Report`.
+
+    That of :data:`SILENCE` is why there are no steps, ``text`` empty once there are some.
+    """
+
+    kind: str
+    text: str
 
 
 class Carla9Source(StepSource):
@@ -99,11 +161,11 @@ class Carla9Source(StepSource):
         # The last command to this ego, None before the first.
         self._driven: EgoCommand | None = None
 
-    def _now_needed(self) -> Needed:
+    def _now_needed(self) -> Needs:
         # A copy: another thread may add one.
         decoders = [decoder() for decoder in (*self._decoders,)]
         needs = [decoder.needs for decoder in decoders if decoder is not None] or [EVERYTHING]
-        return Needed(any(each.lanes for each in needs), any(each.inputs for each in needs))
+        return reduce(or_, needs)
 
     def first_request(self) -> ClientRun:
         """
@@ -175,11 +237,10 @@ class Carla9Source(StepSource):
         elif isinstance(message, EpisodeBegun):
             self._begun(message)
         elif isinstance(message, WorldNote):
-            self._report(message.kind, message.text)
-        elif isinstance(message, WorldSilence):
-            self.health.silence = message.text
+            if message.kind == SILENCE:
+                self.health.silence = message.text
             if message.text:
-                self._report('silence', message.text)
+                self._report(message.kind, message.text)
         return None
 
     def _begun(self, message: EpisodeBegun) -> None:

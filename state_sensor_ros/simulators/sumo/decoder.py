@@ -29,9 +29,9 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
 )
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN
-from state_sensor_ros.simulators.sumo.movements import N_COLUMNS
 from state_sensor_ros.simulators.sumo.step_frames import (
     ActorType,
+    N_COLUMNS,
     PASSENGER,
     StepFrames,
     usual_size,

@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from state_sensor_ros.simulators.frame_arrays import Floats
-from state_sensor_ros.simulators.sumo.movements import N_COLUMNS
-from state_sensor_ros.simulators.sumo.step_frames import ActorType
+from state_sensor_ros.simulators.sumo.step_frames import ActorType, N_COLUMNS
 
 # The module libsumo, or a connection of traci: the same calls.
 Sumo: TypeAlias = Any

@@ -181,11 +181,10 @@ def test_carla_parameters_win():
     assert (central.fov_deg, central.pose) == (70.0, pose)
     assert (left.fov_deg, left.pose) == (70.0, (2.0,) * 6)
     assert lidar == sensors[2]
-    assert [(mount.frame, mount.pose, mount.is_camera) for mount in mounts(sensors, settings)] == [
-        ('camera_central', pose, True), ('camera_left', (2.0,) * 6, True),
-        ('lidar32', (3.0,) * 6, False)]
+    assert {name: sensor.pose for name, sensor in mounts(sensors, settings).items()} == {
+        'camera_central': pose, 'camera_left': (2.0,) * 6, 'lidar32': (3.0,) * 6}
     # Without a file that names them, there are the three cameras of the parameter.
-    assert [mount.pose for mount in mounts((), settings)] == [pose, (0.0,) * 6, (0.0,) * 6]
+    assert [sensor.pose for sensor in mounts((), settings).values()] == [pose, None, None]
 
 
 def test_carla_camera_info_is_a_pinhole():

@@ -47,8 +47,7 @@ from state_sensor_ros.simulators import (
     SourceState,
 )
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
-from state_sensor_ros.simulators.carla9.carla_messages import StepActors, WorldStep
-from state_sensor_ros.simulators.carla9.frames import WorldFrames
+from state_sensor_ros.simulators.carla9.frames import StepActors, WorldFrames, WorldStep
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.carla9.source import Carla9Source
 from state_sensor_ros.simulators.simulator_list import checked_settings

@@ -109,7 +109,7 @@ def test_sensor_config_reads_the_sample_with_its_comma(write):
     ([CAMERA], 'found no State sensor'),
     ([[[STATE]]], 'found no State sensor'),
     ([STATE, STATE | {'listen_port': 8702}], 'found State sensors on ports 8701, 8702; expected'),
-    ([STATE | {'listen_port': 0}], 'State.listen_port: found 0; expected an integer in 1 .. 65535'),
+    ([STATE | {'listen_port': 0}], 'listen_port: found 0; expected an integer in 1 .. 65535'),
     ([STATE | {'listen_port': 70000}], 'State.listen_port: found 70000'),
     ([STATE | {'listen_port': '8700'}], "State.listen_port: found '8700'"),
     ([STATE | {'listen_port': True}], 'State.listen_port: found true'),

@@ -16,7 +16,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.simulators.map_files import read_map
+from state_sensor_ros.simulators.opening import read_map
 
 HEAD = '<OpenDRIVE><header revMajor="1" revMinor="6"/>'
 SECTION = """<laneSection s="0">
