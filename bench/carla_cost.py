@@ -31,7 +31,7 @@ from row import Row, show
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.carla_server.carla_schema import SceneDescription
-from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
+from state_sensor_ros.emulator.carla_server.message_bytes import frame_message, measurements_bytes
 from state_sensor_ros.emulator.carla_server.town import Town
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.emulator.traffic.json_template import encode_json
@@ -39,7 +39,6 @@ from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.frame_payload import join_messages
 from state_sensor_ros.simulators.carla.recording import DatasetRecording
 from state_sensor_ros.simulators.carla.sensors import camera_and_kind, Sensor
 from state_sensor_ros.simulators.carla.topic_names import sensor_topics
@@ -81,7 +80,7 @@ def carla_packets():
     town, packets = Town(N_ACTORS - 1, 0, 0, seed=3), []
     for i in range(N_FRAMES):
         measurement = measurements_bytes(town, i + 1, i, sends_agents=True)
-        packets.append(Packet(join_messages([measurement]), math.nan, 0, 0))
+        packets.append(Packet(frame_message(measurement) + bytes(4), math.nan, 0, 0))
         town.advance(0.05)
     return packets
 
@@ -148,8 +147,8 @@ def live_images_ms():
         measurement = measurements_bytes(town, number, number, sends_agents=True)
         images = [struct.pack('<IQIIIf', i, number, IMAGE_SIZE, IMAGE_SIZE, max(1, i - 1), 90.0)
                   + bgra.tobytes() for i in range(len(names))]
-        packets.append(Packet(join_messages([measurement, *images]) + scene.SerializeToString(),
-                              math.nan, 0, 0))
+        messages = b''.join(map(frame_message, (measurement, *images, b'')))
+        packets.append(Packet(messages + scene.SerializeToString(), math.nan, 0, 0))
         town.advance(0.05)
     subscriptions = Subscriptions.of(sensor_topics([Sensor(*split) for split in sensors]))
     return min(quickest_us(CarlaDecoder(), packets, subscriptions) for _ in range(N_ROUNDS)) / 1e3

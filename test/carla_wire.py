@@ -15,6 +15,11 @@ Shares nothing with the package: numbers and types of fields are typed out a sec
 import struct
 
 
+def join_messages(messages):
+    """Return a frame of the measurements port."""
+    return b''.join(struct.pack('<I', len(each)) + each for each in messages) + bytes(4)
+
+
 def varint(value):
     out = bytearray()
     while True:

@@ -21,7 +21,7 @@ from ports import free_ports
 from stopwatch import until
 
 from state_sensor_ros.pipeline.source import SourceState
-from state_sensor_ros.simulators.carla.frame_payload import split_messages
+from state_sensor_ros.simulators.carla.frame_payload import split_frame
 from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
 
@@ -42,7 +42,7 @@ class Node:
             time.sleep(self.pause_s)
 
     def numbers(self):
-        return [frame_number(bytes(split_messages(payload)[0])) for payload in self.payloads]
+        return [frame_number(bytes(split_frame(payload)[0][0])) for payload in self.payloads]
 
 
 @contextmanager

@@ -42,7 +42,7 @@ TOY = (HERE / 'toy_simulator.py').read_text(encoding='utf-8')
 WORDS = {place: set(re.findall(r'\w+', text)) for place, text in SOURCES.items()}
 LINES = [*topic_list._TOPICS, *(line for lines in topic_list._OUTPUTS.values() for line in lines)]
 # What else names a topic: the lines of a map file are its data; a table has not what it has.
-FURTHER = {'MapEncoder': {'simulators/map_files.py'},
+FURTHER = {'MapEncoder': {'simulators/opening.py'},
            'AutowareEgoEncoder': {'files/tables/table_recording.py'},
            # For simulators that add markers.
            'MarkerEncoder': {'simulators/own_topics.py'}}

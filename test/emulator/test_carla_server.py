@@ -38,7 +38,7 @@ from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, Car
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.frame_payload import split_messages
+from state_sensor_ros.simulators.carla.frame_payload import split_frame
 from state_sensor_ros.simulators.carla.source import CarlaSource
 
 FAST = CarlaOptions(rate='max')
@@ -241,7 +241,7 @@ def source_of(settings):
 
 def numbers(packets, n):
     """Return frame number and game time of the next ``n`` packets."""
-    messages = [Measurements.FromString(split_messages(next(packets).payload)[0])
+    messages = [Measurements.FromString(split_frame(next(packets).payload)[0][0])
                 for _ in range(n)]
     return [(message.frame_number, message.game_timestamp) for message in messages]
 
@@ -274,7 +274,7 @@ def test_carla_source_sends_controls_in_synchronous_mode(tmp_path):
         settings = settings_of(server, control_port=server.world_port, desired_tags=('vehicle',),
                                config_file=str(ini))
         with source_of(settings) as (_, packets):
-            messages = [Measurements.FromString(split_messages(next(packets).payload)[0])
+            messages = [Measurements.FromString(split_frame(next(packets).payload)[0][0])
                         for _ in range(60)]
         assert [message.game_timestamp for message in messages] == [100 * i for i in range(60)]
         # The source sends the commands of the autopilot back, so the player moves.

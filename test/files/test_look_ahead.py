@@ -12,7 +12,7 @@ import gc
 import json
 import weakref
 
-from carla_wire import measurements, player, transform
+from carla_wire import join_messages, measurements, player, transform
 import pytest
 
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
@@ -21,7 +21,6 @@ from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import decode_packet, FrameDecoder, Packet, packet_of
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.frame_payload import join_messages
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 PERIOD_S = 0.5

@@ -29,13 +29,15 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from state_sensor_ros.simulators import DecodeError, reason_of, TrajectoryFormatError
-from state_sensor_ros.simulators.carla.decoder import GameClock
-from state_sensor_ros.simulators.carla.frame_payload import (
-    join_messages,
-    pack_episode,
-    pack_sensor_file,
+from state_sensor_ros.simulators import (
+    DecodeError,
+    Packet,
+    reason_of,
+    RecordedFrame,
+    TrajectoryFormatError,
 )
+from state_sensor_ros.simulators.carla.decoder import GameClock
+from state_sensor_ros.simulators.carla.frame_payload import DatasetPayload, SensorFile
 from state_sensor_ros.simulators.carla.sensors import (
     camera_and_kind,
     CAMERAS,
@@ -332,20 +334,6 @@ class Dataset:
                             for file in episode.ignored))
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetFrame:
-    """
-    One measurement with its images, undecoded.
-
-    ``name`` of its file, relative to the dataset's folder; ``payload`` for DatasetDecoder;
-    ``game_time`` s since its episode began, NaN if the file has none.
-    """
-
-    name: str
-    payload: bytes
-    game_time: float
-
-
 def find_dataset(path: Path) -> Dataset:
     """
     List the files of a dataset.
@@ -373,7 +361,7 @@ def find_dataset(path: Path) -> Dataset:
         for name, kind, _ in sensors))
 
 
-def read_frames(dataset: Dataset) -> Iterator[DatasetFrame]:
+def read_frames(dataset: Dataset) -> Iterator[RecordedFrame]:
     """
     Read the frames of a dataset in order.
 
@@ -381,19 +369,20 @@ def read_frames(dataset: Dataset) -> Iterator[DatasetFrame]:
     :raises TrajectoryFormatError: if a file cannot be read.
     """
     has_members = any(episode.metadata.members for episode in dataset.episodes)
+    index = 0
     for episode in dataset.episodes:
         clock = GameClock()
         fov_deg = {key: episode.metadata.sensor(*key).fov_deg for key in dataset.counts}
-        others = [pack_episode(episode.metadata.members)] if has_members else []
+        members = dict(episode.metadata.members) if has_members else None
         for number, file in episode.measurements:
             text = _read(file)
-            sensors = [pack_sensor_file(name, kind, fov_deg[name, kind], _read(own))
+            sensors = [SensorFile(name, kind, fov_deg[name, kind], memoryview(_read(own)))
                        for name, kind, own in episode.sensors.get(number, ())]
-            # An empty message would end the frame; a blank is rejected by the decoder as well.
-            payload = join_messages((text or b' ', *others, *sensors))
-            others = []
-            yield DatasetFrame(str(file.relative_to(dataset.path)), payload,
-                               _game_time(text, clock))
+            payload = DatasetPayload(memoryview(text), sensors, members).pack()
+            members, clock_s = None, _game_time(text, clock)
+            yield RecordedFrame(Packet(payload, clock_s, 0, 0), clock_s, index,
+                                str(file.relative_to(dataset.path)), index + 1)
+            index += 1
 
 
 _Uint32 = Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)]

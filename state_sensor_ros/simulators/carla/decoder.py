@@ -17,7 +17,7 @@ Units: doc/protocol/carla.md#measurements; axes: doc/protocol/carla.md#rotators.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 import math
 from typing import Any, Final
 
@@ -55,11 +55,9 @@ from state_sensor_ros.simulators.carla.carla_data import (
     starts_with_player,
 )
 from state_sensor_ros.simulators.carla.frame_payload import (
-    episode_members,
-    sensor_files,
     ServerSensors,
     split_frame,
-    split_messages,
+    unpack_dataset,
 )
 from state_sensor_ros.simulators.carla.measurement import (
     ActorNumbers,
@@ -90,97 +88,6 @@ from state_sensor_ros.simulators.protobuf_lists import checked_message, NotField
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in AGENT_CLASSES[1:]))
 _KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),
                          np.uint8)
-
-
-@dataclass(frozen=True, slots=True)
-class FrameCounters:
-    """``frame_number`` uint64; ``game_timestamp`` and ``platform_timestamp`` uint32, ms."""
-
-    frame_number: int
-    game_timestamp: int
-    platform_timestamp: int
-
-
-class FrameMaker:
-    """Make the frames of one stream; an unchanged list of actors keeps its name objects."""
-
-    def __init__(self) -> None:
-        self._key = (b'', b'')
-        self._names: tuple[str, ...] = ()
-        self._tags: tuple[tuple[str, ...], ...] = ()
-
-    def frame(self, counters: FrameCounters, agents: Agents, player: Tree | None, needs: Needs, *,
-              game_time: float, status: PlayerStatus | None, inputs: Floats | None,
-              sensor_data: SensorData) -> tuple[Frame, list[Fault]]:
-        """
-        Make the frame of one measurement.
-
-        :param counters: counters of the measurement.
-        :param agents: its agents, from :func:`agents_of_message` or :func:`agents_of_file`.
-        :param player: its playerMeasurements, ``None`` if it has none.
-        :param needs: parts of the frame that are read afterward.
-        :param game_time: s since the episode began, not wrapped.
-        :param status: status of the player, REP-103 axes.
-        :param inputs: (4,) inputs of the player as in :class:`Frame`, ``None`` if unknown.
-        :param sensor_data: data of the sensors in the frame.
-        :returns: the frame, and the faults of the actors that were dropped from it.
-        """
-        numbers = collect(player, agents, with_boxes=needs.boxes)
-        n_actors = len(numbers.ids)
-        ids, classes = np.array(numbers.ids, np.uint32), np.array(numbers.classes, np.uint8)
-        self._name(ids, classes)
-        n_boxes = len(numbers.owners)
-        # One array: the poses of actors and boxes are checked together (Frame.bodies).
-        bodies = np.full((n_actors + n_boxes, 13), np.nan)
-        kinematics, box_rows = bodies[:n_actors], bodies[n_actors:]
-        # Results that cannot be computed are NaN, unknown, without a warning.
-        with np.errstate(all='ignore'):
-            poses = _finite(as_rows(numbers.poses, 7))
-            kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
-            kinematics[:, 3:7] = to_rep103_rotator(poses[:, 3:6])
-            owners = np.array(numbers.owners, np.int64)
-            if n_boxes:
-                _place_boxes(box_rows, numbers, kinematics[owners, :7])
-        blank = ('',) * n_actors
-        data = _carla_data(numbers, counters, ids, classes, status, sensor_data)
-        frame = Frame(
-            GENERATION, game_time, 0, data.frame_number % 2 ** 32, self._names,
-            _KINDS[classes], self._tags, kinematics, NO_LANES,
-            boxes=Boxes(owners, tuple(numbers.box_names), box_rows) if needs.boxes else None,
-            wheels=NO_WHEELS if needs.wheels else None,
-            inputs=_inputs(classes, inputs) if needs.inputs else None,
-            appearance=Appearance(blank, blank) if needs.appearance else None,
-            forward_speed=poses[:, 6].copy(), extension=data,
-            # CARLA counts whole milliseconds.
-            has_exact_time=True, identity=data.identity)
-        return frame, numbers.faults
-
-    def _name(self, ids: npt.NDArray[np.uint32], classes: npt.NDArray[np.uint8]) -> None:
-        """Set names and tags if the actors differ from those of the previous frame."""
-        key = (ids.tobytes(), classes.tobytes())
-        if key != self._key:
-            self._key = key
-            self._names = tuple(
-                PLAYER_NAME if class_ == CLASS_PLAYER else f'{AGENT_CLASSES[class_]}_{id_}'
-                for id_, class_ in zip(ids.tolist(), classes.tolist(), strict=True))
-            self._tags = tuple(_TAGS[class_] for class_ in classes.tolist())
-
-
-def _inputs(classes: npt.NDArray[np.uint8], of_player: Floats | None) -> Floats:
-    inputs = np.full((len(classes), 4), np.nan)
-    if of_player is not None and starts_with_player(classes):
-        inputs[0] = of_player
-    return inputs
-
-
-def _carla_data(numbers: ActorNumbers, counters: FrameCounters, ids: npt.NDArray[np.uint32],
-                classes: npt.NDArray[np.uint8], status: PlayerStatus | None,
-                sensor_data: SensorData) -> CarlaData:
-    return CarlaData(
-        counters.frame_number, counters.game_timestamp, counters.platform_timestamp, ids, classes,
-        _scattered(numbers.lights, len(ids), np.uint8, NO_LIGHT),
-        _scattered(numbers.limits, len(ids), np.float64, math.nan),
-        status if starts_with_player(classes) else None, sensor_data)
 
 
 def _finite(rows: Floats) -> Floats:
@@ -248,26 +155,78 @@ class _MeasurementDecoder(SingleFrameDecoder):
     """
     The common base of both decoders: the clock of a stream, and the frame of a measurement.
 
+    An unchanged list of actors keeps its name objects.
+
     :param needs: parts of the frame that are read afterward.
     """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
         self.needs = needs
-        self._maker = FrameMaker()
         self._clock = GameClock()
+        self._key = (b'', b'')
+        self._names: tuple[str, ...] = ()
+        self._tags: tuple[tuple[str, ...], ...] = ()
 
     def _decoded(self, tree: Tree, agents: Agents, player: Tree,
                  dataset: DatasetCommands | None, sensor_data: SensorData) -> Decoded:
+        """
+        Make the frame of a measurement.
+
+        :param tree: the measurement.
+        :param agents: its agents, from :func:`agents_of_message` or :func:`agents_of_file`.
+        :param player: its playerMeasurements, None if it has none.
+        :param dataset: commands of the collector of a dataset.
+        :param sensor_data: data of the sensors in the frame.
+        """
         if player is None and not tree.non_player_agents:
             raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
         counters = _counters(tree)
-        inputs = None if dataset is None else command_inputs(dataset.applied)[0]
-        status = None if player is None else _status(player, dataset)
-        frame, faults = self._maker.frame(
-            counters, agents, player, self.needs,
-            game_time=self._clock.seconds(counters.game_timestamp), status=status, inputs=inputs,
-            sensor_data=sensor_data)
-        return Decoded(frame, tuple(faults))
+        needs = self.needs
+        numbers = collect(player, agents, with_boxes=needs.boxes)
+        n_actors = len(numbers.ids)
+        ids, classes = np.array(numbers.ids, np.uint32), np.array(numbers.classes, np.uint8)
+        self._name(ids, classes)
+        # One array: the poses of actors and boxes are checked together (Frame.bodies).
+        bodies = np.full((n_actors + len(numbers.owners), 13), np.nan)
+        kinematics, box_rows = bodies[:n_actors], bodies[n_actors:]
+        # Results that cannot be computed are NaN, unknown, without a warning.
+        with np.errstate(all='ignore'):
+            poses = _finite(as_rows(numbers.poses, 7))
+            kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
+            kinematics[:, 3:7] = to_rep103_rotator(poses[:, 3:6])
+            owners = np.array(numbers.owners, np.int64)
+            if len(owners):
+                _place_boxes(box_rows, numbers, kinematics[owners, :7])
+        blank = ('',) * n_actors
+        has_player = starts_with_player(classes)
+        data = CarlaData(
+            *counters, ids, classes,
+            _scattered(numbers.lights, n_actors, np.uint8, NO_LIGHT),
+            _scattered(numbers.limits, n_actors, np.float64, math.nan),
+            _status(player, dataset) if has_player else None, sensor_data)
+        inputs = np.full((n_actors, 4), np.nan) if needs.inputs else None
+        if inputs is not None and has_player and dataset is not None:
+            inputs[0] = command_inputs(dataset.applied)[0]
+        frame = Frame(
+            GENERATION, self._clock.seconds(data.game_timestamp), 0, data.frame_number % 2 ** 32,
+            self._names, _KINDS[classes], self._tags, kinematics, NO_LANES,
+            boxes=Boxes(owners, tuple(numbers.box_names), box_rows) if needs.boxes else None,
+            wheels=NO_WHEELS if needs.wheels else None, inputs=inputs,
+            appearance=Appearance(blank, blank) if needs.appearance else None,
+            forward_speed=poses[:, 6].copy(), extension=data,
+            # CARLA counts whole milliseconds.
+            has_exact_time=True, identity=data.identity)
+        return Decoded(frame, tuple(numbers.faults))
+
+    def _name(self, ids: npt.NDArray[np.uint32], classes: npt.NDArray[np.uint8]) -> None:
+        """Set names and tags if the actors differ from those of the previous frame."""
+        key = (ids.tobytes(), classes.tobytes())
+        if key != self._key:
+            self._key = key
+            self._names = tuple(
+                PLAYER_NAME if class_ == CLASS_PLAYER else f'{AGENT_CLASSES[class_]}_{id_}'
+                for id_, class_ in zip(ids.tolist(), classes.tolist(), strict=True))
+            self._tags = tuple(_TAGS[class_] for class_ in classes.tolist())
 
 
 class CarlaDecoder(_MeasurementDecoder):
@@ -337,12 +296,10 @@ class DatasetDecoder(_MeasurementDecoder):
         :returns: one frame.
         :raises DecodeError: if the payload is not a frame; no other error is raised.
         """
-        measurement, *messages = split_messages(payload)
-        members = episode_members(messages[0]) if messages else None
-        if members is not None:
-            self._episode_members = members
-            del messages[0]
-        return [self.decode_dataset(measurement, sensor_files(messages))]
+        parts = unpack_dataset(payload)
+        if parts.members is not None:
+            self._episode_members = tuple(parts.members.items())
+        return [self.decode_dataset(parts.measurement, parts.sensor_data())]
 
     def decode_dataset(self, payload: bytes | memoryview,
                        sensor_data: SensorData = NO_SENSOR_DATA) -> Decoded:
@@ -367,11 +324,11 @@ class DatasetDecoder(_MeasurementDecoder):
         return Decoded(decoded.frame, bad_actors + decoded.faults)
 
 
-def _counters(tree: Tree) -> FrameCounters:
-    return FrameCounters(
-        _checked('frameNumber', int(tree.frame_number), _UINT64_MAX),
-        _checked('gameTimestamp', int(tree.game_timestamp), _UINT32_MAX),
-        _checked('platformTimestamp', int(tree.platform_timestamp), _UINT32_MAX))
+def _counters(tree: Tree) -> tuple[int, int, int]:
+    """Return the number of the frame and its two timestamps."""
+    return (_checked('frameNumber', int(tree.frame_number), _UINT64_MAX),
+            _checked('gameTimestamp', int(tree.game_timestamp), _UINT32_MAX),
+            _checked('platformTimestamp', int(tree.platform_timestamp), _UINT32_MAX))
 
 
 def _checked(name: str, value: int, most: int) -> int:

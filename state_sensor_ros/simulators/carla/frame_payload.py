@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The payload of a frame: a measurement, then the messages of sensors, cut and joined.
+The payload of a frame: a measurement, then the messages of sensors.
 
 As the measurements port sends it::
 
@@ -15,17 +15,16 @@ As the measurements port sends it::
 
 A length does not count itself; a length of 0 ends the frame: doc/protocol/carla.md#ports.
 
-Messages of sensors, of a server and of the files of a dataset::
+A message of a sensor::
 
-    server   id | frame number | header of the camera or lidar | pixels or points
-    dataset  field of view | lengths of name and kind | name | kind | file
+    id | frame number | header of the camera or lidar | pixels or points
 
 A server names its sensors once, in the scene: doc/protocol/carla.md#sensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 import math
 import re
 import struct
@@ -132,32 +131,6 @@ class MeasurementFramer:
                                  'its other messages and the empty one')
 
 
-def join_messages(messages: Iterable[bytes | memoryview]) -> bytes:
-    """
-    Return the payload of a frame.
-
-    :param messages: the measurement, then images; none of them empty.
-    """
-    parts: list[bytes | memoryview] = []
-    for message in messages:
-        parts += (_LENGTH.pack(len(message)), message)
-    return b''.join((*parts, _LENGTH.pack(0)))
-
-
-def split_messages(payload: bytes | bytearray | memoryview) -> list[memoryview]:
-    """
-    Split the payload of a frame without a scene.
-
-    :param payload: result of :func:`join_messages`.
-    :returns: views of its messages, the measurement first.
-    :raises DecodeError: if the lengths do not fit the payload, or there is no message.
-    """
-    messages, scene = split_frame(payload)
-    if scene:
-        raise _wrong_lengths(scene.nbytes, 'behind the messages')
-    return messages
-
-
 def split_frame(payload: bytes | bytearray | memoryview) -> tuple[list[memoryview], memoryview]:
     """
     Split the payload of a frame.
@@ -175,17 +148,12 @@ def split_frame(payload: bytes | bytearray | memoryview) -> tuple[list[memoryvie
         if length:
             messages.append(view[at - length:at])
     if not messages or length or at > len(view):
-        raise _wrong_lengths(len(view), 'with an end elsewhere than that of the messages')
+        raise DecodeError(
+            'payload', f'{counted(len(view), "byte")} with an end elsewhere than that of the '
+            'messages', 'messages with their lengths, then a length of 0')
     return messages, view[at:]
 
 
-def _wrong_lengths(n_bytes: int, text: str) -> DecodeError:
-    return DecodeError('payload', f'{counted(n_bytes, "byte")} {text}',
-                       'messages with their lengths, then a length of 0')
-
-
-# Field of view, degrees, and the lengths of name and kind; a name may be longer than 255.
-_LABEL: Final = struct.Struct('<dHB')
 _ID: Final = struct.Struct('<I')
 _FRAME_NUMBER: Final = struct.Struct('<Q')
 # Width, height, type, horizontal field of view in degrees.
@@ -196,70 +164,59 @@ _CHANNEL_BYTES: Final = 4
 _PIXEL_BYTES: Final = 4
 _KIND_OF_TYPE: Final = (RGB, RGB, DEPTH, SEGMENTATION)
 _TYPE_LIDAR: Final = 2
-# A kind that no sensor has.
-_EPISODE: Final = 'episode'
 
 
-def pack_sensor_file(name: str, kind: str, fov_deg: float, data: bytes) -> bytes:
+class SensorFile(msgspec.Struct, array_like=True):
     """
-    Return the message of a file in the payload of a frame; see :func:`sensor_files`.
+    A file of a sensor in a dataset: its image or points.
 
-    :param name: name of the camera or lidar in topics.
-    :param kind: kind of the sensor.
-    :param fov_deg: field of view of a camera, NaN if it is unknown.
-    :param data: content of the file.
+    ``name`` and ``kind`` of the sensor as in topics; ``fov_deg`` NaN if it is unknown.
     """
-    words = name.encode(), kind.encode()
-    return b''.join((_LABEL.pack(fov_deg, *map(len, words)), *words, data))
+
+    name: str
+    kind: str
+    fov_deg: float
+    data: memoryview
 
 
-def pack_episode(members: Mapping[str, str]) -> bytes:
+class DatasetPayload(msgspec.Struct, array_like=True):
     """
-    Return the message of the members of an episode, which follows its first measurement.
+    The payload of a frame of a dataset.
 
-    :param members: JSON text by name.
+    ``measurement`` JSON text; ``members`` of the metadata.json of an episode by name, JSON texts;
+    None but in its first frame.
     """
-    return pack_sensor_file('', _EPISODE, math.nan, msgspec.json.encode(members))
+
+    measurement: memoryview
+    sensors: list[SensorFile]
+    members: dict[str, str] | None = None
+
+    def pack(self) -> bytes:
+        """Return the payload as bytes."""
+        return msgspec.msgpack.encode(self)
+
+    def sensor_data(self) -> SensorData:
+        """Return the images and points of its sensors."""
+        return SensorData(
+            tuple([EncodedImage(file.name, file.kind, file.data, fov_deg=file.fov_deg)
+                   for file in self.sensors if file.kind != POINTS]),
+            tuple([EncodedPoints(file.name, file.data)
+                   for file in self.sensors if file.kind == POINTS]))
 
 
-def episode_members(message: memoryview) -> tuple[tuple[str, str], ...] | None:
+_DATASET_PAYLOAD: Final = msgspec.msgpack.Decoder(DatasetPayload)
+
+
+def unpack_dataset(payload: bytes | bytearray | memoryview) -> DatasetPayload:
     """
-    Return name and JSON text of the members in a message of :func:`pack_episode`.
+    Return the parts of :meth:`DatasetPayload.pack`.
 
-    :param message: message of a frame; None is returned for that of a sensor.
-    :raises DecodeError: if it has no such members.
+    :raises DecodeError: if the payload is another one.
     """
-    label = pack_sensor_file('', _EPISODE, math.nan, b'')
-    if message[:len(label)] != label:
-        return None
     try:
-        return tuple(msgspec.json.decode(message[len(label):], type=dict[str, str]).items())
+        return _DATASET_PAYLOAD.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise DecodeError('episode', str(error), 'JSON texts by name') from error
-
-
-def sensor_files(messages: Iterable[memoryview]) -> SensorData:
-    """
-    Return the files in messages of :func:`pack_sensor_file`; their data are views.
-
-    :param messages: messages of a frame, without the measurement.
-    :raises DecodeError: if a message has no label.
-    """
-    images, points = [], []
-    for message in messages:
-        if len(message) < _LABEL.size:
-            raise DecodeError('sensor', counted(len(message), 'byte'),
-                              f'at least the {_LABEL.size} of a label')
-        fov_deg, n_name, n_kind = _LABEL.unpack_from(message)
-        begin = _LABEL.size + n_name
-        name = bytes(message[_LABEL.size:begin]).decode('ascii', 'replace')
-        kind = bytes(message[begin:begin + n_kind]).decode('ascii', 'replace')
-        data = message[begin + n_kind:]
-        if kind == POINTS:
-            points.append(EncodedPoints(name, data))
-        else:
-            images.append(EncodedImage(name, kind, data, fov_deg=fov_deg))
-    return SensorData(tuple(images), tuple(points))
+        raise DecodeError('payload', str(error), 'a frame of a dataset') from error
 
 
 def sensors_of_reply(reply: bytes) -> bytes | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import re
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from state_sensor_ros.simulators import (
@@ -25,7 +26,6 @@ from state_sensor_ros.simulators import (
     Decoded,
     DecodeError,
     Frame,
-    Packet,
     PayloadDecoder,
     ReadOptions,
     RecordedFrame,
@@ -58,11 +58,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
 )
 from state_sensor_ros.simulators.carla.dataset import find_dataset, read_frames
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.frame_payload import (
-    join_messages,
-    POINT_BYTES,
-    split_messages,
-)
+from state_sensor_ros.simulators.carla.frame_payload import POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import known_pose, mount_frame, Pose, Sensor
 from state_sensor_ros.simulators.carla.topic_names import (
     CAMERA_INFO,
@@ -191,18 +187,9 @@ def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]
     return (frame_of_messages(parts) for parts in parts_of_frames(messages) if _STATUS in parts)
 
 
-def pack_parts(parts: Mapping[str, bytes]) -> bytes:
-    """
-    Return an item of :func:`parts_of_frames` as a payload for :class:`MessagesDecoder`.
-
-    :param parts: serialized messages by name.
-    """
-    return join_messages([b'%s\0%s' % (name.encode(), data) for name, data in parts.items()])
-
-
 class MessagesDecoder(SingleFrameDecoder):
     """
-    Decode payloads of :func:`pack_parts`, always completely.
+    Decode payloads with the messages of a frame by name, always completely.
 
     A ~/frame without a ~/player/status becomes a frame without a CarlaData.
     """
@@ -212,12 +199,11 @@ class MessagesDecoder(SingleFrameDecoder):
         """
         Decode one frame. ``game_time``, ``time`` and ``sample_count`` are in its messages.
 
-        :param payload: result of :func:`pack_parts`.
+        :param payload: an item of :func:`parts_of_frames` in MessagePack.
         :returns: one frame.
         :raises DecodeError: if a message is not of the type of its topic.
         """
-        parts = {name.decode(): data for name, _, data in (
-            bytes(message).partition(b'\0') for message in split_messages(payload))}
+        parts = msgspec.msgpack.decode(payload, type=dict[str, bytes])
         if _STATUS in parts:
             return [Decoded(frame_of_messages(parts), ())]
         [decoded] = StateFrameDecoder().decode(parts[FRAME])
@@ -419,7 +405,8 @@ class CarlaBagRecording(BagRecording):
 
     def payloads(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield each serialized StateFrame, and it with the other messages of its frame."""
-        return ((parts[FRAME], pack_parts(parts)) for parts in parts_of_frames(self.messages()))
+        return ((parts[FRAME], msgspec.msgpack.encode(parts))
+                for parts in parts_of_frames(self.messages()))
 
     def messages(self) -> Iterator[tuple[str, bytes]]:
         """Yield name and serialized message of the topics that frames are made of."""
@@ -457,9 +444,7 @@ class DatasetRecording(TimedRecording):
 
     def entries(self) -> Iterator[RecordedFrame]:
         """Yield a frame for each measurement."""
-        for index, frame in enumerate(read_frames(self._dataset)):
-            yield RecordedFrame(Packet(frame.payload, frame.game_time, 0, 0), frame.game_time,
-                                index, frame.name, index + 1)
+        return read_frames(self._dataset)
 
 
 def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:

@@ -29,11 +29,9 @@ from state_sensor_ros.simulators import (
     DROPPED,
     DUPLICATE,
     EGO_TAG,
-    EVERYTHING,
     Fault,
     Frame,
     Lanes,
-    Needs,
     OTHER_ID,
     SingleFrameDecoder,
 )
@@ -89,17 +87,20 @@ class _Actors:
         self.rows.append(row)
 
 
-class OsiFrames:
+class OsiDecoder(SingleFrameDecoder):
     """
-    Makes the frames of one trace or stream, in their order.
+    Decodes the messages of one trace or stream.
 
     Stationary objects, lanes and the host may be in the first message only, and are kept.
 
-    :param ego: name or id of the ego if there is no host, empty for none.
+    :param kind: kind of the messages, None to find it by the first ones.
+    :param ego: name or id of the ego of a trace without a host, empty for none.
+    :param first: message whose lanes, stationary objects and host are used until another message
+        has them; empty for none.
     """
 
-    def __init__(self, ego: str = '') -> None:
-        self._ego = ego
+    def __init__(self, kind: MessageKind | None, ego: str = '', first: bytes = b'') -> None:
+        self._kind, self._ego = kind, ego
         self._host: int | None = None
         self._missing_host: int | None = None
         self._lanes = LaneTable()
@@ -107,8 +108,27 @@ class OsiFrames:
         self._stationary = _Actors()
         # Names of the actors of the last message whose ids are not kept.
         self._without_id: frozenset[str] = frozenset()
+        if first and kind is not None:
+            self._take_static(parse_truth(first, kind))
 
-    def take_static(self, timed: TimedGroundTruth) -> list[Fault]:
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one message.
+
+        :raises DecodeError: if it cannot be parsed, or has too many objects.
+        """
+        data = bytes(payload)
+        kind = self._kind
+        if kind is None:
+            kind, is_certain = kind_of_messages((data,))
+            self._kind = kind if is_certain else None
+        timed = parse_truth(data, kind or MessageKind.GROUND_TRUTH)
+        if math.isnan(timed.game_time):
+            timed = replace(timed, game_time=game_time)
+        return [self._decoded(timed)]
+
+    def _take_static(self, timed: TimedGroundTruth) -> list[Fault]:
         """
         Take from a message what later ones need not repeat.
 
@@ -131,14 +151,9 @@ class OsiFrames:
                     self._stationary.add(known, still.id.value, (*_pose_of(still), *_AT_REST))
         return faults
 
-    def decoded(self, timed: TimedGroundTruth, needs: Needs = EVERYTHING) -> Decoded:
-        """
-        Make the frame of a message.
-
-        :param timed: ground truth of the message.
-        :param needs: parts of the frame that are used.
-        """
-        faults = self.take_static(timed)
+    def _decoded(self, timed: TimedGroundTruth) -> Decoded:
+        needs = self.needs
+        faults = self._take_static(timed)
         actors, wheels, lanes = _Actors(), AxleWheels(), LaneStates(self._lanes)
         self._names.begin()
         for moving in timed.truth.moving_object:
@@ -264,37 +279,3 @@ def _motion_of(moving: MovingObject) -> tuple[float, ...]:
 def _duplicate(member: str, thing: MovingObject | StationaryObject) -> Fault:
     return Fault(DUPLICATE, DecodeError(f'{member} {thing.id.value}',
                                         'a second one of this id or name', 'one'))
-
-
-class OsiDecoder(SingleFrameDecoder):
-    """
-    Decodes the messages of one trace or stream, in any order.
-
-    :param kind: kind of the messages, None to find it by the first ones.
-    :param ego: name or id of the ego of a trace without a host, empty for none.
-    :param first: message whose lanes, stationary objects and host are used until another message
-        has them; empty for none.
-    """
-
-    def __init__(self, kind: MessageKind | None, ego: str = '', first: bytes = b'') -> None:
-        self._kind = kind
-        self._frames = OsiFrames(ego)
-        if first and kind is not None:
-            self._frames.take_static(parse_truth(first, kind))
-
-    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
-               time: int = 0, sample_count: int = 0) -> list[Decoded]:
-        """
-        Decode one message.
-
-        :raises DecodeError: if it cannot be parsed, or has too many objects.
-        """
-        data = bytes(payload)
-        kind = self._kind
-        if kind is None:
-            kind, is_certain = kind_of_messages((data,))
-            self._kind = kind if is_certain else None
-        timed = parse_truth(data, kind or MessageKind.GROUND_TRUTH)
-        if math.isnan(timed.game_time):
-            timed = replace(timed, game_time=game_time)
-        return [self._frames.decoded(timed, self.needs)]

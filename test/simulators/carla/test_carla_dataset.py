@@ -19,7 +19,7 @@ import struct
 from budgets import one_of, tries
 from carla_example import EXAMPLE
 from carla_sensor_wire import image_message, lidar_message, scene
-from carla_wire import measurements, player, transform
+from carla_wire import join_messages, measurements, player, transform
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_store import typestore
@@ -47,7 +47,6 @@ from state_sensor_ros.simulators.carla.dataset_writer import DatasetWriter, form
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder
 from state_sensor_ros.simulators.carla.frame_payload import (
     decode_points,
-    join_messages,
     MeasurementFramer,
 )
 from state_sensor_ros.simulators.carla.images import decode_rgb
@@ -221,13 +220,13 @@ def test_carla_folder_is_read_in_order_with_its_images(folder):
     assert [episode.folder.name for episode in dataset.episodes] == [
         'set', 'episode_00009', 'episode_00010']
     frames = list(read_frames(dataset))
-    assert [frame.name for frame in frames[2:4]] == ['episode_00009/measurements_00002.json',
+    assert [frame.place for frame in frames[2:4]] == ['episode_00009/measurements_00002.json',
                                                      'episode_00010/measurements_00000.json']
-    assert [frame.game_time for frame in frames] == [1.0, 1.1, 1.2, 0.0, 0.1, 0.2]
+    assert [frame.clock_s for frame in frames] == [1.0, 1.1, 1.2, 0.0, 0.1, 0.2]
     decoder = DatasetDecoder()
     for i, frame in enumerate(frames):
-        (decoded,) = decoder.decode(frame.payload)
-        assert decoded.frame.game_time == frame.game_time
+        (decoded,) = decoder.decode(frame.packet.payload)
+        assert decoded.frame.game_time == frame.clock_s
         images = [(image.camera, image.kind) for image
                   in decoded.frame.extension.sensor_data.images]
         assert images == ([] if i % 3 == 1 else [
@@ -258,7 +257,7 @@ def test_carla_files_are_read_by_number_not_by_name(tmp_path):
         document = {**EXAMPLE, 'gameTimestamp': number}
         (tmp_path / f'measurements_{number}.json').write_text(json.dumps(document))
     frames = read_frames(find_dataset(tmp_path))
-    assert [frame.game_time for frame in frames] == [0.001, 0.002, 0.01]
+    assert [frame.clock_s for frame in frames] == [0.001, 0.002, 0.01]
 
 
 def test_carla_folder_is_a_recording(folder):
@@ -302,7 +301,7 @@ def test_carla_dataset_is_written_whole(tmp_path):
     writer.finish()
     assert [path.name for path in tmp_path.iterdir()] == ['out']
     frames = list(read_frames(find_dataset(out)))
-    assert [frame.game_time for frame in frames] == [0.0, 0.05, 0.1, 0.0, 0.05]
+    assert [frame.clock_s for frame in frames] == [0.0, 0.05, 0.1, 0.0, 0.05]
     with pytest.raises(SinkError, match='a folder of that name'):
         DatasetWriter(out)
     again = DatasetWriter(out, overwrite=True)
@@ -375,7 +374,7 @@ def test_carla_lidar_with_the_longest_name_of_a_file_is_read(folder):
     name = f'9lidar{"a" * 243}'
     (folder / 'episode_00009' / f'{name}_0.ply').write_bytes(b'no points')
     decoded = [frame for data in read_frames(find_dataset(folder))
-               for frame in DatasetDecoder().decode(data.payload)]
+               for frame in DatasetDecoder().decode(data.packet.payload)]
     (points,) = decoded[0].frame.extension.sensor_data.points
     assert points.lidar == f'sensor_{name}'
 

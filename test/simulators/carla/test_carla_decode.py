@@ -16,6 +16,7 @@ import warnings
 from budgets import tries
 from carla_example import EXAMPLE
 import carla_wire as wire
+from carla_wire import join_messages
 from essentials import ESSENTIALS
 from google.protobuf import json_format
 from hypothesis import given, settings
@@ -29,7 +30,6 @@ from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.simulators.carla.carla_data import NO_LIGHT
 from state_sensor_ros.simulators.carla.dataset_writer import format_measurement_file
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder, GameClock
-from state_sensor_ros.simulators.carla.frame_payload import join_messages
 
 MEASUREMENT_MEMBERS = ('frameNumber', 'gameTimestamp', 'platformTimestamp', 'nonPlayerAgents',
                        'playerMeasurements')

@@ -12,15 +12,15 @@ import math
 import random
 import struct
 
+from carla_wire import join_messages
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
 from state_sensor_ros.errors import DecodeError, FramingError, TransportError
 from state_sensor_ros.simulators.carla.frame_payload import (
-    join_messages,
     MeasurementFramer,
-    split_messages,
+    split_frame,
 )
 
 
@@ -52,7 +52,7 @@ def fed(framer, data, cut=lambda n: n):
 
 
 def messages_of(packets):
-    return [[bytes(message) for message in split_messages(packet.payload)] for packet in packets]
+    return [[bytes(message) for message in split_frame(packet.payload)[0]] for packet in packets]
 
 
 @pytest.mark.parametrize('cut', [lambda n: n, lambda n: 1, random.Random(7).randrange],
@@ -111,12 +111,12 @@ def test_carla_framing_limit_counts_the_whole_frame():
 @given(st.binary(max_size=60))
 def test_carla_framing_splits_or_refuses(data):
     try:
-        messages = split_messages(data)
+        messages, scene = split_frame(data)
     except DecodeError:
         return
-    assert b''.join(struct.pack('<I', len(m)) + bytes(m) for m in messages) + bytes(4) == data
+    assert join_messages(messages) + scene == data
 
 
 @given(st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=4))
 def test_carla_framing_splits_what_was_joined(messages):
-    assert [bytes(m) for m in split_messages(join_messages(messages))] == messages
+    assert [bytes(m) for m in split_frame(join_messages(messages))[0]] == messages

@@ -30,7 +30,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla import images
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.frame_payload import join_messages, pack_sensor_file
+from state_sensor_ros.simulators.carla.frame_payload import DatasetPayload, SensorFile
 from state_sensor_ros.simulators.carla.images import (
     CLASS_COLORS,
     CLASS_NAMES,
@@ -181,7 +181,11 @@ def five_images(size=200):
 
 
 def packed(one, fov_deg=math.nan):
-    return pack_sensor_file(one.camera, one.kind, fov_deg, one.data)
+    return SensorFile(one.camera, one.kind, fov_deg, memoryview(one.data))
+
+
+def dataset_payload(measurement, sensors):
+    return DatasetPayload(memoryview(measurement), list(sensors)).pack()
 
 
 def carla_encoder(report=ignore):
@@ -190,9 +194,8 @@ def carla_encoder(report=ignore):
 
 def encoded(sent, subscriptions=EVERYTHING, report=None, encoder=None):
     """Return the messages of a frame of the dataset with the images ``sent``."""
-    payload = join_messages([json.dumps(EXAMPLE).encode(),
-                             *map(packed, sent)])
-    (decoded,) = DatasetDecoder().decode(payload)
+    (decoded,) = DatasetDecoder().decode(dataset_payload(
+        json.dumps(EXAMPLE).encode(), map(packed, sent)))
     encoder = encoder or carla_encoder(report or ignore)
     actor_list = Registry().update(decoded.frame)
     return {topic.name: read(data, topic.type_name)
@@ -258,8 +261,7 @@ def test_carla_usual_images_are_decoded_without_pillow(monkeypatch):
         raise AssertionError('decoded by Pillow')
 
     sent = five_images()
-    payload = join_messages([json.dumps(EXAMPLE).encode(),
-                             *map(packed, sent)])
+    payload = dataset_payload(json.dumps(EXAMPLE).encode(), map(packed, sent))
     monkeypatch.setattr(ImageFile.ImageFile, 'load', load)
     (decoded,) = DatasetDecoder().decode(payload)
     messages = carla_encoder().encode(

@@ -18,7 +18,9 @@ import threading
 
 from budgets import AWAIT_S
 import carla_wire as wire
+from carla_wire import join_messages
 from message_store import read
+import msgspec
 from paths import CARLA
 import pytest
 from silent_sink import SilentSink
@@ -30,8 +32,7 @@ from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.frame_payload import join_messages
-from state_sensor_ros.simulators.carla.recording import MessagesDecoder, pack_parts, TOPICS
+from state_sensor_ros.simulators.carla.recording import MessagesDecoder, TOPICS
 from state_sensor_ros.simulators.carla.source import CarlaSource
 from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.simulators.opening import find_simulator, open_any
@@ -319,13 +320,14 @@ def test_carla_bag_with_another_encoding_leaves_the_other_images():
               if name in TOPICS or name.startswith('camera/')}
     del chosen['camera/segmentation_classes'], chosen['camera/central/segmentation_color']
     image = chosen['camera/left/image']
-    (decoded,) = MessagesDecoder().decode(pack_parts(chosen))
+    (decoded,) = MessagesDecoder().decode(msgspec.msgpack.encode(chosen))
     assert len(decoded.frame.extension.sensor_data.images) == 5
     for wrong in (image.replace(b'rgb8', b'bgr8'), image[:-12]):
-        (decoded,) = MessagesDecoder().decode(pack_parts({**chosen, 'camera/left/image': wrong}))
+        payload = msgspec.msgpack.encode({**chosen, 'camera/left/image': wrong})
+        (decoded,) = MessagesDecoder().decode(payload)
         found = decoded.frame.extension.sensor_data
         assert len(found.images) == 4
         assert [error.where for error in found.errors] == ['~/camera/left/image']
     del chosen['player/status']
-    (decoded,) = MessagesDecoder().decode(pack_parts(chosen))
+    (decoded,) = MessagesDecoder().decode(msgspec.msgpack.encode(chosen))
     assert decoded.frame.extension is None

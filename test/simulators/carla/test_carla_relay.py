@@ -29,7 +29,7 @@ from stopwatch import Stopwatch, until
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.ros.node_log import ConnectionLog
-from state_sensor_ros.simulators.carla.frame_payload import split_messages
+from state_sensor_ros.simulators.carla.frame_payload import split_frame
 from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
 
@@ -46,7 +46,7 @@ def test_relay_client_drives_and_the_node_reads(mode):
             frames.append(client.frame())
             client.command(throttle=0.25)
         until(lambda: len(node.payloads) >= 20, 'frames for the node')
-        assert [[bytes(each) for each in split_messages(payload)]
+        assert [[bytes(each) for each in split_frame(payload)[0]]
                 for payload in node.payloads[:20]] == frames
         assert server.n_loads == 1
         assert server.episodes[0].spot == 2
@@ -144,7 +144,7 @@ def test_relay_cut_at_any_moment(seed):
             until(lambda: server.n_loads > len(server.episodes), 'a server that noticed')
         until(lambda: (node.relay.health.state, node.relay.health.n_connects) == ('waiting', 3),
               'a relay without a client, after three')
-        assert all(len(split_messages(payload)) == 2 for payload in node.payloads)
+        assert all(len(split_frame(payload)[0]) == 2 for payload in node.payloads)
         assert all(any(payload in bytes(episode.sent) for episode in server.episodes)
                    for payload in node.payloads[:10])
 

@@ -16,11 +16,19 @@ import re
 import struct
 
 from carla_sensor_wire import image_message, lidar_message, scene
-from carla_wire import measurements, player, transform
+from carla_wire import join_messages, measurements, player, transform
 from message_store import read
 import numpy as np
 import pytest
-from test_carla_images import encoded, five_images, image, packed, png_16_bits, VALUES
+from test_carla_images import (
+    dataset_payload,
+    encoded,
+    five_images,
+    image,
+    packed,
+    png_16_bits,
+    VALUES,
+)
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import ConfigError, DecodeError
@@ -30,7 +38,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
 from state_sensor_ros.simulators.carla.dataset import metadata_of, sensor_file_parts
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder
-from state_sensor_ros.simulators.carla.frame_payload import join_messages, pack_sensor_file
+from state_sensor_ros.simulators.carla.frame_payload import SensorFile
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensors import (
     mounts,
@@ -189,8 +197,8 @@ def test_carla_parameters_win():
 
 def test_carla_camera_info_is_a_pinhole():
     sent = five_images(8)
-    payload = join_messages([PLAYER, *(packed(one, 100.0) for one in sent)])
-    (decoded,) = DatasetDecoder().decode(payload)
+    (decoded,) = DatasetDecoder().decode(dataset_payload(
+        PLAYER, [packed(one, 100.0) for one in sent]))
     messages = [(topic.name, read(data, topic.type_name))
                 for topic, data in carla_encoder().encode(
                     decoded.frame, Registry().update(decoded.frame), 7_000_000_009, EVERYTHING)]
@@ -260,9 +268,8 @@ def carla_encoder(report=ignore, sensors=None, **settings):
 
 
 def points_of(data, report=None):
-    payload = join_messages([PLAYER,
-                             pack_sensor_file('lidar32', 'points', math.nan, data)])
-    (decoded,) = DatasetDecoder().decode(payload)
+    (decoded,) = DatasetDecoder().decode(dataset_payload(
+        PLAYER, [SensorFile('lidar32', 'points', math.nan, memoryview(data))]))
     encoder = carla_encoder(report or ignore, frame_prefix='a/')
     return [read(data, topic.type_name) for topic, data in encoder.encode(
         decoded.frame, Registry(frame_prefix='a/').update(decoded.frame), 7_000_000_009,
