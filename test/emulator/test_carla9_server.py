@@ -25,10 +25,13 @@ import programs
 import pytest
 
 from state_sensor_ros import open_recording
-from state_sensor_ros.emulator.carla9_server.peers import MAX_WAITING
 from state_sensor_ros.emulator.carla9_server.road_map import NO_ROADS
 from state_sensor_ros.emulator.carla9_server.scenes import RecordedScene, TrafficScene
-from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
+from state_sensor_ros.emulator.carla9_server.world_server import (
+    MAX_WAITING,
+    WorldOptions,
+    WorldServer,
+)
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.simulators import build_frame
 from state_sensor_ros.simulators.carla9.mock_server import KnownBodies

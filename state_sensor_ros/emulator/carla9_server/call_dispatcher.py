@@ -19,12 +19,8 @@ import msgspec
 from state_sensor_ros.emulator.carla9_server.calls import Calls, SpawnCommand
 from state_sensor_ros.emulator.carla9_server.client_bytes import (
     CallError,
-    error_reply,
-    failure_reply,
-    plain_reply,
+    encode_reply,
     Request,
-    value_reply,
-    void_reply,
 )
 
 # Most names of unknown calls that are counted apart.
@@ -69,19 +65,19 @@ class Dispatcher:
         number, name, arguments = request.number, request.name, request.arguments[1:]
         try:
             if name == _BATCH:
-                return plain_reply(number, self._batch(arguments))
+                return encode_reply(number, self._batch(arguments))
             if name not in self._calls:
                 self.unknown[name if len(self.unknown) < _MAX_NAMES else '...'] += 1
-                return error_reply(number, f'rpclib: server could not find function {name!r} '
-                                   f'with argument count {len(request.arguments)}.')
+                return encode_reply(number, error=f'rpclib: server could not find function '
+                                    f'{name!r} with argument count {len(request.arguments)}.')
             is_void = self._calls[name][2]
             try:
                 value = self._call(name, arguments)
             except CallError as error:
-                return failure_reply(number, str(error), is_void=is_void)
-            return void_reply(number) if is_void else value_reply(number, value)
+                return encode_reply(number, [[True if is_void else 0, [str(error)]]])
+            return encode_reply(number, [[False]] if is_void else [[1, value]])
         except (msgspec.ValidationError, RecursionError) as error:
-            return error_reply(number, f'rpclib: {name}: {error}')
+            return encode_reply(number, error=f'rpclib: {name}: {error}')
 
     def _call(self, name: str, arguments: list[object]) -> object:
         """

@@ -165,41 +165,15 @@ class RequestCutter:
         return not n_left and at <= n_bytes
 
 
-def value_reply(number: int, value: object) -> bytes:
+def encode_reply(number: int, result: object = None, error: str | None = None) -> bytes:
     """
-    Return the reply of a call that returns a value.
+    Return the reply to a call.
 
-    :param number: number of its request.
-    :param value: plain data, in the arrays of the client's types.
+    :param number: that of the request.
+    :param result: as the module says; None with an error.
+    :param error: text that the client raises.
     """
-    return msgspec.msgpack.encode((_REPLY, number, None, [[1, value]]))
-
-
-def void_reply(number: int) -> bytes:
-    """Return the reply to request ``number``, a call that returns nothing."""
-    return msgspec.msgpack.encode((_REPLY, number, None, [[False]]))
-
-
-def plain_reply(number: int, value: object) -> bytes:
-    """Return the reply to request ``number``, whose result ``value`` is no variant."""
-    return msgspec.msgpack.encode((_REPLY, number, None, value))
-
-
-def failure_reply(number: int, text: str, *, is_void: bool) -> bytes:
-    """
-    Return the reply of a call that failed.
-
-    :param number: number of its request.
-    :param text: what the client raises.
-    :param is_void: whether the call returns nothing if it succeeds.
-    """
-    result = [[True, [text]]] if is_void else [[0, [text]]]
-    return msgspec.msgpack.encode((_REPLY, number, None, result))
-
-
-def error_reply(number: int, text: str) -> bytes:
-    """Return the reply to request ``number``, of an unknown call or wrong arguments."""
-    return msgspec.msgpack.encode((_REPLY, number, text, None))
+    return msgspec.msgpack.encode((_REPLY, number, error, result))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from state_sensor_ros.simulators.carla.sensors import (
     Sensor,
     topic_token,
 )
-from state_sensor_ros.simulators.json_text import Json, parse_payload, text_of
+from state_sensor_ros.simulators.json_values import Json, parse_payload, text_of
 from state_sensor_ros.simulators.recordings import check_regular
 
 # Where every configuration of the data collector has its cameras and its lidar: its metadata.json

@@ -39,8 +39,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     CLASS_VEHICLE,
     LIGHT_STATES,
 )
-from state_sensor_ros.simulators.json_text import parse_payload, text_of
-from state_sensor_ros.simulators.json_values import to_list, to_object
+from state_sensor_ros.simulators.json_values import parse_payload, text_of, to_list, to_object
 
 # Floats that are not JSON numbers are written as strings by the conversion; null: unknown.
 Number: TypeAlias = float | Literal['NaN', 'Infinity', '-Infinity'] | None

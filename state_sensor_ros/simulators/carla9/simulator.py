@@ -10,10 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from types import MappingProxyType
-from typing import ClassVar, TYPE_CHECKING
+from typing import TYPE_CHECKING
 from weakref import ref
 
 from state_sensor_ros.simulators import (
@@ -42,13 +41,13 @@ _LOG = 'state_sensor_ros.simulators.carla9.recording'
 class Carla9Simulator(Simulator):
     """CARLA 0.9, through its client library, and its recorder logs."""
 
-    name: ClassVar[str] = 'carla9'
-    has_mock_server: ClassVar[bool] = True
-    parameters: ClassVar[type] = Carla9Parameters
-    uses: ClassVar[frozenset[str]] = frozenset({'rate'})
-    takes_commands: ClassVar[bool] = True
-    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
-    formats: ClassVar[tuple[Format, ...]] = (Format(
+    name = 'carla9'
+    has_mock_server = True
+    parameters = Carla9Parameters
+    uses = frozenset({'rate'})
+    takes_commands = True
+    aliases = MappingProxyType({'host': 'host', 'port': 'port'})
+    formats = (Format(
         name='carla-log', noun='a recorder log of CARLA', suffixes=('.log',), any_name=True,
         recognized_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
         reads=frozenset(('max_bag_bytes', 'carla9.ego', 'carla9.static'))),)

@@ -53,7 +53,7 @@ from state_sensor_ros.simulators import (
     TransportError,
 )
 from state_sensor_ros.simulators.connections import Connection, OnSilence, Wait
-from state_sensor_ros.simulators.json_text import NOT_TYPED, shortened
+from state_sensor_ros.simulators.json_values import NOT_TYPED, shortened
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'

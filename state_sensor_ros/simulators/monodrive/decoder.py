@@ -33,7 +33,7 @@ from state_sensor_ros.simulators import (
     Units,
 )
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
-from state_sensor_ros.simulators.json_text import check_utf8, Json, NOT_TYPED
+from state_sensor_ros.simulators.json_values import check_utf8, Json, NOT_TYPED
 from state_sensor_ros.simulators.monodrive.assemble import (
     ActorTable,
     frame_of_flat,

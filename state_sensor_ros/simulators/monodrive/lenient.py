@@ -30,13 +30,16 @@ from msgspec import Meta, NODEFAULT, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.simulators import DecodeError
-from state_sensor_ros.simulators.json_text import Json, NOT_TYPED, parse_payload, shortened
 from state_sensor_ros.simulators.json_values import (
+    Json,
     located,
     member,
     NO_TRIPLE,
+    NOT_TYPED,
     Number,
+    parse_payload,
     Quadruple,
+    shortened,
     to_flag,
     to_integer,
     to_list,

@@ -24,7 +24,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TrajectorySource,
 )
 from state_sensor_ros.simulators import no_frames, one_line, ReadOptions
-from state_sensor_ros.simulators.json_text import is_strict_json, repaired
+from state_sensor_ros.simulators.json_values import is_strict_json, repaired
 from state_sensor_ros.simulators.monodrive.recording import JsonRecording
 from state_sensor_ros.simulators.recordings import READ_DEFAULTS
 

@@ -34,7 +34,7 @@ from state_sensor_ros.simulators import (
     Units,
 )
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
-from state_sensor_ros.simulators.json_text import is_strict_json, NOT_TYPED
+from state_sensor_ros.simulators.json_values import is_strict_json, NOT_TYPED
 from state_sensor_ros.simulators.monodrive.decoder import (
     conversion_losses,
     Decoder,

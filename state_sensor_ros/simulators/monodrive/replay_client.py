@@ -52,7 +52,7 @@ from state_sensor_ros.simulators import (
     TransportError,
 )
 from state_sensor_ros.simulators.connections import OnSilence, TcpSource
-from state_sensor_ros.simulators.json_text import is_strict_json
+from state_sensor_ros.simulators.json_values import is_strict_json
 from state_sensor_ros.simulators.monodrive.control_session import (
     CONFIGURE_SENSORS,
     CONFIGURE_SIMULATOR,

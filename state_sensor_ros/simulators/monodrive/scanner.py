@@ -43,7 +43,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators.json_text import is_strict_json
+from state_sensor_ros.simulators.json_values import is_strict_json
 
 _OPEN, _CLOSE, _QUOTE, _COMMA = 1, -1, 2, 3
 # A long array is scanned in pieces of this size: numpy takes up to 40 bytes of memory a byte.

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from state_sensor_ros.simulators import ConfigError, DecodeError, reason_of, Settings
-from state_sensor_ros.simulators.json_text import Json, parse_payload
 from state_sensor_ros.simulators.json_values import (
+    Json,
     located,
+    parse_payload,
     shown,
     to_flag,
     to_integer,

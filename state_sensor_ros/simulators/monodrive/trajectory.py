@@ -25,7 +25,7 @@ from typing import BinaryIO
 import msgspec
 
 from state_sensor_ros.simulators import counted, DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.simulators.json_text import (
+from state_sensor_ros.simulators.json_values import (
     is_strict_json,
     JsonError,
     parse_payload,

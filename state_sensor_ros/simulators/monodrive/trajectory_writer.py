@@ -47,7 +47,7 @@ from state_sensor_ros.simulators import (
     WriteOptions,
 )
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
-from state_sensor_ros.simulators.json_text import is_strict_json, NOT_TYPED, parse_payload
+from state_sensor_ros.simulators.json_values import is_strict_json, NOT_TYPED, parse_payload
 from state_sensor_ros.simulators.monodrive.decoder import (
     conversion_losses,
     Decoder,

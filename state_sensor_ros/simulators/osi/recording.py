@@ -6,27 +6,269 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A trace of ASAM OSI as a recording."""
+"""A trace of ASAM OSI as a recording: its serialized messages are length-delimited, or in MCAP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 import math
+import os
 from pathlib import Path
+import struct
+from typing import BinaryIO, Protocol
 
 from state_sensor_ros.simulators import (
     DecodeError,
+    one_line,
     Packet,
     PayloadDecoder,
     ReadOptions,
+    reason_of,
     RecordedFrame,
     TrajectoryFormatError,
+    TruncatedError,
 )
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
-from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
-from state_sensor_ros.simulators.osi.messages import parse_truth, TIME
+from state_sensor_ros.simulators.osi.messages import (
+    kind_of_messages,
+    kind_of_name,
+    MessageKind,
+    parse_truth,
+    TIME,
+)
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
-from state_sensor_ros.simulators.recordings import closed_on_failure, TimedRecording
+from state_sensor_ros.simulators.recordings import (
+    BagError,
+    BagLimits,
+    closed_on_failure,
+    DEFAULT_LIMITS,
+    McapReader,
+    open_positioned,
+    PROFILE,
+    profile_of,
+    read_range,
+    TimedRecording,
+)
+
+_LENGTH = struct.Struct('<I')
+_PROTOBUF = 'protobuf'
+# Most messages that are searched for objects if the name of the file does not say their type.
+_N_TRIED = 50
+_FORMAT = 'a trace of ASAM OSI'
+_KINDS = ' or '.join(kind.value for kind in MessageKind)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroundTruth:
+    """
+    One message.
+
+    ``data`` serialized; ``position`` of its end in the file, in :attr:`MessageFile.unit`;
+    ``byte_range`` offset and length, None if it cannot be read again by them.
+    """
+
+    data: bytes
+    position: int
+    byte_range: tuple[int, int] | None = None
+
+
+class MessageFile(Protocol):
+    """
+    An open trace.
+
+    ``kind`` of its messages; ``total`` and ``unit`` of :attr:`StoredGroundTruth.position`.
+    """
+
+    kind: MessageKind
+    total: int
+    unit: str
+
+    def messages(self) -> Iterator[StoredGroundTruth]:
+        """
+        Yield all messages, from the first one on.
+
+        :raises TruncatedError: if the file ends in a message.
+        :raises TrajectoryFormatError: if it is damaged.
+        """
+
+    def message_at(self, byte_range: tuple[int, int]) -> bytes:
+        """Return a message by its byte range."""
+
+    def close(self) -> None:
+        """Close the file; a second call has no effect."""
+
+
+class CutTraceError(TruncatedError):
+    """A trace ends in a message."""
+
+    @property
+    def warning(self) -> str:
+        """One line for a command that uses the whole messages."""
+        return one_line(f'{self.where}: found {self.found}; {self.summary}')
+
+
+class PlainTrace:
+    """
+    A file of messages, each after its length.
+
+    :param path: path of the file.
+    :param limit: longest message, bytes.
+    :raises TrajectoryFormatError: if it cannot be read.
+    """
+
+    unit = 'B'
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self._name, self._limit = str(path), limit
+        self._file: BinaryIO = open_positioned(path)
+        with closed_on_failure(self):
+            self.total = os.fstat(self._file.fileno()).st_size
+            self.kind = kind_of_name(path.name) or self._kind()
+
+    def _kind(self) -> MessageKind:
+        if not self.total:
+            raise TrajectoryFormatError(self._name, 'an empty file', _FORMAT)
+        kind, _ = kind_of_messages(self._first_messages())
+        if kind is None:
+            raise TrajectoryFormatError(
+                f'{self._name}: message 1', 'bytes that cannot be parsed',
+                f'an {_KINDS}')
+        return kind
+
+    def _first_messages(self) -> Iterator[bytes]:
+        try:
+            for stored in islice(self.messages(), _N_TRIED):
+                yield stored.data
+        except TruncatedError as error:
+            if not error.n_frames:
+                raise
+
+    def messages(self) -> Iterator[StoredGroundTruth]:
+        """Yield all messages."""
+        self._file.seek(0)
+        offset = n_messages = 0
+        while offset < self.total:
+            head = self._file.read(_LENGTH.size)
+            n_bytes = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+            begin = offset + _LENGTH.size
+            if len(head) < _LENGTH.size or begin + n_bytes > self.total:
+                raise self._cut(offset, n_messages, head, n_bytes)
+            if n_bytes > self._limit:
+                raise TrajectoryFormatError(
+                    f'{self._name}: message {n_messages + 1}', f'{n_bytes} bytes',
+                    f'at most {self._limit} (--max-bag-bytes; in the node max_frame_bytes)')
+            data = self._file.read(n_bytes)
+            if len(data) < n_bytes:
+                raise self._cut(offset, n_messages, head, n_bytes)
+            n_messages += 1
+            offset = begin + n_bytes
+            yield StoredGroundTruth(data, offset, (begin, n_bytes))
+
+    def _cut(self, offset: int, n_messages: int, head: bytes, n_bytes: int) -> TruncatedError:
+        where = f'{self._name}: message {n_messages + 1}'
+        if len(head) < _LENGTH.size:
+            found, expected = f'{len(head)} bytes at the end', f'{_LENGTH.size} of its length'
+        else:
+            found = f'a length of {n_bytes} bytes {self.total - offset} bytes before the end'
+            expected = 'a whole message'
+        return CutTraceError(where, found, expected, n_frames=n_messages, end=offset,
+                             lost=f'the last {self.total - offset} bytes')
+
+    def message_at(self, byte_range: tuple[int, int]) -> bytes:
+        """Return a message by its byte range."""
+        return read_range(self._file, self._name, byte_range)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class McapTrace:
+    """
+    The messages of one channel of an MCAP file.
+
+    :param path: path of the file.
+    :param topic: topic of the channel, empty for the only one with ground truth.
+    :param limits: on records and chunks.
+    :raises TrajectoryFormatError: if it cannot be read.
+    """
+
+    unit = 'frame'
+
+    def __init__(self, path: Path, topic: str, limits: BagLimits) -> None:
+        self._name = str(path)
+        try:
+            self._reader = McapReader(path, self._name, limits, profile=None)
+        except OSError as error:
+            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
+        with closed_on_failure(self):
+            self._channel = self._chosen(topic)
+        self.kind = MessageKind(self._reader.topics[self._channel].type_name)
+        self.total = self._reader.counts[self._channel]
+
+    def _chosen(self, topic: str) -> int:
+        """Return the number of the channel."""
+        channels = {stored.name: number for number, stored in self._reader.topics.items()
+                    if is_truth(stored.type_name, stored.serialization)
+                    and self._reader.counts[number]}
+        if not channels:
+            raise TrajectoryFormatError(self._name, f'no messages of the type {_KINDS}',
+                                        'a channel of them')
+        if topic and topic not in channels:
+            raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {_KINDS}',
+                                        f'one of {", ".join(sorted(channels))}')
+        if not topic and len(channels) > 1:
+            raise TrajectoryFormatError(self._name, f'the channels {", ".join(sorted(channels))}',
+                                        'one of them to be named by --topic')
+        return channels[topic or next(iter(channels))]
+
+    def messages(self) -> Iterator[StoredGroundTruth]:
+        """Yield all messages, in the order of their times."""
+        for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
+            yield StoredGroundTruth(data, i + 1)
+
+    def message_at(self, byte_range: tuple[int, int]) -> bytes:
+        """Refuse: no message can be read again."""
+        raise TrajectoryFormatError(self._name, f'the byte range {byte_range}', 'none')
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
+
+
+def is_mcap_trace(path: Path) -> bool:
+    """
+    Return whether an MCAP file is a trace: not of ROS, and with a channel of ground truth.
+
+    A damaged one is, too, if it is not of ROS: opening it gives the reason.
+
+    :param path: an existing file.
+    :raises OSError: if it cannot be read.
+    """
+    if profile_of(path) in (None, PROFILE):
+        return False
+    try:
+        reader = McapReader(path, str(path), DEFAULT_LIMITS, profile=None)
+    except BagError:
+        return True
+    try:
+        return any(is_truth(stored.type_name, stored.serialization)
+                   for stored in reader.topics.values())
+    finally:
+        reader.close()
+
+
+def is_truth(type_name: str, encoding: str) -> bool:
+    """
+    Return whether a channel has ground truth.
+
+    :param type_name: name of its schema.
+    :param encoding: encoding of its messages.
+    """
+    return encoding == _PROTOBUF and type_name in {kind.value for kind in MessageKind}
+
 
 PLAIN = '.osi'
 

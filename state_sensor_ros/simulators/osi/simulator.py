@@ -10,9 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar
 
 from state_sensor_ros.simulators import (
     Format,
@@ -33,19 +31,19 @@ _TRACE = Format(
 # Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
-    recognized_by='state_sensor_ros.simulators.osi.message_files:is_mcap_trace', reader=_READER,
+    recognized_by='state_sensor_ros.simulators.osi.recording:is_mcap_trace', reader=_READER,
     reads=_READS | {'topic'})
 
 
 class OsiSimulator(Simulator):
     """esmini and other programs that output ground truth of ASAM OSI."""
 
-    name: ClassVar[str] = 'osi'
-    parameters: ClassVar[type] = OsiParameters
-    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'bind', 'port': 'port'})
-    map_files: ClassVar[Mapping[str, str]] = MappingProxyType({
+    name = 'osi'
+    parameters = OsiParameters
+    aliases = MappingProxyType({'host': 'bind', 'port': 'port'})
+    map_files = MappingProxyType({
         '.xodr': 'state_sensor_ros.simulators.open_drive:read_lanes'})
-    formats: ClassVar[tuple[Format, ...]] = (_TRACE, _MCAP)
+    formats = (_TRACE, _MCAP)
 
     def address(self, settings: Settings) -> str:
         """Return the port at which messages are received."""

@@ -23,13 +23,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 import math
 import sys
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from state_sensor_ros.simulators import Bicycle, EgoCommand, Frame, Pedals
 from state_sensor_ros.simulators.frame_arrays import global_from_unit
-from state_sensor_ros.simulators.sumo.step_reader import Sumo
 
+# The module libsumo, or a connection of traci: the same calls.
+Sumo: TypeAlias = Any
 # m, between the axles of each ego.
 _WHEELBASE_M = 2.9
 # moveToXY: any place of the network or outside of it; the middle of the nearest lane, m away.

@@ -10,11 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
 
 from state_sensor_ros.simulators import (
     ConfigError,
@@ -37,14 +35,14 @@ _OF_JOINED = ('host', 'order', 'step_it', 'release')
 class SumoSimulator(Simulator):
     """Eclipse SUMO, started or joined, and its FCD output."""
 
-    name: ClassVar[str] = 'sumo'
-    map_files: ClassVar[Mapping[str, str]] = MappingProxyType(dict.fromkeys(
+    name = 'sumo'
+    map_files = MappingProxyType(dict.fromkeys(
         ('.net.xml', '.net.xml.gz'), 'state_sensor_ros.simulators.sumo.map:read_lanes'))
-    parameters: ClassVar[type] = SumoParameters
-    uses: ClassVar[frozenset[str]] = frozenset({'rate'})
-    takes_commands: ClassVar[bool] = True
-    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
-    formats: ClassVar[tuple[Format, ...]] = (Format(
+    parameters = SumoParameters
+    uses = frozenset({'rate'})
+    takes_commands = True
+    aliases = MappingProxyType({'host': 'host', 'port': 'port'})
+    formats = (Format(
         name='fcd', noun="SUMO's FCD output", suffixes=('.xml', '.xml.gz'),
         recognized_by=f'{_FCD}:is_fcd', reader=f'{_FCD}:open_fcd'),)
 

@@ -53,7 +53,7 @@ def main(network, output, fcd, *args):
 
     from state_sensor_ros.simulators.sumo.map import read_network, Signals
     from state_sensor_ros.simulators.sumo.step_frames import StepFrames
-    from state_sensor_ros.simulators.sumo.step_reader import StepReader
+    from state_sensor_ros.simulators.sumo.sumo_process import StepReader
     routes = Path(fcd).with_suffix('.rou.xml')
     routes.write_text(ROUTES)
     libsumo.start(['sumo', '-n', network, '-r', str(routes), '--step-length', str(STEP_S),
