@@ -123,6 +123,23 @@ def quaternion_product(left_xyzw: Floats, right_xyzw: Floats) -> Floats:
                     axis=-1)
 
 
+def rotation_vectors(first_xyzw: Floats, last_xyzw: Floats) -> Floats:
+    """
+    Return the rotations from one orientation to another in the global frame, the shorter way.
+
+    :param first_xyzw: (N, 4) float64, of unit length.
+    :param last_xyzw: (N, 4) float64, of unit length.
+    :returns: (N, 3) float64, rad about each axis.
+    """
+    turns = quaternion_product(last_xyzw, first_xyzw * CONJUGATE_XYZW)
+    turns = np.where(turns[:, 3:] < 0.0, -turns, turns)
+    sines = np.sqrt(np.einsum('ij,ij->i', turns[:, :3], turns[:, :3]))
+    angles = 2.0 * np.arctan2(sines, turns[:, 3])
+    # Of a small rotation, the vector part is half the angle.
+    factors: Floats = np.divide(angles, sines, out=np.full(len(sines), 2.0), where=sines > 0.0)
+    return turns[:, :3] * factors[:, None]
+
+
 def normalised(orientation_xyzw: Floats) -> Floats:
     """
     Scale quaternions to unit length.

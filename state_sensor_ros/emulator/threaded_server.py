@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The base of both mock servers: listening sockets, threads, and the pace of the frames."""
+"""The base of the mock servers: listening sockets, threads, and the pace of the frames."""
 
 from __future__ import annotations
 

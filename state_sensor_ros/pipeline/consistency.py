@@ -34,7 +34,7 @@ from state_sensor_ros.frame import (
     REAR_RIGHT,
     Rows,
 )
-from state_sensor_ros.rotations import CONJUGATE_XYZW, global_from_body, quaternion_product
+from state_sensor_ros.rotations import global_from_body, rotation_vectors
 
 # Slower actors are dropped: noise would dominate. Over a longer gap, the mean of two velocities
 # is not the mean velocity; over a still longer one, a turn may exceed half a circle.
@@ -176,7 +176,7 @@ class ConsistencyCheck:
         if elapsed > _MAX_TURN_GAP_S:
             self.not_compared[TURN] += int(np.count_nonzero(both))
             return
-        turned = _rotation_vectors(last.orientation_xyzw[both], frame.orientation_xyzw[both])
+        turned = rotation_vectors(last.orientation_xyzw[both], frame.orientation_xyzw[both])
         mean_rate = (0.5 * (frame.angular_velocity_xyz + last.angular_velocity_xyz))[both]
         # Yaw alone: roll and pitch rates have an artifact of the simulator,
         # doc/protocol/units.md#angular-velocity.
@@ -367,15 +367,3 @@ def _slope(sums: Floats) -> float:
 
 def _rms(sums: Floats) -> float:
     return math.sqrt(sums[2] / sums[3]) if sums[3] > 0.0 else math.nan
-
-
-def _rotation_vectors(before_xyzw: Floats, after_xyzw: Floats) -> Floats:
-    """Return the rotation from before to after in the global frame, rad about each axis."""
-    turned = quaternion_product(after_xyzw, before_xyzw * CONJUGATE_XYZW)
-    vector, scalar = turned[:, :3], turned[:, 3]
-    # q and -q are one rotation; scalar >= 0 selects the angle of at most pi.
-    vector = np.where(scalar[:, None] < 0.0, -vector, vector)
-    sine = _norm(vector)
-    angle = 2.0 * np.arctan2(sine, np.abs(scalar))
-    rotation: Floats = vector * (angle / np.maximum(sine, 1e-12))[:, None]
-    return rotation

@@ -440,4 +440,4 @@ def test_ports_are_one_after_the_other_unless_they_are_picked():
         port = server.port
         with pytest.raises(TransportError, match='in use'):
             WorldServer(TrafficScene(1, 0, seed=1), WorldOptions(port=port))
-    assert not server._thread.is_alive()
+    assert not server._acceptor.is_alive()

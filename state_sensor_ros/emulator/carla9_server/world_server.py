@@ -18,13 +18,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 import selectors
 import socket
-import threading
 import time
-from types import TracebackType
 
 from state_sensor_ros.emulator.carla9_server.call_dispatcher import Dispatcher
 from state_sensor_ros.emulator.carla9_server.calls import Calls, WORLD_STREAM
@@ -40,11 +37,11 @@ from state_sensor_ros.emulator.threaded_server import (
     ACCEPT_PAUSE_S,
     CHUNK_BYTES,
     close_connection,
-    JOIN_S,
     listen,
     MAX_LAG_S,
     MAX_SESSIONS,
     Rate,
+    ThreadedServer,
 )
 
 # A client connects to its stream in a thread of its own: a step that it asks for right after it
@@ -71,7 +68,7 @@ class WorldOptions:
     n_frames: int | None = None
 
 
-class WorldServer:
+class WorldServer(ThreadedServer):
     """
     A mock server of CARLA 0.9 that runs between ``start`` and ``close``, or in a ``with`` block.
 
@@ -97,47 +94,31 @@ class WorldServer:
         # In the order in which they came.
         self._peers: dict[Peer, int] = {}
         self._selector = selectors.DefaultSelector()
-        self._wake_out, self._wake_in = socket.socketpair()
-        self._wake_in.setblocking(False)
         self._due_s = 0.0
         self._episode = 0
         self._n_tokens, self._token_until_s = 0, 0.0
         self._n_steps = 0
         self._failure: Exception | None = None
-        self._closing, self._finished = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name='carla9_server', daemon=True)
-
-    def __enter__(self) -> WorldServer:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()
+        super().__init__()
 
     def addresses(self) -> list[tuple[str, int]]:
         """Return a name and the number of both ports."""
         return [('streams', self.stream_port), ('listening', self.port)]
 
-    def start(self) -> None:
-        """Start the thread; connections that were made before are accepted, too."""
-        for listener in (self._calls_port, self._stream_port, self._wake_out):
-            self._selector.register(listener, selectors.EVENT_READ)
-        self._thread.start()
+    def _listeners(self) -> tuple[socket.socket, ...]:
+        return self._calls_port, self._stream_port
 
-    def close(self) -> None:
-        """Close all connections and end the thread; a second call has no effect."""
-        self._closing.set()
-        with suppress(OSError):  # the thread has ended
-            self._wake_in.send(b'.')
-        if self._thread.ident is not None:
-            self._thread.join(JOIN_S)
-        for peer in tuple(self._peers):
-            self._drop(peer)
-        for end in (self._calls_port, self._stream_port, self._wake_in, self._wake_out):
-            end.close()
+    def start(self) -> None:
+        """Start the only thread; connections that were made before are accepted, too."""
+        for listener in (*self._listeners(), self._wake_out):
+            self._selector.register(listener, selectors.EVENT_READ)
+        self._acceptor = self._begin(self._play)
+
+    def _close_ports(self) -> None:
+        self._drop_all()
+        for listener in self._listeners():
+            listener.close()
         self._selector.close()
-        self._finished.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """
@@ -147,25 +128,24 @@ class WorldServer:
         :returns: whether it is.
         :raises StateSensorError: if the recording cannot be read to its end.
         """
-        is_over = self._finished.wait(timeout_s)
+        is_over = super().wait(timeout_s)
         if self._failure is not None:
             raise self._failure
         return is_over
 
-    def _run(self) -> None:
+    def _play(self) -> None:
         try:
             self._serve_all()
         except Exception as error:  # noqa: BLE001
             # Of a recording that cannot be read on, or a defect: the program ends with it.
             self._failure = error
-            for peer in tuple(self._peers):
-                self._drop(peer)
+            self._drop_all()
             self._finished.set()
 
     def _serve_all(self) -> None:
         while not self._closing.is_set():
             for key, events in self._selector.select(self._pause_s()):
-                if key.fileobj in (self._calls_port, self._stream_port):
+                if key.fileobj in self._listeners():
                     self._accept(key.fileobj)
                 elif isinstance(key.data, Peer) and key.data in self._peers:
                     self._serve(key.data, events)
@@ -218,6 +198,10 @@ class WorldServer:
         if self._peers.pop(peer, None) is not None:
             self._selector.unregister(peer.connection)
             peer.close()
+
+    def _drop_all(self) -> None:
+        for peer in tuple(self._peers):
+            self._drop(peer)
 
     def _answer(self, request: Request) -> bytes:
         reply = self._dispatcher.answer(request)

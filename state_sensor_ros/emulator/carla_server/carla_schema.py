@@ -143,6 +143,16 @@ def fill_transform(transform: Any, xyz: Sequence[float],  # noqa: ANN401
         0.0 if abs(value) < _ROUNDING else value for value in forward)
 
 
+def fields_of(message: str) -> list[tuple[str, str, bool]]:
+    """
+    Return name and type of each field of a message, and whether it is repeated.
+
+    :param message: name of a message, such as ``Transform``.
+    """
+    fields = [line.split() for line in _MESSAGES[message].split(', ')]
+    return [(name, type_name, '*' in marks) for _, name, type_name, *marks in fields]
+
+
 def members_of(message: str) -> dict[str, tuple[str, str]]:
     """
     Return the member names of a message in JSON.

@@ -6,7 +6,6 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-# flake8: noqa: A003
 """
 One measurement, protobuf or a file of a dataset: its numbers and typed members.
 
@@ -23,18 +22,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 import math
+from types import GenericAlias
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 import msgspec
 
-from state_sensor_ros.emulator.carla_server.carla_schema import members_of
+from state_sensor_ros.emulator.carla_server.carla_schema import fields_of, members_of
 from state_sensor_ros.simulators import DecodeError, DROPPED, DUPLICATE, Fault
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
     CLASS_PEDESTRIAN,
     CLASS_PLAYER,
-    CLASS_SPEED_LIMIT_SIGN,
     CLASS_TRAFFIC_LIGHT,
     CLASS_VEHICLE,
     LIGHT_STATES,
@@ -46,153 +45,58 @@ Number: TypeAlias = float | Literal['NaN', 'Infinity', '-Infinity'] | None
 # 64-bit integers are strings of digits in this conversion, smaller ones are numbers.
 Count: TypeAlias = (Annotated[int, msgspec.Meta(ge=0)]
                     | Annotated[str, msgspec.Meta(pattern='^[0-9]{1,20}$')])
-_UINT32_MAX: Final = 2 ** 32 - 1
+# A protobuf message or a struct of a file; their attributes have the same names.
+Tree: TypeAlias = Any
+# Type of a value in a file, and the value of an absent member, by type of the schema.
+_VALUES: Final[dict[str, tuple[Any, object]]] = {
+    'float': (Number, 0.0), 'bool': (bool, False),
+    'fixed32': (Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)], 0),
+    'uint32': (Count, 0), 'uint64': (Count, 0),
+    'TrafficLightState': (Literal['GREEN', 'YELLOW', 'RED', 0, 1, 2], 'GREEN')}
+# An absent member of these names is None; another message is one of zeros.
+_OPTIONAL: Final = frozenset((
+    'transform', 'bounding_box', 'box_extent', 'player_measurements', *AGENT_CLASSES[1:]))
+# An unknown member causes the tolerant parse.
+_OPTIONS: Final[dict[str, Any]] = {'forbid_unknown_fields': True, 'gc': False, 'frozen': True}
 
 
-class _Part(msgspec.Struct, rename='camel', forbid_unknown_fields=True, gc=False, frozen=True):
-    """A message in the measurement; an unknown member in it causes the tolerant parse."""
+@cache
+def _part(message: str) -> type[msgspec.Struct]:
+    """Return the type of a message of the schema in a file."""
+    return msgspec.defstruct(message, _members(message), rename='camel', **_OPTIONS)
 
 
-class Vector3D(_Part, frozen=True):
-    """In CARLA's axes: m, or m/s2 for an acceleration."""
-
-    x: Number = 0.0
-    y: Number = 0.0
-    z: Number = 0.0
-
-
-class Rotation3D(_Part, frozen=True):
-    """Degrees of the engine's rotator (doc/protocol/carla.md#rotators)."""
-
-    pitch: Number = 0.0
-    yaw: Number = 0.0
-    roll: Number = 0.0
-
-
-_NOWHERE: Final = Vector3D()
-_UPRIGHT: Final = Rotation3D()
-
-
-class Transform(_Part, frozen=True):
-    """Position and orientation; the member ``orientation``, a deprecated direction, is unused."""
-
-    location: Vector3D = _NOWHERE
-    rotation: Rotation3D = _UPRIGHT
-    orientation: Vector3D = _NOWHERE
-
-
-_IDENTITY: Final = Transform()
-
-
-class BoundingBox(_Part, frozen=True):
-    """``extent`` half sizes, m; ``transform`` relative to the owner."""
-
-    transform: Transform = _IDENTITY
-    extent: Vector3D = _NOWHERE
-
-
-class Control(_Part, frozen=True):
-    """A command to a vehicle."""
-
-    steer: Number = 0.0
-    throttle: Number = 0.0
-    brake: Number = 0.0
-    hand_brake: bool = False
-    reverse: bool = False
-
-
-class Mover(_Part, frozen=True):
-    """A vehicle or a pedestrian."""
-
-    transform: Transform | None = None
-    forward_speed: Number = 0.0
-    bounding_box: BoundingBox | None = None
-    box_extent: Vector3D | None = None
-
-
-class TrafficLight(_Part, frozen=True):
-    """A traffic light; without a state it is GREEN, the first value of the enumeration."""
-
-    transform: Transform | None = None
-    state: Literal['GREEN', 'YELLOW', 'RED', 0, 1, 2] = 'GREEN'
-
-
-class SpeedLimitSign(_Part, frozen=True):
-    """A speed limit sign, m/s."""
-
-    transform: Transform | None = None
-    speed_limit: Number = 0.0
-
-
-class Agent(_Part, frozen=True):
-    """One of four kinds of agents."""
-
-    id: Annotated[int, msgspec.Meta(ge=0, le=_UINT32_MAX)] = 0
-    vehicle: Mover | None = None
-    pedestrian: Mover | None = None
-    traffic_light: TrafficLight | None = None
-    speed_limit_sign: SpeedLimitSign | None = None
-
-
-class PlayerMeasurements(_Part, frozen=True):
-    """Measurements that only the player has."""
-
-    transform: Transform | None = None
-    bounding_box: BoundingBox | None = None
-    box_extent: Vector3D | None = None
-    acceleration: Vector3D = _NOWHERE
-    forward_speed: Number = 0.0
-    collision_vehicles: Number = 0.0
-    collision_pedestrians: Number = 0.0
-    collision_other: Number = 0.0
-    intersection_otherlane: Number = 0.0
-    intersection_offroad: Number = 0.0
-    autopilot_control: Control = Control()
+def _members(message: str) -> list[tuple[str, Any, Any]]:
+    """Return name, type and default of each member of a message in a file."""
+    members: list[tuple[str, Any, Any]] = []
+    for name, type_name, is_repeated in fields_of(message):
+        if type_name in _VALUES:
+            members.append((name, *_VALUES[type_name]))
+        elif is_repeated:
+            members.append((name, GenericAlias(tuple, (_part(type_name), ...)), ()))
+        elif name in _OPTIONAL and message != 'BoundingBox':
+            members.append((name, _part(type_name) | None, None))
+        else:
+            members.append((name, _part(type_name), _part(type_name)()))
+    return members
 
 
 # Members that the collector of the dataset adds to the measurement, without the arrays.
 COMMAND_MEMBERS: Final = (
     'steer', 'throttle', 'brake', 'hand_brake', 'reverse', 'steer_noise', 'throttle_noise',
     'brake_noise', 'directions', 'stop_pedestrian', 'stop_vehicle', 'stop_traffic_lights')
-_NOTHING: Final = msgspec.Raw()
-
-
-class MeasurementFile(_Part, frozen=True, rename={
-        'frame_number': 'frameNumber', 'game_timestamp': 'gameTimestamp',
-        'platform_timestamp': 'platformTimestamp', 'player_measurements': 'playerMeasurements',
-        'non_player_agents': 'nonPlayerAgents'}):
-    """
-    A whole file: the measurement and the members of the collector.
-
-    Of the latter, ``None`` or an empty ``Raw`` is a member that is not in the file.
-    """
-
-    frame_number: Count = 0
-    game_timestamp: Count = 0
-    platform_timestamp: Count = 0
-    player_measurements: PlayerMeasurements | None = None
-    non_player_agents: tuple[Agent, ...] = ()
-    steer: Number = None
-    throttle: Number = None
-    brake: Number = None
-    hand_brake: bool | None = None
-    reverse: bool | None = None
-    steer_noise: Number = None
-    throttle_noise: Number = None
-    brake_noise: Number = None
-    directions: Number = None
-    stop_pedestrian: Number = None
-    stop_vehicle: Number = None
-    stop_traffic_lights: Number = None
-    waypoints: msgspec.Raw = _NOTHING
-    waypoints_world: msgspec.Raw = _NOTHING
-    route: msgspec.Raw = _NOTHING
-    fov_list: msgspec.Raw = _NOTHING
-
-
+_SWITCHES: Final = ('hand_brake', 'reverse')
 _ARRAY_MEMBERS: Final = ('waypoints', 'waypoints_world', 'route', 'fov_list')
+# A whole file: the measurement and the members of the collector. Of the latter, None or an empty
+# Raw is a member that is not in the file.
+_MeasurementFile: Final = msgspec.defstruct(
+    'MeasurementFile', [
+        *_members('Measurements'),
+        *((name, bool | None if name in _SWITCHES else Number, None) for name in COMMAND_MEMBERS),
+        *((name, msgspec.Raw, msgspec.Raw()) for name in _ARRAY_MEMBERS)],
+    rename={name: usual for name, (usual, _) in members_of('Measurements').items()}, **_OPTIONS)
 _Type = TypeVar('_Type')
-_DECODER: Final = msgspec.json.Decoder(MeasurementFile)
+_DECODER: Final = msgspec.json.Decoder(_MeasurementFile)
 _members_of = cache(members_of)
 
 
@@ -210,12 +114,13 @@ class Parsed:
     """
     A parsed file.
 
-    ``file`` the members with a type; ``other_members`` name and JSON text of the others at the
-    top level; ``bad_actors`` errors of the actors that were dropped; ``unknown`` members inside
-    the measurement that the protocol does not have.
+    ``file`` the members with a type, its attributes are those of a protobuf message;
+    ``other_members`` name and JSON text of the others at the top level; ``bad_actors`` errors of
+    the actors that were dropped; ``unknown`` members inside the measurement that the protocol
+    does not have.
     """
 
-    file: MeasurementFile
+    file: Tree
     other_members: tuple[tuple[str, str], ...]
     bad_actors: tuple[DecodeError, ...] = ()
     unknown: frozenset[str] = frozenset()
@@ -254,9 +159,10 @@ def _parse_tolerantly(payload: bytes | bytearray | memoryview) -> Parsed:
     commands = {name: tree[name] for name in COMMAND_MEMBERS if name in tree}
     players = [] if player is None else [('$.playerMeasurements', player)]
     file = msgspec.structs.replace(
-        _converted({**measurement, **commands}, MeasurementFile, '$'),
-        player_measurements=next(_valid_entries(players, PlayerMeasurements, bad_actors), None),
-        non_player_agents=tuple(_valid_entries(agents, Agent, bad_actors)))
+        _converted({**measurement, **commands}, _MeasurementFile, '$'),
+        player_measurements=next(
+            _valid_entries(players, _part('PlayerMeasurements'), bad_actors), None),
+        non_player_agents=tuple(_valid_entries(agents, _part('Agent'), bad_actors)))
     return Parsed(file, _other_members(tree, members), tuple(bad_actors), frozenset(unknown))
 
 
@@ -330,8 +236,9 @@ _MOVERS: Final = frozenset((CLASS_VEHICLE, CLASS_PEDESTRIAN))
 _LIGHTS: Final[dict[str | int, int]] = {
     **{name: i for i, name in enumerate(LIGHT_STATES)}, **{i: i for i in range(len(LIGHT_STATES))}}
 
-# A protobuf message or a struct of a file; their attributes have the same names.
-Tree: TypeAlias = Any
+# Classes of agents by their members.
+_CLASSES: Final = {name: class_ for class_, name in enumerate(AGENT_CLASSES)
+                   if class_ != CLASS_PLAYER}
 # Id, class, and the message of that class.
 AgentBody: TypeAlias = tuple[int, int, Tree]
 Agents: TypeAlias = Iterator[AgentBody | None]
@@ -354,21 +261,12 @@ def agents_of_message(agents: Iterable[Tree]) -> Agents:
 
 
 def agents_of_file(agents: Iterable[Tree]) -> Agents:
-    """
-    Yield the agents of a file of the dataset, ``None`` for one of an unknown class.
-
-    :param agents: the entries of ``non_player_agents``.
-    :returns: id, CLASS_* and the struct of that class.
-    """
+    """Yield the agents of a file as :func:`agents_of_message` does."""
     for agent in agents:
-        if agent.vehicle is not None:
-            yield agent.id, CLASS_VEHICLE, agent.vehicle
-        elif agent.pedestrian is not None:
-            yield agent.id, CLASS_PEDESTRIAN, agent.pedestrian
-        elif agent.traffic_light is not None:
-            yield agent.id, CLASS_TRAFFIC_LIGHT, agent.traffic_light
-        elif agent.speed_limit_sign is not None:
-            yield agent.id, CLASS_SPEED_LIMIT_SIGN, agent.speed_limit_sign
+        for name, class_ in _CLASSES.items():
+            if (body := getattr(agent, name)) is not None:
+                yield agent.id, class_, body
+                break
         else:
             yield None
 

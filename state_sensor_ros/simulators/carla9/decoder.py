@@ -33,12 +33,7 @@ from state_sensor_ros.simulators.carla9.frames import (
     to_rep103,
 )
 from state_sensor_ros.simulators.carla9.packets import LoggedFrame, LogHeader
-from state_sensor_ros.simulators.frame_arrays import (
-    CONJUGATE_XYZW,
-    Floats,
-    quaternion_product,
-    Rows,
-)
+from state_sensor_ros.simulators.frame_arrays import Floats, rotation_vectors, Rows
 
 _CM = 100.0
 # Faults of a frame that are told one by one; the rest is one more.
@@ -275,22 +270,5 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
     elapsed_s[elapsed_s <= 0.0] = math.nan
     kinematics = now.kinematics.copy()
     kinematics[rows, 7:10] = (end[:, :3] - begin[:, :3]) / elapsed_s[:, None]
-    kinematics[rows, 10:13] = _turned(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
+    kinematics[rows, 10:13] = rotation_vectors(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
     return replace(now.decoded, frame=replace(now.decoded.frame, kinematics=kinematics))
-
-
-def _turned(first_xyzw: Floats, last_xyzw: Floats) -> Floats:
-    """
-    Return the rotations between orientations, the shorter way.
-
-    :param first_xyzw: (N, 4) float64, unit length.
-    :param last_xyzw: (N, 4) float64, unit length.
-    :returns: (N, 3) float64, rad, along the axis in the global frame.
-    """
-    turns = quaternion_product(last_xyzw, first_xyzw * CONJUGATE_XYZW)
-    turns = np.where(turns[:, 3:] < 0.0, -turns, turns)
-    sines = np.linalg.norm(turns[:, :3], axis=1)
-    angles = 2.0 * np.arctan2(sines, turns[:, 3])
-    # Of a small rotation, the vector part is half the angle.
-    factors: Floats = np.divide(angles, sines, out=np.full(len(sines), 2.0), where=sines > 0.0)
-    return turns[:, :3] * factors[:, None]
