@@ -24,7 +24,7 @@ import threading
 import time
 from typing import Any, TypeAlias, TypeVar
 
-from state_sensor_ros.errors import reason_of, TransportError
+from state_sensor_ros.errors import cannot_connect, reason_of, TransportError
 from state_sensor_ros.payloads import ignore
 
 # Longer than a connect to a reachable host takes, short enough not to delay the next attempt.
@@ -32,6 +32,7 @@ CONNECT_TIMEOUT_S = 5.0
 # Between two attempts to connect to a port that is about to open.
 _RETRY_PERIOD_S = 0.05
 _DISCARDED_BYTES = 4096
+_ENDED = 'ended on request'
 # A reply of a simulator that is not busy takes milliseconds.
 SILENCE_S = 1.0
 # A time-out of 0 would make the socket non-blocking.
@@ -119,24 +120,37 @@ class Connection:
             self.close()
         raise failure
 
-    def connect_within(self, patience_s: float,
-                       before_connect: Callable[[socket.socket], None] | None = None) -> None:
+    def open(self, patience_s: float = 0.0,
+             before_connect: Callable[[socket.socket], None] | None = None, *,
+             remedy: str = 'is the simulator running?') -> None:
         """
         Connect to a port that may open a little later: a refused connect is tried again.
 
         :param patience_s: time for which a refused connect is tried again, s; 0 tries once.
         :param before_connect: as in :meth:`connect`.
-        :raises OSError: as :meth:`connect` does.
+        :param remedy: what to check if the connection is refused.
+        :raises UnreachableError: if it cannot be made.
+        :raises TransportError: if the connection was shut down.
         """
         until_s = time.monotonic() + patience_s
         while True:
             try:
                 self.connect(before_connect)
                 return
-            except ConnectionRefusedError:
-                if time.monotonic() >= until_s:
-                    raise
+            except OSError as error:
+                if self.is_shut_down:
+                    raise self.failed(error) from error
+                if not isinstance(error, ConnectionRefusedError) or time.monotonic() >= until_s:
+                    raise cannot_connect(self.where, error, remedy) from error
             self._shut_down.wait(_RETRY_PERIOD_S)
+
+    def failed(self, error: OSError) -> TransportError:
+        """
+        Return the error of this package for a failed call.
+
+        :param error: that of the system.
+        """
+        return TransportError(self.where, _ENDED if self.is_shut_down else reason_of(error))
 
     def send_at_once(self, data: bytes) -> None:
         """
@@ -207,7 +221,7 @@ class Connection:
 
     def _check_open(self) -> None:
         if self._shut_down.is_set():
-            raise ConnectionAbortedError('ended on request')
+            raise ConnectionAbortedError(_ENDED)
 
 
 def _is_open(connected: socket.socket) -> bool:
@@ -311,7 +325,7 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
         if isinstance(result, OSError):
             raise result
         return result
-    raise ConnectionAbortedError('ended on request')
+    raise ConnectionAbortedError(_ENDED)
 
 
 def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STREAM,

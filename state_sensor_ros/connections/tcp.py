@@ -19,7 +19,7 @@ from typing import Protocol
 
 from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.errors import cannot_connect, reason_of, TransportError
+from state_sensor_ros.errors import reason_of, TransportError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import DEFAULTS, Settings
 
@@ -124,11 +124,8 @@ class TcpSource(LiveSource):
 
     def _open(self, *, is_first: bool = True) -> None:
         self._drop_reason = ''
-        try:
-            self._connection.connect_within(self._patience_s, self._set_options)
-            self._connection.open_socket.settimeout(None)
-        except OSError as error:
-            raise cannot_connect(self._where, error) from error
+        self._connection.open(self._patience_s, self._set_options)
+        self._connection.open_socket.settimeout(None)
         if is_first:
             self.connected()
         if self._after_connect is not None:

@@ -33,7 +33,6 @@ from state_sensor_ros.emulator.carla_server.carla_schema import (
     SceneDescription,
 )
 from state_sensor_ros.simulators import (
-    cannot_connect,
     counted,
     DecodeError,
     Packet,
@@ -207,12 +206,11 @@ class EpisodeClient:
                 self._world.close()
                 _connect(self._world)
             self._request_episode()
-        except TransportError:
-            self._world.close()
-            raise
         except OSError as error:
             self._world.close()
-            raise _failed(self._world, error) from error
+            if isinstance(error, TransportError):
+                raise
+            raise self._world.failed(error) from error
 
     def _request_episode(self) -> None:
         request = RequestNewEpisode(ini_file=self._ini).SerializeToString()
@@ -359,17 +357,5 @@ def _connect(connection: Connection, patience_s: float = 0.0) -> None:
     :param patience_s: how long a refused connect is tried again, s.
     :raises TransportError: when no server listens there, or the connection was shut down.
     """
-    try:
-        connection.connect_within(patience_s)
-        connection.open_socket.settimeout(_READY_TIMEOUT_S)
-    except OSError as error:
-        if connection.is_shut_down or isinstance(error, TransportError):
-            raise _failed(connection, error) from error
-        raise cannot_connect(connection.where, error, 'is the CARLA server running?') from error
-
-
-def _failed(connection: Connection, error: OSError) -> TransportError:
-    if isinstance(error, TransportError):
-        return error
-    return TransportError(connection.where, 'ended on request' if connection.is_shut_down
-                          else reason_of(error))
+    connection.open(patience_s, remedy='is the CARLA server running?')
+    connection.open_socket.settimeout(_READY_TIMEOUT_S)

@@ -23,7 +23,6 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.simulators import (
-    cannot_connect,
     EGO_TAG,
     EgoCommand,
     EVERYTHING,
@@ -183,10 +182,7 @@ class Carla9Source(StepSource):
         probe = self._probe = Connection(self._own.host, self._own.port)
         if self.is_closing:
             return
-        try:
-            probe.connect()
-        except OSError as error:
-            raise cannot_connect(self._address, error) from error
+        probe.open()
         answer = b''
         with suppress(OSError):
             probe.open_socket.settimeout(_ANSWER_S)

@@ -43,12 +43,10 @@ import threading
 import msgspec
 
 from state_sensor_ros.simulators import (
-    cannot_connect,
     counted,
     DecodeError,
     FramingError,
     ignore,
-    reason_of,
     RefusalError,
     TransportError,
 )
@@ -283,12 +281,7 @@ class ControlSession:
         :raises TransportError: when no simulator listens there, or the session was closed.
         """
         with self._requesting:
-            try:
-                self._connection.connect()
-            except OSError as error:
-                if self._connection.is_shut_down:
-                    raise self._failed(error, '') from error
-                raise cannot_connect(self.where, error) from error
+            self._connection.open()
 
     def request(self, command: str, message: object) -> object:
         """
@@ -390,7 +383,7 @@ class ControlSession:
             except TransportError:
                 raise
             except OSError as error:
-                raise self._failed(error, f'that {command} is read') from error
+                raise self._connection.failed(error) from error
             return reference
 
     def _send_order(self, command: str, message: object, may_send: Callable[[], bool]) -> int:
@@ -417,7 +410,7 @@ class ControlSession:
                 raise
             # A part of it may be sent. A thread that reads is woken, and closes the connection.
             self._connection.interrupt()
-            raise self._failed(error, f'that {command} is read') from error
+            raise self._connection.failed(error) from error
         finally:
             self._sending.release()
 
@@ -459,11 +452,14 @@ class ControlSession:
                     reader.end()
                 raise
             except OSError as error:
-                raise self._failed(error, f'a {wait.missing}') from error
+                raise self._connection.failed(error) from error
             if not data:
                 if reader.is_incomplete_json:
                     reader.end()
-                raise self._failed(None, f'a {wait.missing}')
+                if self._connection.is_shut_down:
+                    raise self._connection.failed(ConnectionError())
+                raise TransportError(
+                    self.where, f'the connection was closed instead of a {wait.missing}')
             reader.feed(data)
         self._reader = ReplyReader(self.where)
         return reader.reply
@@ -473,13 +469,6 @@ class ControlSession:
 
     def _wait(self, missing: str, command: str) -> Wait:
         return Wait(self.where, missing, self._timeout_s(command), self._on_silence)
-
-    def _failed(self, error: OSError | None, expected: str) -> TransportError:
-        if self._connection.is_shut_down:
-            return TransportError(self.where, 'ended on request')
-        if error is not None:
-            return TransportError(self.where, reason_of(error))
-        return TransportError(self.where, 'the connection was closed instead of ' + expected)
 
     def _timeout_s(self, command: str) -> float:
         if self._reply_timeout_s is not None:
