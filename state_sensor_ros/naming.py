@@ -104,6 +104,16 @@ def legal_topic_name(raw: str) -> str:
     return f'actor_{legal}' if legal[0].isdigit() else legal
 
 
+def actor_frame(prefix: str, topic_name: str) -> str:
+    """
+    Return the frame of an actor by the ordinary rule, which an ego with ``ego_frame`` has not.
+
+    :param prefix: prefix of TF frames.
+    :param topic_name: of the actor.
+    """
+    return prefix + topic_name
+
+
 def wheel_frame(prefix: str, actor: Actor, wheel: int) -> str:
     """
     Return the frame of a wheel, which is the name of its joint as well.
@@ -112,7 +122,7 @@ def wheel_frame(prefix: str, actor: Actor, wheel: int) -> str:
     :param actor: owner of the wheel.
     :param wheel: FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT.
     """
-    return f'{prefix}{actor.topic_name}/wheel_{wheel}'
+    return f'{actor_frame(prefix, actor.topic_name)}/wheel_{wheel}'
 
 
 def registry_of(settings: Settings) -> Registry:
@@ -290,7 +300,7 @@ class Registry:
                     id_ = self._new_id()
                 ids.add(id_)
                 self._repeated[name] = Actor(
-                    name, topic_name, self._frame_prefix + topic_name, id_, False)
+                    name, topic_name, self._frame_of(topic_name), id_, False)
         actors = tuple([known.get(name) or self._repeated[name] for name in frame.names])
         egos = bytes(self._is_ego(tags) for tags in frame.tags)
         return ActorList(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
@@ -323,7 +333,7 @@ class Registry:
 
         :param name: its raw name.
         """
-        return self._frame_prefix + _TopicNames(self._is_reserved).take(name)
+        return self._frame_of(_TopicNames(self._is_reserved).take(name))
 
     def remove(self, topic_name: str) -> None:
         """
@@ -338,7 +348,10 @@ class Registry:
             self._without_topics.pop(name, None)
 
     def _is_reserved(self, topic_name: str) -> bool:
-        return self._frame_prefix + topic_name in self._reserved
+        return self._frame_of(topic_name) in self._reserved
+
+    def _frame_of(self, topic_name: str) -> str:
+        return actor_frame(self._frame_prefix, topic_name)
 
     def _is_ego(self, tags: tuple[str, ...]) -> bool:
         return has_ego_tag(tags, self._ego_tag)
@@ -370,7 +383,7 @@ class Registry:
         frame_id = self._ego_frame if is_ego and self._ego_frame else ''
         is_renumbered = source_id != _NO_ID and source_id not in self._owners
         if known is not None and not is_renumbered and (
-                frame_id or self._frame_prefix + known.topic_name) == known.frame_id:
+                frame_id or self._frame_of(known.topic_name)) == known.frame_id:
             return known
         if known is None:
             topic_name, id_ = self._new_names(name, source_id)
@@ -385,8 +398,7 @@ class Registry:
                 del self._owners[id_]
                 id_ = source_id
         self._owners[id_] = name
-        actor = Actor(name, topic_name, frame_id or self._frame_prefix + topic_name, id_,
-                      has_topics)
+        actor = Actor(name, topic_name, frame_id or self._frame_of(topic_name), id_, has_topics)
         self._known[name] = actor
         return actor
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from state_sensor_ros.cdr.cdr_writer import COUNT
 from state_sensor_ros.cdr.templates import ALIGNMENT, ENCAPSULATION, Layout, MessageInstance, Table
 from state_sensor_ros.common_ends import common_ends
+from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Bools, Rows
 
 Octets = npt.NDArray[np.uint8]
@@ -188,12 +189,16 @@ class PatchBuffer:
         """
         Replace the content by ``instances``; only what differs from the last call is serialized.
 
-        :raises EncodeError: if an instance holds only a part of a table's row.
+        :raises EncodeError: if the first is no whole message, or an instance holds only a part of
+            a table's row.
         """
         n_old, n_new = len(self._instances), len(instances)
         head, tail = common_ends(self._instances, instances)
         if head == n_old == n_new:
             return
+        if instances and not instances[0].template.is_message:
+            raise EncodeError(instances[0].template.type_name, 'an element of a sequence',
+                              'a whole message')
         phase, layouts = self._phase_at(head), []
         for instance in instances[head:n_new - tail]:
             layout = instance.layout_at(phase)

@@ -138,7 +138,8 @@ class _Compiler:
     def _add_sequence(self, where: str, type_name: str, value: Prototype | None) -> None:
         if isinstance(value, Given):
             if type_name != 'string':
-                raise EncodeError(where, f'a sequence of {type_name}', 'strings')
+                raise EncodeError(where, f'a sequence of {type_name} in the definition',
+                                  'strings, which the prototype gives')
             self._add_step(given_field(value.key, CdrWriter.pack_texts))
         elif isinstance(value, GivenRows):
             self._add_step(given_field(value.key, self._packer_of_rows(type_name, value)))
@@ -172,7 +173,8 @@ class _Compiler:
                    value: Prototype | None) -> None:
         elements = _elements(where, value) or (None,) * length
         if len(elements) != length:
-            raise EncodeError(where, f'{length} elements', f'{len(elements)}')
+            raise EncodeError(where, f'{length} elements in the definition',
+                              f'{len(elements)}, as in the prototype')
         for item in elements:
             self._add_value(where, type_name, item)
 
@@ -180,7 +182,8 @@ class _Compiler:
         primitive = PRIMITIVES.get(type_name)
         if primitive is None and type_name != 'string':
             if value is not None and (isinstance(value, Slot) or not isinstance(value, Mapping)):
-                raise EncodeError(where, f'the message {type_name}', 'a number or string')
+                raise EncodeError(where, f'the message {type_name} in the definition',
+                                  'a number or string, as in the prototype')
             self.add_fields(type_name, value or {})
         elif isinstance(value, Given):
             self._add_step(given_field(
@@ -188,7 +191,8 @@ class _Compiler:
                 lambda writer, number: writer.pack(primitive.size, primitive.pack(number))))
         elif isinstance(value, Slot):
             if primitive is None or not value.table.fits(type_name):
-                raise EncodeError(where, type_name, np.dtype(value.table.dtype).name)
+                raise EncodeError(where, f'{type_name} in the definition',
+                                  f'{np.dtype(value.table.dtype).name}, the type of the table')
             self.add_part(primitive.size, value)
         elif primitive is None and isinstance(value, SlotText):
             self.add_part(COUNT.size, COUNT.pack(value.table.width + 1))
@@ -200,7 +204,7 @@ class _Compiler:
         elif primitive is not None and isinstance(value, (int, float, type(None))):
             self.add_part(primitive.size, primitive.pack(value or 0))
         else:
-            raise EncodeError(where, type_name, f'a type for {value!r}')
+            raise EncodeError(where, f'{type_name} in the definition', f'a type for {value!r}')
 
 
 def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]:
@@ -208,7 +212,8 @@ def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]
         return ()
     if not isinstance(value, Sequence) or isinstance(
             value, (str, Slot, SlotText, Given, GivenRows, Each)):
-        raise EncodeError(where, 'several elements', 'a single one')
+        raise EncodeError(where, 'several elements in the definition',
+                          'a single one, as in the prototype')
     return value
 
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The parts that a pipeline is given: codec, sink (to add one: doc/design/extending.md)."""
+"""The loop from packets to messages, and what it is given: codec, sink."""
 
 from __future__ import annotations
 

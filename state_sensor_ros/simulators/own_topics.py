@@ -9,7 +9,6 @@
 """Topics of a simulator: their base, the layout of messages, tables of numbers, markers."""
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import (
     ENCAPSULATION,
     Given,
@@ -28,6 +27,7 @@ from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, he
 from state_sensor_ros.topics.topic import LATCHED, STATIC_TF_TOPIC, Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
+    message_blocks,
     MessageBlock,
     Messages,
     NewTopicEncoder,
@@ -41,7 +41,7 @@ __all__ = [
     'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'LIGHTS_NS', 'MESSAGE_PHASE', 'STATE_COLORS',
     'STATIC_TF_TOPIC', 'Actor', 'Column', 'Definitions', 'EncodeError', 'Fields', 'FrameToSend',
     'Given', 'MarkerEncoder', 'MessageBlock', 'MessageInstance', 'Messages', 'NewMarker',
-    'NewTopicEncoder', 'Numbers', 'PatchBuffer', 'Slot', 'StaticTransform', 'Subscriptions',
-    'Table', 'Template', 'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'pose',
+    'NewTopicEncoder', 'Numbers', 'Slot', 'StaticTransform', 'Subscriptions', 'Table', 'Template',
+    'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'message_blocks', 'pose',
     'registry_of', 'xyz'
 ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MessageInstance, Template
+from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MessageInstance
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
@@ -31,8 +31,8 @@ class ActorArrayEncoder(TopicEncoder):
     topics = (Topic('~/actors', 'state_sensor_ros/msg/ActorArray', LATCHED),)
     is_of_new_actors = True
 
-    def _set_up(self, settings: Settings) -> None:
-        self._element_template = Template(self._definitions, 'state_sensor_ros/msg/Actor', {
+    def set_up(self, settings: Settings) -> None:
+        self._element_template = self.element('state_sensor_ros/msg/Actor', {
             name: Given(name)
             for name in ('name', 'topic_name', 'frame_id', 'id', 'kind', 'tags')})
         self._head = MessageInstance(self.message(

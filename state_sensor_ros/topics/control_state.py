@@ -14,7 +14,7 @@ from itertools import compress
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Template
+from state_sensor_ros.cdr.templates import Given, MessageInstance
 from state_sensor_ros.frame import Bools, Needs
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
@@ -41,7 +41,7 @@ class ControlStateEncoder(TopicEncoder):
     type_name = CONTROL_STATE
     uses_lanes = True
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._template = self.message(CONTROL_STATE, STAMPED_LANE)
         self._actor_topic = PerActorTopic(self, lambda actor, *_: MessageInstance(
             self._template, names_in_lane(actor)))
@@ -83,8 +83,8 @@ class ControlStatesEncoder(TopicEncoder):
     topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
     uses_lanes = True
 
-    def _set_up(self, settings: Settings) -> None:
-        self._element = Template(self._definitions, CONTROL_STATE, STAMPED_LANE)
+    def set_up(self, settings: Settings) -> None:
+        self._element = self.element(CONTROL_STATE, STAMPED_LANE)
         self._array = self.array({'header': header(settings.global_frame)})
         self._elements = PerActor(lambda actor, *_: MessageInstance(
             self._element, names_in_lane(actor)))

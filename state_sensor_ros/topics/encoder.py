@@ -19,10 +19,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Table
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
@@ -60,6 +63,14 @@ class _Layout:
         self.key_of, self.numbers, self.messages = encoder.key, encoder.numbers, encoder.messages
         self.key: object = None
         self.blocks: Sequence[MessageBlock] = ()
+
+
+class _KnownNumbers(Numbers):
+    """The numbers of a frame; a table without an entry is an error that names it."""
+
+    def __missing__(self, table: Table) -> npt.NDArray[Any]:
+        raise EncodeError(f'table {table.name}', 'no numbers',
+                          'those that `numbers` of its encoder adds in each frame')
 
 
 def _names_of(encoder: TopicEncoder) -> frozenset[str]:
@@ -238,7 +249,7 @@ class Encoder:
                upcoming: FutureFrame | None) -> tuple[FrameToSend, Numbers]:
         """Return the frame with the data that several topics use, and the common tables."""
         bodies, i_ego = frame.bodies(), actor_list.i_ego
-        numbers: Numbers = {STAMP: stamp_numbers(stamp_ns)}
+        numbers: Numbers = _KnownNumbers({STAMP: stamp_numbers(stamp_ns)})
         if self._uses_lanes:
             numbers |= lane_numbers(frame.lanes)
         rows, base_link = _NO_ROWS, None

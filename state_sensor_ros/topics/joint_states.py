@@ -32,7 +32,7 @@ class JointStateEncoder(TopicEncoder):
     kind = 'joint_states'
     type_name = 'sensor_msgs/msg/JointState'
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._prefix = settings.frame_prefix
         self._template = self.message(self.type_name, {
             'header': header(''), 'name': Given('names'),

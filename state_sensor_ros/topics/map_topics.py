@@ -42,7 +42,7 @@ class RoadsEncoder(TopicEncoder):
     topics = (Topic('~/roads', 'state_sensor_ros/msg/RoadArray', LATCHED),)
     opens_with = attrgetter('lanes.road_names')
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._message = self.message(self.topics[0].type_name, {
             'header': given_header(settings.global_frame),
             'roads': Each('roads', {'road_id': Given('road_id'), 'name': Given('name')})})

@@ -218,22 +218,21 @@ class MarkerEncoder(TopicEncoder):
     topics = (MARKERS_TOPIC,)
     uses_rows = True
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         frame_id = settings.global_frame
-        self._cubes = [Template(self._definitions, MARKER, {
+        self._cubes = [self.element(MARKER, {
             'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
             'action': ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
             'color': _color(namespace)}) for namespace in _NAMESPACES]
-        self._label = Template(self._definitions, MARKER, {
+        self._label = self.element(MARKER, {
             'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': TEXT,
             'action': ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': LABEL_HEIGHT}, 'color': _color(_LABELS), 'text': Given('text')})
-        deletion = Template(self._definitions, MARKER, {
+        deletion = self.element(MARKER, {
             'header': header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
             'action': _DELETE, 'pose': _NO_POSE})
         deletes_all: Fields = {'action': _DELETE_ALL, 'pose': _NO_POSE}
-        delete_all = Template(self._definitions, MARKER,
-                              {'header': header(frame_id), **deletes_all})
+        delete_all = self.element(MARKER, {'header': header(frame_id), **deletes_all})
         self._first = MessageInstance(delete_all, {})
         self._lights = LightMarkers(settings, self._definitions, MARKER)
         self._array = self.array({})

@@ -39,7 +39,7 @@ class OdometryEncoder(TopicEncoder):
     type_name = ODOMETRY
     uses_rows = True
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         # Index 1 if only the forward speed is measured.
         self._actor_topics = [
             self._topic(settings, settings.twist_covariance_diagonal),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import EVERYTHING, Needs, Wheels
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
@@ -49,14 +49,14 @@ class StateFrameEncoder(TopicEncoder):
     is_of_every_frame = True
     uses_lanes = True
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._head_template = self.message(FRAME_TOPIC.type_name, {
             'header': header(settings.global_frame), 'generation': Given('generation'),
             'game_time': Slot(RAW_GAME_TIME, 0), 'time': Slot(RAW_TIME, 0),
             'sample_count': Slot(RAW_COUNT, 0)})
         # Index 1 for an actor with a lane state.
         self._actors = [
-            Template(self._definitions, 'state_sensor_ros/msg/ActorState', _actor(has_lane))
+            self.element('state_sensor_ros/msg/ActorState', _actor(has_lane))
             for has_lane in (False, True)]
         self._head = MessageInstance(self._head_template, {'generation': ''})
         self._elements = PerActor(self._element)

@@ -95,6 +95,21 @@ class ArrayMessage:
         return [MessageBlock(self._buffer, rows, topics)]
 
 
+def message_blocks(instances: list[MessageInstance], rows: Mapping[Table, Rows],
+                   topics: Iterable[Topic]) -> list[MessageBlock]:
+    """
+    Lay out whole messages.
+
+    :param instances: a message for each topic.
+    :param rows: as for :class:`MessageBlock`.
+    :param topics: their topics.
+    :returns: one block.
+    """
+    buffer = PatchBuffer()
+    buffer.update(instances)
+    return [MessageBlock(buffer, rows, topics)]
+
+
 def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:
     """
     Return the ``rows`` of a :class:`MessageBlock`.
@@ -180,9 +195,9 @@ class TopicEncoder:
         self.topics = self.topics_of(settings)
         self._definitions = definitions
         self._report = report
-        self._set_up(settings)
+        self.set_up(settings)
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         """Make the templates and what else depends on the parameters at the start."""
 
     @classmethod
@@ -226,6 +241,15 @@ class TopicEncoder:
         :param prototype: the fields that are not zero or empty.
         """
         return Template(self._definitions, type_name, prototype, is_message=True)
+
+    def element(self, type_name: str, prototype: Fields) -> Template:
+        """
+        Return the template of an element of a sequence.
+
+        :param type_name: ``package/msg/Name``.
+        :param prototype: the fields that are not zero or empty.
+        """
+        return Template(self._definitions, type_name, prototype)
 
     def array(self, prototype: Fields) -> ArrayMessage:
         """

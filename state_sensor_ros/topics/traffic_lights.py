@@ -75,8 +75,8 @@ class LightsEncoder(TopicEncoder):
     topics = (Topic('~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'),)
     opens_with = attrgetter('traffic_lights')
 
-    def _set_up(self, settings: Settings) -> None:
-        self._element = Template(self._definitions, 'state_sensor_ros/msg/TrafficLightState', {
+    def set_up(self, settings: Settings) -> None:
+        self._element = self.element('state_sensor_ros/msg/TrafficLightState', {
             'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
             'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
         self._array = self.array({'header': header(settings.global_frame)})

@@ -22,7 +22,6 @@ import numpy as np
 
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import (
     Given,
     MESSAGE_PHASE,
@@ -41,6 +40,7 @@ from state_sensor_ros.topics.tables import Fields, header, POSE, STAMP, xyz, xyz
 from state_sensor_ros.topics.topic import Qos, STATIC_TF_TOPIC, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
+    message_blocks,
     MessageBlock,
     Numbers,
     rows_where,
@@ -56,10 +56,9 @@ class ClockEncoder(TopicEncoder):
 
     topics = (Topic('/clock', 'rosgraph_msgs/msg/Clock'),)
 
-    def _set_up(self, settings: Settings) -> None:
-        self._buffer = PatchBuffer()
-        self._buffer.update([MessageInstance(self.message(ClockEncoder.topics[0].type_name, {
-            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}}), {})])
+    def set_up(self, settings: Settings) -> None:
+        self._message = MessageInstance(self.message(ClockEncoder.topics[0].type_name, {
+            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}}), {})
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
@@ -68,7 +67,7 @@ class ClockEncoder(TopicEncoder):
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the message."""
-        return [MessageBlock(self._buffer, {}, self.topics)]
+        return message_blocks([self._message], {}, self.topics)
 
 
 class TransformEncoder(TopicEncoder):
@@ -78,13 +77,13 @@ class TransformEncoder(TopicEncoder):
     topics = (Topic('/tf', 'tf2_msgs/msg/TFMessage', Qos(depth=100)),)
     uses_rows = True
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._prefix = settings.frame_prefix
         stamped = 'geometry_msgs/msg/TransformStamped'
-        self._actor = Template(self._definitions, stamped, {
+        self._actor = self.element(stamped, {
             'header': header(settings.global_frame), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(POSE, 0), 'rotation': xyzw(POSE, 3)}})
-        self._wheel = Template(self._definitions, stamped, {
+        self._wheel = self.element(stamped, {
             'header': header(Given('parent')), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(WHEEL_POSE, 0), 'rotation': xyzw(WHEEL_POSE, 3)}})
         self._array = self.array({})

@@ -21,6 +21,7 @@ import pytest
 from state_sensor_ros.cdr.definitions import Definitions, Field, SEQUENCE
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.errors import EncodeError
 
 DEFINITIONS = Definitions({
     'x/msg/Item': (Field('name', 'string'), Field('x', 'float64'), Field('id', 'int32'),
@@ -188,6 +189,12 @@ def test_a_removed_instance_is_not_referenced():
     buffer.update([head, *items])
     gc.collect()
     assert removed() is None
+
+
+@pytest.mark.parametrize('is_array', [False, True])
+def test_an_element_in_place_of_a_message_is_an_error(is_array):
+    with pytest.raises(EncodeError, match=r'x/msg/Item: found an element .*; expected a whole'):
+        PatchBuffer(is_array=is_array).update([item('a')])
 
 
 def test_an_empty_buffer_has_no_tables():

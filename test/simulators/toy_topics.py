@@ -20,7 +20,6 @@ from state_sensor_ros.simulators.own_topics import (
     MessageInstance,
     Slot,
     Table,
-    Template,
     Topic,
     TopicEncoder,
     xyz,
@@ -38,16 +37,16 @@ class SpeedEncoder(TopicEncoder):
 
     topics = (Topic('~/toy_speeds', 'visualization_msgs/msg/MarkerArray'),)
 
-    def __init__(self, settings, definitions, report):
-        super().__init__(settings, definitions, report)
-        self.sphere = Template(definitions, 'visualization_msgs/msg/Marker', {
+    def set_up(self, settings):
+        """Make the templates; called once."""
+        self.sphere = self.element('visualization_msgs/msg/Marker', {
             'header': header(settings.global_frame), 'ns': 'speeds', 'id': Given('id'),
             'type': SPHERE, 'pose': {'position': xyz(PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': dict.fromkeys('xyz', 0.5),
             'color': {name: Slot(COLORS, i) for i, name in enumerate('rgba')},
             # A display removes the marker of an actor that is gone.
             'lifetime': {'sec': 1}})
-        self.markers = self.array({}, self.sphere)
+        self.markers = self.array({})
 
     def blocks(self, now):
         """Lay out a marker for each actor that has a pose; called when the actors change."""

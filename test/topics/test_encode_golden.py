@@ -41,7 +41,7 @@ def test_every_topic_has_a_golden_file(encoder):
     names = {topic.name for topic in encoder.topics}
     if encoder.kind:
         names.add(f'~/actors/demo_1/{encoder.kind}')
-    assert names & set(map(topic_of, FILES))
+    assert names & set(map(topic_of, FILES)), f'no file of {names}: see test/golden/README.md'
 
 
 @pytest.mark.parametrize('name', FILES)

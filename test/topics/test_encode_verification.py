@@ -108,7 +108,8 @@ def test_a_missing_field_is_an_error_before_anything_is_read(type_name):
 def test_a_field_of_another_size_is_an_error_before_anything_is_read():
     narrow = changed('geometry_msgs/msg/Point', lambda fields: [
         Field(field.name, 'float32') for field in fields])
-    with pytest.raises(EncodeError, match=r'Point x: found float32; expected float64'):
+    with pytest.raises(EncodeError, match='Point x: found float32 in the definition; '
+                       'expected float64, the type of the table'):
         check(narrow)
 
 

@@ -33,11 +33,9 @@ from state_sensor_ros.topics.topic import EVERYTHING, Topic
 from state_sensor_ros.topics.topic_list import output_encoders
 
 MODULE = """
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
-from state_sensor_ros.topics.topic_encoder import MessageBlock
+from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import TopicEncoder
+from state_sensor_ros.topics.topic_encoder import message_blocks, TopicEncoder
 import numpy as np
 
 N_ACTORS = Table('number of actors', np.int32, 1)
@@ -47,18 +45,12 @@ class ActorCountEncoder(TopicEncoder):
 
     topics = (Topic('~/n_actors', 'std_msgs/msg/Int32'),)
 
-    def __init__(self, settings, definitions, report):
-        super().__init__(settings, definitions, report)
-        self._template = Template(definitions, 'std_msgs/msg/Int32', {'data': Slot(N_ACTORS, 0)},
-                                  is_message=True)
-
-    def samples(self):
-        return [[self._template]]
+    def set_up(self, settings):
+        template = self.message('std_msgs/msg/Int32', {'data': Slot(N_ACTORS, 0)})
+        self.count = MessageInstance(template, {})
 
     def blocks(self, now):
-        buffer = PatchBuffer()
-        buffer.update([MessageInstance(self._template, {})])
-        return [MessageBlock(buffer, {}, self.topics)]
+        return message_blocks([self.count], {}, self.topics)
 
     def numbers(self, now, numbers):
         numbers[N_ACTORS] = np.array(((len(now.usable),),), np.int32)
@@ -139,6 +131,16 @@ def test_topic_appended_from_outside_gets_no_deletions_of_markers():
         assert found == expected
         assert topic.name == '~/n_actors'
         assert np.frombuffer(data[4:], '<i4').tolist() == [frame.n_actors]
+
+
+def test_numbers_that_an_encoder_leaves_out_are_named():
+    class Forgetful(ActorCountEncoder):
+        numbers = None
+
+    encoder = Encoder(ALL_ON, definitions(), further=[Forgetful])
+    frame = make_frame(['car'])
+    with pytest.raises(EncodeError, match='table number of actors: found no numbers'):
+        encoder.encode(frame, Registry().update(frame), 0, EVERYTHING)
 
 
 def test_topics_of_the_same_names_take_the_place():

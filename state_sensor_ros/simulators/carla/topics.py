@@ -52,17 +52,16 @@ from state_sensor_ros.simulators.own_topics import (
     header,
     LIGHTS_NS,
     MarkerEncoder,
+    message_blocks,
     MessageBlock,
     MessageInstance,
     NewMarker,
     NewTopicEncoder,
     Numbers,
-    PatchBuffer,
     pose,
     Slot,
     STATE_COLORS,
     Table,
-    Template,
     TopicEncoder,
     xyz,
 )
@@ -113,7 +112,7 @@ class ControlEncoder(TopicEncoder):
 
     origin: ClassVar[int]
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._template = self.message(CONTROL, control_fields(self.origin))
 
     def key(self, now: FrameToSend) -> object:
@@ -124,11 +123,9 @@ class ControlEncoder(TopicEncoder):
         """Lay out the message."""
         if not self._has_command(now):
             return []
-        buffer = PatchBuffer()
-        buffer.update([MessageInstance(self._template, {
-            'frame': now.actor_list.actors[0].frame_id})])
+        command = MessageInstance(self._template, {'frame': now.actor_list.actors[0].frame_id})
         rows = np.array((self.origin,))
-        return [MessageBlock(buffer, {CONTROLS: rows, CONTROL_SWITCHES: rows}, self.topics)]
+        return message_blocks([command], {CONTROLS: rows, CONTROL_SWITCHES: rows}, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add the commands, once for all topics of the player."""
@@ -181,7 +178,7 @@ class PlayerStatusEncoder(TopicEncoder):
 
     topics = (STATUS_TOPIC,)
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._template = self.message(STATUS, {
             'header': header(settings.global_frame), 'frame_number': Slot(FRAME_NUMBER, 0),
             'game_timestamp': Slot(STATUS_COUNTS, 0), 'platform_timestamp': Slot(STATUS_COUNTS, 1),
@@ -205,11 +202,10 @@ class PlayerStatusEncoder(TopicEncoder):
         player = player_of(now.frame)
         if player is None or now.frame.forward_speed is None:
             return []
-        buffer = PatchBuffer()
-        buffer.update([MessageInstance(
-            self._template, _givens(player, now.actor_list.actors[0].frame_id))])
+        status = MessageInstance(
+            self._template, _givens(player, now.actor_list.actors[0].frame_id))
         rows = np.array((AUTOPILOT,))
-        return [MessageBlock(buffer, {CONTROLS: rows, CONTROL_SWITCHES: rows}, self.topics)]
+        return message_blocks([status], {CONTROLS: rows, CONTROL_SWITCHES: rows}, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add the numbers of the player, and the autopilot's command."""
@@ -282,8 +278,8 @@ class SignArrayEncoder(TopicEncoder):
     element_type: ClassVar[str]
     fields: ClassVar[Fields]
 
-    def _set_up(self, settings: Settings) -> None:
-        self._element = Template(self._definitions, self.element_type, {
+    def set_up(self, settings: Settings) -> None:
+        self._element = self.element(self.element_type, {
             **{name: Given(name) for name in ('name', 'frame_id', 'id')},
             'pose': pose(SIGN_POSES), **self.fields})
         self._array = self.array({'header': header(settings.global_frame)})
@@ -353,18 +349,18 @@ SIGNS_NS, NUMBERS_NS = 'speed_limits', 'speed_limit_numbers'
 class CarlaMarkerEncoder(MarkerEncoder):
     """The markers of all actors in one array: a display that is slow takes all or none of them."""
 
-    def _set_up(self, settings: Settings) -> None:
-        super()._set_up(settings)
+    def set_up(self, settings: Settings) -> None:
+        super().set_up(settings)
         common: Fields = {'header': header(settings.global_frame), 'id': Given('id'),
                           'action': _ADD}
         sphere: Fields = {**common, 'type': _SPHERE, 'pose': pose(SIGN_POSES),
                           'scale': dict.fromkeys('xyz', _DIAMETER)}
-        self._light = Template(self._definitions, _MARKER, {
+        self._light = self.element(_MARKER, {
             **sphere, 'ns': LIGHTS_NS,
             'color': {name: Slot(LIGHT_COLORS, i) for i, name in enumerate('rgba')}})
-        self._sign = Template(self._definitions, _MARKER, {
+        self._sign = self.element(_MARKER, {
             **sphere, 'ns': SIGNS_NS, 'color': _SIGN_COLOR})
-        self._number = Template(self._definitions, _MARKER, {
+        self._number = self.element(_MARKER, {
             **common, 'ns': NUMBERS_NS, 'type': _TEXT,
             'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})

@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
 from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT, Needs
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
@@ -35,7 +34,13 @@ from state_sensor_ros.topics.tables import (
     UNKNOWN_VARIANCE,
 )
 from state_sensor_ros.topics.topic import Qos, Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    message_blocks,
+    MessageBlock,
+    Numbers,
+    TopicEncoder,
+)
 
 # Of base_link: position and orientation; velocities and their changes in its own axes; variance of
 # the speed; speeds forward and left, heading rate (float32); angle of the tires (float32).
@@ -73,7 +78,7 @@ class AutowareEgoEncoder(TopicEncoder):
 
     topics = (KINEMATIC_STATE_TOPIC, ACCELERATION_TOPIC, VELOCITY_TOPIC, STEERING_TOPIC)
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._base_link = BaseLink(settings, self._report)
         # By whether only the speed forward is measured.
         self._templates = [_templates(settings, self._definitions, is_forward_only)
@@ -104,9 +109,8 @@ class AutowareEgoEncoder(TopicEncoder):
             topic is not STEERING_TOPIC or math.isfinite(_tyre_angle(now.frame, i_ego)))]
         if not topics:
             return []
-        buffer = PatchBuffer()
-        buffer.update([MessageInstance(templates[topic], {}) for topic in topics])
-        return [MessageBlock(buffer, {}, topics)]
+        return message_blocks([MessageInstance(templates[topic], {}) for topic in topics], {},
+                              topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Compute the state of base_link."""

@@ -107,10 +107,10 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         """Return the topic if ``autoware_objects`` has it."""
         return cls.topics if cls.member in settings.autoware_objects else ()
 
-    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object with its identity."""
         return {'object_id': {'uuid': [Given(f'id_{i}') for i in range(_UUID_BYTES)]},
-                **self.nameless_element(settings, is_forward_only)}
+                **self.nameless_object_fields(settings, is_forward_only)}
 
     def false_positive_fields(self) -> Fields:
         """Return the identity of a false positive."""
@@ -121,7 +121,7 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         ids = b''.join([object_id(false_positive.name) for false_positive in false_positives])
         return {FALSE_UUID: np.frombuffer(ids, np.uint8).reshape(-1, _UUID_BYTES)}
 
-    def nameless_element(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def nameless_object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object without an identity."""
         def covariance(of: Settings, table: Table) -> Prototype:
             return diagonal(motion_variances(of, table if is_forward_only else None))
@@ -191,9 +191,9 @@ class DetectionEncoder(AutowareObjectEncoder):
     topics = object_topic('detection/objects', 'autoware_perception_msgs/msg/DetectedObjects')
     member = 'detection'
 
-    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object without an identity."""
-        return self.nameless_element(settings, is_forward_only)
+        return self.nameless_object_fields(settings, is_forward_only)
 
     def false_positive_fields(self) -> Fields:
         """Return no other fields: a false positive has no identity either."""
@@ -213,8 +213,8 @@ class PredictionEncoder(AutowareObjectEncoder):
     topics = object_topic('objects', 'autoware_perception_msgs/msg/PredictedObjects')
     member = 'predicted'
 
-    def _set_up(self, settings: Settings) -> None:
-        super()._set_up(settings)
+    def set_up(self, settings: Settings) -> None:
+        super().set_up(settings)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
         # Computed once for a frame; see _predicted.
         self._last: tuple[FrameToSend, Paths, Rows] | None = None

@@ -41,7 +41,7 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
 
     topics = (Topic('~/objects', 'derived_object_msgs/msg/ObjectArray', is_perceived=True),)
 
-    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object."""
         return {
             'header': header(settings.global_frame), 'id': Given('id'),

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.patch_buffer import ArrayCut, PatchBuffer
-from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template, Values
+from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Values
 from state_sensor_ros.classes import CAR
 from state_sensor_ros.frame import Needs, Rows
 from state_sensor_ros.naming import Actor
@@ -79,7 +79,7 @@ class ObjectTopicEncoder(TopicEncoder):
     is_true = False
     uses_perception = frozenset(PERCEPTION)
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         # Class attribute: the topic may not exist with these settings.
         type_name = type(self).topics[0].type_name
         self._element_type = self._definitions[type_name][-1].type_name
@@ -94,7 +94,8 @@ class ObjectTopicEncoder(TopicEncoder):
         # With the covariances of the messages of this topic.
         self._measured = settings if self.is_true else with_noise(settings)
         # By whether only the speed forward is measured.
-        elements = [self.element(settings, is_forward_only) for is_forward_only in (False, True)]
+        elements = [self.object_fields(settings, is_forward_only)
+                    for is_forward_only in (False, True)]
         self._elements = [PerActor(self._maker(element)) for element in elements]
         # Of false positives, whose ids are numbers: their layout is always the same.
         self._false_layouts = [
@@ -114,7 +115,7 @@ class ObjectTopicEncoder(TopicEncoder):
         """
         return {}
 
-    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
         """
         Return the prototype of an object.
 
@@ -206,6 +207,6 @@ class ObjectTopicEncoder(TopicEncoder):
 
     def _maker(self, element: Fields) -> Callable[
             [Actor, Sequence[Any], MessageInstance | None], MessageInstance]:
-        template = Template(self._definitions, self._element_type, element)
+        template = self.element(self._element_type, element)
         return lambda actor, appearance, _: MessageInstance(
             template, self.values(actor, *appearance))

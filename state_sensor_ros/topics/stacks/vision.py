@@ -45,7 +45,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
     topics = (Topic('~/detections', 'vision_msgs/msg/Detection3DArray', is_perceived=True),)
     uses_perception = ObjectTopicEncoder.uses_perception - {'perception.velocity_std'}
 
-    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return a detection."""
         return {
             'header': header(settings.global_frame), 'id': Given('id'),
@@ -79,7 +79,7 @@ class LabelInfoEncoder(TopicEncoder):
     topics = (Topic('~/label_info', 'vision_msgs/msg/LabelInfo', LATCHED),)
     is_of_new_actors = True
 
-    def _set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: Settings) -> None:
         self._template = self.message(self.topics[0].type_name, {
             'header': given_header(settings.global_frame),
             'class_map': [{'class_id': each.autoware, 'class_name': each.name}
