@@ -78,6 +78,11 @@ class Rule:
     wrong: tuple[object, ...] = ()
     subject: str = ''
 
+    def __post_init__(self) -> None:
+        if WRITING in self.runs and self.affects != MESSAGES and not self.writers:
+            raise ValueError(f'{self.help} An option of runs that write: found neither '
+                             'affects=MESSAGES nor writers; expected the formats that use it')
+
 
 def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN401
     """
