@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 import subprocess
 
-from budgets import AWAIT_S, one_of
+from budgets import AWAIT_S, first_of, one_of
 from paths import SAMPLE
 from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
@@ -26,9 +26,9 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 # Frames, actors in each, median step, samples missed: doc/protocol/units.md#recordings.
 KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),
+         ('car_to_car_rear_stationary.v2', 'v2', 210, 2, 0.0333, 9),
          ('scenario.v1', 'v1', 70, 8, 0.2, 0),
-         ('ncap_noncollision.v1', 'v1', 563, 2, 0.0333, 0),
-         ('car_to_car_rear_stationary.v2', 'v2', 210, 2, 0.0333, 9)]
+         ('ncap_noncollision.v1', 'v1', 563, 2, 0.0333, 0)]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def anomalies(found):
     return {each['kind']: each['count'] for each in found['anomalies']}
 
 
-@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
+@pytest.mark.parametrize('generation', one_of(['v2', 'v1', 'v0']))
 def test_inspect_finds_nothing_wrong_in_synthetic_traffic(inspect, tmp_path, generation):
     path = tmp_path / 'drive.json'
     assert main(['synth', str(path), '-q', '--vehicles', '12', '--frames', '60', '--generation',
@@ -75,7 +75,7 @@ def test_inspect_finds_nothing_wrong_in_synthetic_traffic(inspect, tmp_path, gen
 
 
 @pytest.mark.parametrize(('name', 'generation', 'n_frames', 'n_actors', 'step', 'n_repeats'),
-                         KNOWN)
+                         first_of(KNOWN, n_always=2))
 def test_inspect_finds_what_is_known_of_a_recording(inspect, name, generation, n_frames, n_actors,
                                                     step, n_repeats):
     code, found, error = inspect(path_of(f'{name}.json'))

@@ -206,16 +206,6 @@ def test_render_on_a_full_disk(tmp_path, capsys):
 
 
 @pytest.mark.parametrize('out', ['out.png', 'out.html'])
-def test_render_refuses_an_empty_recording(tmp_path, capsys, out):
-    source = tmp_path / 'empty.json'
-    source.write_text('[]')
-    assert main(['render', str(source), str(tmp_path / out)]) == 1
-    assert capsys.readouterr() == (
-        '', f'error: {source}: found no frames; expected at least one frame\n')
-    assert list(tmp_path.iterdir()) == [source]
-
-
-@pytest.mark.parametrize('out', ['out.png', 'out.html'])
 def test_render_refuses_a_time_outside_of_the_recording(tmp_path, capsys, out):
     source = tmp_path / 'drive.json'
     assert main(['synth', '-q', str(source), '--frames', '11']) == 0
@@ -237,16 +227,6 @@ def test_render_takes_any_name(tmp_path):
             'game_time': 0.0, 'time': 0}]))
         for out, words in ((f'{i}.svg', SMALL[:3]), (f'{i}.html', [])):
             assert main(['render', str(source), str(tmp_path / out), *words]) == 0
-
-
-def test_render_overwrites_only_with_force(tmp_path, capsys):
-    out = tmp_path / 'out.png'
-    out.write_text('precious')
-    assert main(['render', str(SAMPLE), str(out)]) == 1
-    assert 'error: ' in capsys.readouterr().err
-    assert out.read_text() == 'precious'
-    assert main(['render', str(SAMPLE), str(out), '--force', *SMALL]) == 0
-    assert picture_of(out)[0] == 'PNG'
 
 
 def test_render_draws_the_rest_of_a_recording_with_a_bad_frame(tmp_path, monkeypatch, capsys):

@@ -15,10 +15,7 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.evaluation.detection_metrics import (
-    detection_score,
-    score_classes,
-)
+from state_sensor_ros.evaluation.detection_metrics import detection_score, score_classes
 from state_sensor_ros.evaluation.evaluation_result import result_of
 from state_sensor_ros.evaluation.evaluation_tables import lines_of
 from state_sensor_ros.evaluation.evaluator import TopicResult

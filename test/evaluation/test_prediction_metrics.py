@@ -14,17 +14,8 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
-from state_sensor_ros.evaluation.matching import (
-    EvaluatedFrame,
-    match,
-    ObjectSet,
-    PathOfObject,
-)
-from state_sensor_ros.evaluation.prediction_metrics import (
-    boxes_overlap,
-    path_scores,
-    PathScorer,
-)
+from state_sensor_ros.evaluation.matching import EvaluatedFrame, match, ObjectSet, PathOfObject
+from state_sensor_ros.evaluation.prediction_metrics import boxes_overlap, path_scores, PathScorer
 
 STEP_NS = 500_000_000
 N_STEPS = 17

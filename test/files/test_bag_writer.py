@@ -93,25 +93,6 @@ def test_bag_offers_the_profiles_of_the_node(path, storage):
         '/state_sensor/actors/car/odometry': [(10, 'RELIABLE', 'VOLATILE', 'KEEP_LAST')]}
 
 
-def test_bag_metadata_is_what_rosbag2_writes(path):
-    metadata = YAML(typ='safe').load((written(path) / 'metadata.yaml').read_text())
-    information = metadata['rosbag2_bagfile_information']
-    assert information['version'] == 9
-    assert information['storage_identifier'] == 'mcap'
-    assert information['relative_file_paths'] == ['bag_0.mcap']
-    assert information['message_count'] == 4
-    assert information['starting_time'] == {'nanoseconds_since_epoch': 5}
-    assert information['duration'] == {'nanoseconds': 10**9 - 5}
-    topics = {one['topic_metadata']['name']: (one['message_count'], one['topic_metadata'])
-              for one in information['topics_with_message_count']}
-    count, actors = topics['/state_sensor/actors']
-    assert count == 1
-    assert actors['type_description_hash'] == type_hash('state_sensor_ros/msg/ActorArray')
-    assert actors['serialization_format'] == 'cdr'
-    assert actors['offered_qos_profiles'][0]['durability'] == 'transient_local'
-    assert topics['/state_sensor/actors/car/odometry'][0] == 0
-
-
 @pytest.mark.parametrize('storage', STORAGES)
 def test_bag_metadata_equals_that_of_rosbags(path, tmp_path, storage):
     _, topics = contents(written(path, storage=storage))
@@ -291,68 +272,9 @@ def test_bag_names_topics_as_the_node_does(topic, node, expected):
     assert full_name(topic, node) == expected
 
 
-def test_bag_aborted_is_removed(path, tmp_path):
-    sink = BagSink(path)
-    sink.publish([(TF_TOPIC, TF)], 1)
-    sink.abort()
-    sink.abort()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_bag_unfinished_has_another_name(path, tmp_path):
-    sink = BagSink(path)
-    sink.publish([(TF_TOPIC, TF)], 1)
-    assert not path.exists()
-    sink.finish()
-    sink.abort()
-    assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
-
-
-def test_bag_refuses_an_existing_name(path):
-    path.mkdir()
-    with pytest.raises(SinkError, match=r'bag: a folder of that name exists; --force'):
-        BagSink(path)
-
-
-def test_bag_overwrites_only_a_bag(path, tmp_path):
-    path.mkdir()
-    (path / 'thesis.tex').write_text('years of work')
-    with pytest.raises(SinkError, match=r'found thesis\.tex in it, which is not part of a bag'):
-        BagSink(path, overwrite=True)
-    (path / 'thesis.tex').unlink()
-    path.rmdir()
-    written(path)
-    sink = BagSink(path, overwrite=True)
-    assert len(contents(path)[0]) == 4
-    sink.publish([(TF_TOPIC, TF)], 7)
-    sink.finish()
-    assert contents(path)[0] == [('/tf', 'tf2_msgs/msg/TFMessage', 7, TF)]
-    assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
-
-
-def test_bag_refused_keeps_the_old_one(path):
-    written(path)
-    sink = BagSink(path, overwrite=True)
-    sink.publish([(TF_TOPIC, TF)], 7)
-    sink.abort()
-    assert len(contents(path)[0]) == 4
-
-
 def test_bag_in_a_missing_folder_is_one_error(tmp_path):
     with pytest.raises(SinkError, match='no such file or directory'):
         BagSink(tmp_path / 'nowhere' / 'bag')
-
-
-def test_bag_on_a_full_disk_is_one_error(path):
-    sink = BagSink(path)
-
-    def full(*_):
-        raise OSError(28, 'No space left on device')
-
-    sink._storage.write_frame = full
-    with pytest.raises(SinkError, match='no space left on device'):
-        sink.publish([(TF_TOPIC, TF)], 1)
-    sink.abort()
 
 
 def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):

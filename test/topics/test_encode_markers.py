@@ -41,6 +41,8 @@ CUBE, TEXT = 1, 9
 ADD, DELETE, DELETE_ALL = 0, 2, 3
 ONLY_MARKERS = subscriptions_of('~/markers')
 PERIOD_NS = 50_000_000
+# What is shown of two actors if one of them has no box.
+ONE_BOX = ['labels', 'labels', 'objects']
 
 
 class Stage:
@@ -100,6 +102,9 @@ class Stage:
                 self.shown.pop((marker.ns, marker.id), None)
             else:
                 self.shown[marker.ns, marker.id] = marker
+
+    def namespaces(self):
+        return sorted(marker.ns for marker in self.shown.values())
 
     def actions(self):
         return [marker.action for marker in self.array]
@@ -230,7 +235,7 @@ def test_a_box_without_a_pose_is_dropped_and_its_label_stays():
     writable(frame.boxes.rows)[0, 3:7] = np.nan
     stage = Stage()
     stage.show(frame)
-    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    assert stage.namespaces() == ONE_BOX
     label = next(m for m in stage.shown.values() if m.text == 'demo_1')
     assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
     stage.encoder.reconfigure(replace(ALL_ON, labels=False))
@@ -250,7 +255,7 @@ def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
     writable(bad.boxes.rows)[0, column] = number
     stage.show(bad)
     assert stage.actions().count(DELETE) == 1
-    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    assert stage.namespaces() == ONE_BOX
     label = next(m for m in stage.shown.values() if m.text == 'demo_1')
     assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
     stage.show(bad)
@@ -262,23 +267,7 @@ def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
     # It may also be the first frame that has such a box.
     stage = Stage()
     stage.show(bad)
-    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
-
-
-def test_two_negative_numbers_make_no_length():
-    stage, frame = Stage(), two_actors()
-    writable(frame.boxes.rows)[0, 7:] *= -1.0
-    stage.show(frame)
-    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
-
-
-@pytest.mark.parametrize('size', [(1e200, 1.0, 1.0, 1e200, 1.0, 1.0),
-                                  (1e-30, 1.0, 1.0, 1e-30, 1.0, 1.0)])
-def test_a_product_that_is_no_length_is_not_drawn(size):
-    stage, frame = Stage(), two_actors()
-    writable(frame.boxes.rows)[0, 7:] = size
-    stage.show(frame)
-    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    assert stage.namespaces() == ONE_BOX
 
 
 @pytest.mark.parametrize('size', [(1e-6, 2e4, 1.0, 1.0, 1.0, 1.0), (1e20, 1.0, 1.0, 1e-20, 1, 1)])
@@ -290,16 +279,22 @@ def test_an_odd_size_that_is_a_length_is_drawn(size):
     assert xyz(cube.scale) == pytest.approx(tuple(np.multiply(size[:3], size[3:])))
 
 
-@pytest.mark.parametrize(('column', 'number'), [
+@pytest.mark.parametrize(('columns', 'numbers'), [
     *((column, number) for column in range(3) for number in (math.nan, math.inf, -math.inf)),
-    *((column, number) for column in range(3, 7) for number in (math.nan, math.inf, 3.0))])
-def test_a_box_without_a_place_or_direction_has_no_cube(column, number):
+    *((column, number) for column in range(3, 7) for number in (math.nan, math.inf, 3.0)),
+    # Sizes and scales whose product is no length, or is one of two negative numbers.
+    *((slice(7, None), sizes) for sizes in (
+        (1e200, 1.0, 1.0, 1e200, 1.0, 1.0), (1e-30, 1.0, 1.0, 1e-30, 1.0, 1.0),
+        (-4.5, -1.8, -1.5, -1.0, -1.0, -1.0)))])
+def test_a_box_without_a_place_direction_or_length_has_no_cube(columns, numbers):
     stage, frame = Stage(), two_actors()
-    writable(frame.boxes.rows)[0, column] = number
+    writable(frame.boxes.rows)[0, columns] = numbers
     stage.show(frame)
-    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    assert stage.namespaces() == ONE_BOX
+    # Above the box as it would be; of an odd size it is elsewhere.
     label = next(m for m in stage.shown.values() if m.text == 'demo_1')
-    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
+    assert isinstance(columns, slice) or label.pose.position.z == pytest.approx(
+        3.0 + label.scale.z)
 
 
 def test_boxes_that_are_not_drawn_are_reported_once_in_a_run():

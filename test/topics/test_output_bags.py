@@ -96,7 +96,7 @@ class Converted:
         return self.change(i, lambda actor: velocity_at(actor, centre_and_size(actor)[0]))
 
 
-@pytest.fixture(scope='module', params=one_of([None, *FILES], n_always=2),
+@pytest.fixture(scope='module', params=one_of([None, *FILES]),
                 ids=lambda file: file or 'sample')
 def converted(request, tmp_path_factory):
     path = SAMPLE if request.param is None else path_of(request.param)
