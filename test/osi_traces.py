@@ -138,7 +138,7 @@ def datagrams(data, part_bytes=8192):
 @cache
 def large_drive():
     """Messages of three parts each."""
-    messages = [ground_truth(i / 20, objects=100) for i in range(120)]
+    messages = [ground_truth(i / 20, objects=100) for i in range(60)]
     add_lanes(messages[0])
     messages[0].host_vehicle_id.value = 1
     return [message.SerializeToString() for message in messages]

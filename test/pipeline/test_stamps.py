@@ -49,7 +49,8 @@ def test_stamps_utc_is_the_first_time_plus_what_elapsed():
     assert stamper.stamp_ns == 1_600_000_000_250_000_000
 
 
-@pytest.mark.parametrize('time', [-3_000_000_000, -11, 2 ** 31, 2 ** 63 - 1, -2 ** 63])
+@pytest.mark.parametrize('time', [
+    -3_000_000_000, -11, -2 ** 31 - 1, 2 ** 31, 2 ** 63 - 1, -2 ** 63])
 def test_stamps_utc_begin_with_the_first_time_that_ros_can_represent(time):
     stamper = Stamper('utc')
     for game_time in (10.0, 10.5):
@@ -132,19 +133,13 @@ def test_stamps_refuse_what_a_ros_stamp_cannot_hold(game_time):
         Stamper('game_time').step(frame(game_time), 0)
 
 
-@pytest.mark.parametrize('time', [-2 ** 31 - 1, -2 ** 63, 2 ** 31, 2 ** 63 - 1])
-def test_stamps_utc_goes_on_after_a_time_that_no_stamp_can_have(time):
+def test_stamps_utc_run_out_behind_the_last_second_that_ros_can_represent():
     stamper = Stamper('utc')
-    for game_time in (1.0, 2.0):
-        with pytest.raises(DecodeError, match='time: found a stamp of'):
-            stamper.step(frame(game_time, time=time), 0)
-    assert stamper.step(frame(3.0, time=1_600_000_000), 0) is Step.ADVANCED
-    assert stamper.stamp_ns == 1_600_000_000_000_000_000
-    # Nor is a restart with such a time remembered.
-    with pytest.raises(DecodeError, match='time: found'):
-        stamper.step(frame(0.5, time=time), 0)
-    assert stamper.step(frame(0.6, time=1_600_000_100), 0) is Step.RESTARTED
-    assert stamper.stamp_ns == 1_600_000_100_000_000_000
+    for i in range(20):
+        assert stamper.step(frame(i / 20, time=2 ** 31 - 1), 0) is Step.ADVANCED
+    for i in range(20, 30):
+        with pytest.raises(DecodeError, match='found a stamp of'):
+            stamper.step(frame(i / 20, time=2 ** 31 - 1), 0)
 
 
 def test_stamps_do_not_count_lost_frames_as_missed():

@@ -75,39 +75,24 @@ def test_launch_driver_under_another_name_until_interrupted(launched, listener, 
     listener.until(lambda: listener.node.count_publishers('/sim1/truth/frame') == 0)
 
 
-def test_launch_demo_brings_its_own_simulator(launched, listener):
-    port = free_port()
-    process = launched('demo', rviz='false', port=port)
-    received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-    listener.until(lambda: len(received) >= 3, what='odometry of the ego')
-    assert received[0].child_frame_id == 'base_link'
-    process.send_signal(signal.SIGINT)
-    assert process.wait(AWAIT_S) == 0
-
-
-@pytest.mark.parametrize('simulator', ['carla', *(pytest.param(
+@pytest.mark.parametrize('simulator', ['monodrive', 'carla', *(pytest.param(
     name, marks=pytest.mark.skipif(find_spec(library) is None, reason=f'needs {library}'))
     for name, library in (('carla9', 'carla'), ('sumo', 'libsumo')))])
-def test_launch_demo_with_another_simulator(launched, listener, simulator):
-    process = launched('demo', rviz='false', port=free_ports(3) + 1, simulator=simulator)
+def test_launch_demo_brings_its_simulator_and_ends_without_a_fault(
+        launched, listener, capfd, simulator):
+    own = {} if simulator == 'monodrive' else {'simulator': simulator}
+    process = launched('demo', rviz='false', port=free_ports(3) + 1, **own)
     received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     listener.until(lambda: len(received) >= 3 and frames, what='odometry of the ego')
     assert received[0].child_frame_id == 'base_link'
-    assert frames[0].generation == simulator
+    assert frames[0].generation == own.get('simulator', 'v2')
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
-
-
-def test_launch_demo_logs_no_fault_at_ctrl_c(launched, listener, capfd):
-    process = launched('demo', rviz='false', port=free_port())
-    received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-    listener.until(lambda: len(received) >= 3, what='odometry of the ego')
-    process.send_signal(signal.SIGINT)
-    assert process.wait(AWAIT_S) == 0
-    log = ''.join(capfd.readouterr())
-    assert 'connecting to' in log
-    assert not re.search(r'connection lost|\[WARN\]|Traceback', log), log
+    if not own:
+        log = ''.join(capfd.readouterr())
+        assert 'connecting to' in log
+        assert not re.search(r'connection lost|\[WARN\]|Traceback', log), log
 
 
 @pytest.mark.parametrize(('file', 'arguments'), [

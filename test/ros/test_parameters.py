@@ -132,28 +132,17 @@ def test_parameters_of_two_names_with_two_values_are_refused(domain):
     ({'source': 'file', 'trajectory_file': '/nowhere/drive.json'}, '/nowhere/drive.json'),
     ({'source': 'file', 'trajectory_file': str(SAMPLE), 'playback.seek': 5},
      'playback.seek: found 5 at start; expected a change while it plays'),
-], ids=str)
+    (['-p', 'port'], 'port'), (['-r', '__node:=bad-name'], '__node:=bad-name'),
+    (['--params-file', '/nowhere.yaml'], '--params-file: there is no file /nowhere.yaml'),
+    (['--params-file', str(SAMPLE)], 'found a file without parameters')], ids=str)
 def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
-    with NodeProcess(domain, **parameters) as node:
+    own = {'arguments': parameters} if isinstance(parameters, list) else parameters
+    with NodeProcess(domain, **own) as node:
         assert node.process.wait(AWAIT_S) == 1
         errors = [line for line in node.log.splitlines() if line.startswith('error: ')]
         assert len(errors) == 1, node.log
         assert re.search(words, errors[0])
-        assert node.log.count(errors[0].removeprefix('error: ')) == 1
-        assert 'Traceback' not in node.log
-
-
-@pytest.mark.parametrize(('arguments', 'words'), [
-    (['-p', 'port'], 'port'), (['-r', '__node:=bad-name'], '__node:=bad-name'),
-    (['--params-file', '/nowhere.yaml'], '--params-file: there is no file /nowhere.yaml'),
-    (['--params-file', str(SAMPLE)], 'found a file without parameters')],
-    ids=str)
-def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments, words):
-    with NodeProcess(domain, arguments=arguments) as node:
-        assert node.process.wait(AWAIT_S) == 1
-        errors = [line for line in node.log.splitlines() if line.startswith('error: ')]
-        assert len(errors) == 1, node.log
-        assert words in errors[0]
+        assert own is not parameters or node.log.count(errors[0].removeprefix('error: ')) == 1
         assert 'Traceback' not in node.log
 
 

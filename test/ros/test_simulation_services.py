@@ -72,7 +72,7 @@ def call(domain, listener, tmp_path):
         yield call_service
 
 
-def test_services_list_entities(call):
+def list_entities(call):
     assert list(call(GetEntities).entities) == ['ego_car']
     assert list(call(GetEntities, filters__filter='e.*r').entities) == ['ego_car']
     assert list(call(GetEntities, filters__filter='car').entities) == []
@@ -96,7 +96,7 @@ def corners(*points):
     return [Vector3(x=x, y=y, z=z) for x, y, z in points]
 
 
-def test_services_report_bounds(call):
+def report_bounds(call):
     answer = call(GetEntityBounds, entity='ego_car')
     assert (answer.result.result, answer.bounds.type) == (Result.RESULT_OK, Bounds.TYPE_BOX)
     highest, lowest = [(each.x, each.y, each.z) for each in answer.bounds.points]
@@ -105,7 +105,7 @@ def test_services_report_bounds(call):
     assert call(GetEntityBounds, entity='unknown').result.result == Result.RESULT_NOT_FOUND
 
 
-def test_services_filter_by_bounds(call):
+def filter_by_bounds(call):
     for type_, points, names in (
             (Bounds.TYPE_SPHERE, ((0.0, 2.0, 0.0), (1000.0, 0.0, 0.0)), ['ego_car']),
             (Bounds.TYPE_SPHERE, ((0.0, 4.0, 0.0), (1.0, 0.0, 0.0)), []),
@@ -130,7 +130,10 @@ def test_services_filter_by_bounds(call):
         assert result.error_message.startswith('bounds: found ')
 
 
-def test_services_steer_the_recording(call):
+def test_services_list_entities_and_steer_the_recording(call):
+    list_entities(call)
+    report_bounds(call)
+    filter_by_bounds(call)
     assert 26 in call(GetSimulatorFeatures).features.features
     assert call(StepSimulation, steps=1).result.result == Result.RESULT_OPERATION_FAILED
     pause = SimulationState(state=SimulationState.STATE_PAUSED)

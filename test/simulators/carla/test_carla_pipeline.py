@@ -11,6 +11,7 @@
 
 from contextlib import closing, contextmanager
 import math
+import random
 import shutil
 import socket
 import struct
@@ -79,18 +80,39 @@ def drive(x, game_timestamp, frame_number, *, speed=10.0):
         wire.traffic_light(7, wire.transform((50.0, 5.0, 0.0)), 2))
 
 
+# A file of a dataset in CARLA's own conversion, with an image that no camera takes.
+DATASET_FILE = b'{"playerMeasurements": {"transform": {}, "forwardSpeed": 1.0}, "steer": 0}'
+IMAGE = b'central/unknown\0\x89PNG\r\n\x1a\n'
+NO_MEASUREMENTS = {
+    'empty': (), 'bytes': (b'\xff' * 50,), 'text': (b'{"frame": []}',),
+    'no player': (wire.measurements(1, 1, 1),),
+    'dataset': (b'dataset\n' + DATASET_FILE, IMAGE),
+    'dataset-file': (b'dataset\n' + DATASET_FILE,),
+    'dataset-mark': (b'dataset\n',), 'dataset-number': (b'dataset\n{"playerMeasurements": 3}',),
+    'file': (DATASET_FILE, IMAGE), 'parts': (b'frame\0' + bytes(40),), 'images': (IMAGE, IMAGE),
+    'random': (random.Random(1).randbytes(5000),), 'nested-groups': (b'\x0b' * 50_000,),
+    'nested-unknown': (wire.sub(7, wire.sub(7, wire.sub(7, b''))),),
+    'huge-length': (b'\x1a\xff\xff\xff\xff\x0f',), 'long-number': (b'\x28' + b'\xff' * 30,)}
+
+
 def test_carla_bad_payloads_are_skipped_and_counted():
     sink = ListSink()
     pipeline, reports = pipeline_of(CarlaDecoder(), sink)
-    bad = [packet(), packet(b'\xff\xff\xff'), packet(wire.measurements(1, 1, 1)),
-           Packet(b'\x05\0\0\0ab', math.nan, 0, 0), packet(b'dataset\n{"playerMeasurements": 3}')]
-    for i, each in enumerate(bad):
+    bad = {'cut': Packet(b'\x05\0\0\0ab', math.nan, 0, 0),
+           **{name: packet(*messages) for name, messages in NO_MEASUREMENTS.items()}}
+    for i, (name, each) in enumerate(bad.items()):
         pipeline.process(packet(drive(i, 100 * i, i + 1)), 0)
         pipeline.process(each, 0)
-    assert pipeline.counters.n_published == pipeline.counters.n_skipped == len(bad)
+        assert pipeline.counters.n_skipped == i + 1, name
     assert len(sink.read('~/player/status')) == len(bad)
     assert [kind for kind, _ in reports] == ['payload'] * len(bad)
     assert all(': found ' in text and '; expected ' in text for _, text in reports)
+    # Images after a measurement are dropped, and thousands of agents without a class.
+    n = len(bad)
+    pipeline.process(packet(drive(n, 100 * n, n + 1), IMAGE, b'dataset\n' + DATASET_FILE), 0)
+    pipeline.process(packet(wire.measurements(n + 2, 10 ** 6, 0, *[wire.sub(4, b'')] * 40_000)), 0)
+    assert (pipeline.counters.n_published, pipeline.counters.n_skipped) == (n + 2, n)
+    assert pipeline.counters.n_dropped_actors == 40_000
 
 
 def test_carla_bad_agent_leaves_the_others_on_the_topics():
@@ -234,20 +256,6 @@ def test_carla_source_survives_what_a_server_does_wrong(fault, n_protocol_errors
         assert source.health.n_cut_packets == n_cut
         assert source.health.n_reconnects == 1
         assert source.health.last_error
-
-
-def test_carla_source_takes_single_bytes():
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        def drip():
-            connection, _ = listener.accept()
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with connection:
-                for byte in GOOD:
-                    connection.sendall(bytes([byte]))
-        threading.Thread(target=drip, daemon=True).start()
-        source = CarlaSource(Settings(source='carla', port=listener.getsockname()[1]))
-        assert next(source.packets()).payload == GOOD
-        source.close()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
@@ -22,6 +21,7 @@ from budgets import AWAIT_S, first_of, tries
 from carla_client import CarlaClient, frame_number
 from carla_late_server import LateServer
 from ports import free_port, free_ports
+from programs import start_script
 import pytest
 from relay_rig import echo_server, listens, process_of_relay, relayed
 from stopwatch import Stopwatch, until
@@ -317,10 +317,11 @@ for packet in relay.packets():
 
 
 @contextmanager
-def node_process(world_port):
+def node_process(folder, world_port):
     port = free_ports(3)
-    process = subprocess.Popen([sys.executable, '-c', NODE, str(world_port), str(port)],
-                               stdout=subprocess.PIPE)
+    script = folder / 'node.py'
+    script.write_text(NODE)
+    process = start_script([str(script), str(world_port), str(port)], stdout=subprocess.PIPE)
     try:
         # The last of the three to be opened.
         until(lambda: listens(port + 2), 'a relay that listens')
@@ -331,8 +332,8 @@ def node_process(world_port):
         process.stdout.close()
 
 
-def test_relay_forwards_while_the_node_is_stopped():
-    with echo_server() as world_port, node_process(world_port) as (process, port), \
+def test_relay_forwards_while_the_node_is_stopped(tmp_path):
+    with echo_server() as world_port, node_process(tmp_path, world_port) as (process, port), \
             socket.create_connection(('127.0.0.1', port + 1), AWAIT_S) as client:
         client.sendall(bytes(4))
         assert client.recv(4)
@@ -342,8 +343,8 @@ def test_relay_forwards_while_the_node_is_stopped():
             assert client.recv(16, socket.MSG_WAITALL)
 
 
-def test_relay_ends_with_the_node():
-    with echo_server() as world_port, node_process(world_port) as (process, port), \
+def test_relay_ends_with_the_node(tmp_path):
+    with echo_server() as world_port, node_process(tmp_path, world_port) as (process, port), \
             socket.create_connection(('127.0.0.1', port + 1), AWAIT_S) as client:
         client.sendall(bytes(4))
         assert process.stdout.readline() == b'4\n'
