@@ -37,6 +37,7 @@ from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import one_line, UsageError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
+from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import Replay
 from state_sensor_ros.simulators.simulator_list import default_simulator
@@ -153,22 +154,16 @@ def _step(text: str) -> int:
 
 def _watch(replaying: Future[None], replay: Replay, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
+    actions = {' ': replay.pause_or_resume, 'b': replay.turn_round}
     with keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,
                                         leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
             if keys.descriptor is not None:
-                _handle_key(keys.wait(_REFRESH_S), replay)
+                actions.get(keys.wait(_REFRESH_S), ignore)()
             else:
                 wait([replaying], None if bar.disable else _REFRESH_S)
             bar.n = replay.index + 1
             bar.set_description_str(str(replay.state))
-
-
-def _handle_key(key: str, replay: Replay) -> None:
-    if key == ' ':
-        replay.pause_or_resume()
-    elif key == 'b':
-        replay.turn_round()
 
 
 class Keyboard:

@@ -306,7 +306,7 @@ class SafetyCollector:
             return
         past = list(self._past)
         counts = [len(each.others) for each in past]
-        came = _may_cross(here.own, _all(past)).nonzero()[0]
+        came = _may_cross(here.own, joined([each.others for each in past])).nonzero()[0]
         owners = np.repeat(np.arange(len(past)), counts)
         begins = np.cumsum([0, *counts])
         went = [_may_cross(each.own, here.others).nonzero()[0] for each in past] \
@@ -385,11 +385,6 @@ def _impact_speed(boxes: PlanarBoxes, row: int, other: int) -> float:
     """Return the relative speed of two actors, m/s, NaN if there is no other one."""
     return float(np.hypot(*(boxes.velocities[row] - boxes.velocities[other]))) if other >= 0 \
         else math.nan
-
-
-def _all(past: list[_Past]) -> PlanarBoxes:
-    """Return the boxes of all others of several frames."""
-    return joined([each.others for each in past])
 
 
 def _may_cross(own: PlanarBoxes, others: PlanarBoxes) -> Bools:

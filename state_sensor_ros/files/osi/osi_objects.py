@@ -19,9 +19,9 @@ Vectors change along lines, angles the shorter way. Across more than 1 s nothing
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 import math
 
 import numpy as np
@@ -168,14 +168,6 @@ def type_of(class_index: int, tags: Iterable[str]) -> int:
     return class_index
 
 
-@dataclass(slots=True)
-class _Note:
-    """The number of notes of a kind, and the places of the first ones."""
-
-    count: int = 0
-    places: list[str] = field(default_factory=list)
-
-
 class OsiNotes:
     """
     The notes about one trace.
@@ -185,7 +177,9 @@ class OsiNotes:
 
     def __init__(self, *, has_default_class: bool) -> None:
         self._has_default_class = has_default_class
-        self._notes: dict[str, _Note] = {}
+        # Numbers of notes by kind, and the places of the first ones.
+        self._counts: Counter[str] = Counter()
+        self._places: dict[str, list[str]] = {}
         self._names: dict[int, str] = {}
         self._actor_list: ActorList | None = None
         # Kind of note of each actor whose tags name no class, until it is noted.
@@ -208,10 +202,10 @@ class OsiNotes:
         :param kind: key of ``_TEXTS``.
         :param place: place in words.
         """
-        note = self._notes.setdefault(kind, _Note())
-        note.count += 1
-        if len(note.places) < _MAX_NAMED:
-            note.places.append(place)
+        self._counts[kind] += 1
+        places = self._places.setdefault(kind, [])
+        if len(places) < _MAX_NAMED:
+            places.append(place)
 
     def add_each(self, kind: str, actors: npt.NDArray[np.uint32]) -> None:
         """
@@ -256,11 +250,11 @@ class OsiNotes:
 
     def lines(self) -> Iterator[str]:
         """Return a line for each kind."""
-        for kind, note in self._notes.items():
+        for kind, places in self._places.items():
             text, option = _TEXTS[kind]
-            more = f' and {note.count - len(note.places)} more' \
-                if note.count > len(note.places) else ''
-            yield f'{note.count} {text}: {", ".join(note.places)}{more}' + (
+            n_more = self._counts[kind] - len(places)
+            more = f' and {n_more} more' if n_more else ''
+            yield f'{self._counts[kind]} {text}: {", ".join(places)}{more}' + (
                 f'; {option}' if option else '')
 
 

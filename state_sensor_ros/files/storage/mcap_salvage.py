@@ -32,12 +32,10 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 import re
-import struct
 
 from state_sensor_ros.errors import counted
 from state_sensor_ros.files.storage.input_file import decompress
 from state_sensor_ros.files.storage.mcap_file import (
-    CHUNK_HEAD_BYTES,
     FOOTER_CRC_AT,
     FOOTER_RECORD,
     HEAD,
@@ -49,7 +47,6 @@ from state_sensor_ros.files.storage.mcap_file import (
     MESSAGE_HEAD,
     Opcode,
     parse_channel,
-    parse_chunk_head,
     parse_crc,
     parse_footer,
     parse_schema,
@@ -258,14 +255,12 @@ class McapSalvage:
     def _cut_chunk(self, offset: int) -> Iterator[Recovered]:
         """Yield the messages of a chunk that the file ends in, if a chunk begins there."""
         file = self._file
-        start = file.read(offset, min(file.size - offset, HEAD.size + CHUNK_HEAD_BYTES))
         try:
-            opcode, length = HEAD.unpack_from(start)
-            chunk = parse_chunk_head(start[HEAD.size:])
-        except (ValueError, struct.error):
+            opcode, length = HEAD.unpack(file.read(offset, HEAD.size))
+            chunk = file.chunk_head(Head(opcode, offset, length))
+        except BagError:
             return
-        if opcode != Opcode.CHUNK or chunk.begin + chunk.length != length \
-                or max(chunk.size, chunk.length) > file.limits.n_bytes:
+        if opcode != Opcode.CHUNK:
             return
         begin = offset + HEAD.size + chunk.begin
         records = file.read(begin, min(file.size - begin, chunk.length))

@@ -142,13 +142,12 @@ class TableRecording(FrameFile):
         import pyarrow.types as kinds
         kind = types[0]
         expected = _TYPES.get(name, 'float64')
-        if expected == 'list<string>':
-            is_fit = (kinds.is_list(kind) or kinds.is_large_list(kind)) \
-                and _is_text(kind.value_type)
-        else:
-            is_fit = {'string': _is_text, 'bool': kinds.is_boolean, 'int64': kinds.is_integer,
-                      'int32': kinds.is_integer, 'float64': lambda kind: kinds.is_integer(kind)
-                      or kinds.is_floating(kind)}[expected](kind)
+        is_fit = {
+            'list<string>': lambda kind: (kinds.is_list(kind) or kinds.is_large_list(kind))
+            and _is_text(kind.value_type),
+            'string': _is_text, 'bool': kinds.is_boolean, 'int64': kinds.is_integer,
+            'int32': kinds.is_integer, 'float64': lambda kind: kinds.is_integer(kind)
+            or kinds.is_floating(kind)}[expected](kind)
         if len(types) > 1 or not is_fit:
             found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]
             raise TrajectoryFormatError(f'{self.name}: column {name}', found, expected)
