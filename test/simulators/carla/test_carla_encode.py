@@ -270,20 +270,6 @@ def test_carla_encodes_no_more_than_is_subscribed():
         assert set(rig.messages(subscriptions=Subscriptions.of([topic]))) == {topic.name}
 
 
-def test_carla_repeated_frame_is_not_encoded_again():
-    rig = Rig()
-    frame = rig.frame(EXAMPLE)
-    actor_list = rig.registry.update(frame)
-    assert [topic.name for topic, _ in rig.encoder.encode(
-        frame, actor_list, STAMP_NS, EVERYTHING, advanced=False)] == ['~/frame']
-
-
-def test_carla_status_requires_the_player():
-    messages = Rig(debug_drawing=True).messages(rows=(1, 3))
-    assert '~/player/status' not in messages
-    assert len(messages['~/traffic_lights'].traffic_lights) == 1
-
-
 def test_carla_numbers_follow_the_frames():
     rig = Rig()
     rig.messages()

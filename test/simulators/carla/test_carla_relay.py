@@ -14,7 +14,6 @@ import random
 import signal
 import socket
 import subprocess
-import threading
 import time
 
 from budgets import AWAIT_S, first_of, tries
@@ -53,21 +52,6 @@ def test_relay_client_drives_and_the_node_reads(mode):
         assert set(server.episodes[0].commands) == {0.25}
         assert (node.relay.health.state, node.relay.health.n_connects) == ('connected', 1)
         assert node.reports == []
-
-
-@pytest.mark.parametrize('number', range(3))
-def test_relay_forwards_every_byte(number):
-    """Also those that are no frames."""
-    data = random.Random(number).randbytes(3_000_000)
-    with echo_server() as first, relayed(first) as (_, port), \
-            socket.create_connection(('127.0.0.1', port + number), AWAIT_S) as client:
-        threading.Thread(target=client.sendall, args=(data,), daemon=True).start()
-        back = bytearray()
-        while len(back) < len(data):
-            part = client.recv(2 ** 16)
-            assert part
-            back += part
-        assert back == data
 
 
 def test_relay_forwards_a_byte_at_once():

@@ -376,38 +376,6 @@ def is_braked(server):
     return server.ego.follows is None and server.ego.pedals.brake == 1.0
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize('end', ['command', 'close'])
-def test_process_that_is_stopped_leaves_no_ego_driving(end):
-    """It neither sends a brake nor ends: its driver has the server brake, until it goes on."""
-    with Rig(rate=100.0) as server, followed(server) as (source, packets, commands):
-        process_id = source.process_id
-        os.kill(process_id, signal.SIGSTOP)
-        try:
-            if end == 'close':
-                commands.send(FOLLOW.full_brake())
-                commands.close()
-                until(lambda: is_braked(server))
-                return
-            # Its queue ends with full brake, as a driver without fresh frames sends.
-            commands.send(FOLLOW)
-
-            def is_refused():
-                try:
-                    commands.send(FOLLOW.full_brake())
-                except sensor.TransportError as error:
-                    return 'reads no commands: the server brakes the ego' in str(error)
-                return False
-            until(is_refused)
-            until(lambda: is_braked(server))
-        finally:
-            os.kill(process_id, signal.SIGCONT)
-        until(lambda: not source.unread_s() or next(packets) is None)
-        assert is_braked(server)
-        commands.send(FOLLOW)
-        until(lambda: server.ego.follows or next(packets) is None)
-
-
 @pytest.mark.parametrize('tick', one_of([True, False]))
 def test_process_that_is_killed_leaves_no_ego_driving(tick):
     """Nobody sends a command after it, and no other process is started."""
@@ -573,7 +541,8 @@ def test_server_that_stalls_dies_and_returns(tick):
     try:
         server.stdout.readline()
         port = int(server.stdout.readline().rpartition(':')[2])
-        with opened(SimpleNamespace(port=port), reconnect=True, tick=tick, timeout=0.5) as (
+        with opened(SimpleNamespace(port=port), reconnect=True, tick=tick, rate=1.0,
+                    timeout=0.5) as (
                 source, packets, _):
             n_actors = len(frame_of(packets))
             received = []

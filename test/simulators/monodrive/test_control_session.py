@@ -23,18 +23,12 @@ from scripted_simulator import (
     complete,
     HANG_UP,
     NEVER,
-    NEW_MAGIC,
-    OLD_MAGIC,
     reply,
     ScriptedSimulator,
 )
 from stopwatch import Stopwatch, until
 
 from state_sensor_ros.connections.connection import SILENCE_S
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.simulators.monodrive.control_session import (
     ControlSession,
@@ -70,30 +64,6 @@ def test_session_sends_requests_and_counts_them(peer, connect):
     assert session.request('SampleSensorsCommand_ID', None) == 'complete'
     assert peer.requests == [{'type': 'GetVersion', 'reference': 1, 'message': {}},
                              {'type': 'SampleSensorsCommand_ID', 'reference': 2, 'message': None}]
-
-
-@pytest.mark.parametrize('magic', [NEW_MAGIC, OLD_MAGIC])
-@pytest.mark.parametrize('members', [{}, {'success': True}])
-@pytest.mark.parametrize('extra', [8, 0])
-def test_session_accepts_replies_of_all_kinds(peer, connect, magic, members, extra):
-    peer.answer = partial(reply, magic=magic, extra=extra, message={'a': 1}, **members)
-    session = connect(peer.control_port)
-    assert session.request('GetVersion', {}) == {'a': 1}
-    assert session.request('GetVersion', {}) == {'a': 1}
-
-
-@pytest.mark.parametrize('reply_magic', ['new', 'old'])
-@pytest.mark.parametrize('with_success', [True, False])
-def test_session_accepts_replies_of_the_mock_server(connect, reply_magic, with_success):
-    options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
-                               with_success=with_success)
-    with MonodriveServer(None, options) as simulator:
-        session = connect(simulator.control_port)
-        assert 'api_version' in session.request('GetVersion', {})
-        with pytest.raises(RefusalError, match='no ego vehicle'):
-            session.request('SampleSensorsCommand_ID', {})
-        assert session.request('SimulatorConfig_ID', {'map': 'x', 'simulation_mode': 1}) \
-            == 'simulator configuration mode = 1'
 
 
 @pytest.mark.parametrize('members', [{'success': False}, {}])

@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 
-from budgets import AWAIT_S
 import numpy as np
 from process_state import has_ended
 import pytest
@@ -46,30 +45,6 @@ def source_of(own, *, reconnect=False, settings=FAST):
 
 def take(packets, n_frames):
     return [next(packets).decoded.frame for _ in range(n_frames)]
-
-
-def test_sumo_that_is_killed_is_started_again_and_counted():
-    with source_of(SumoParameters(str(GRID)), reconnect=True) as source:
-        packets = source.packets()
-        assert take(packets, 3)[2].game_time == pytest.approx(0.1)
-        os.kill(source.process_id, signal.SIGKILL)
-        # Frames that were on their way may still arrive.
-        while next(packets).decoded.frame.game_time > 0:
-            pass
-        assert source.health.n_reconnects == 1
-        assert 'SUMO was ended by signal 9' in source.health.last_error
-
-
-def test_sumo_scenario_that_is_over_ends_the_stream(tmp_path):
-    config = write_hill(tmp_path)
-    config.write_text(config.read_text().replace(
-        '<processing>', '<time><end value="5"/></time><processing>'))
-    with source_of(SumoParameters(str(config)), reconnect=True) as source:
-        frames = [packet.decoded.frame for packet in source.packets()]
-        assert len(frames) == 100
-        assert source.health.state is SourceState.ENDED
-        assert source.health.loss == 'the scenario is over'
-        assert source.health.n_reconnects == 0
 
 
 @pytest.mark.parametrize(('file', 'text', 'words'), [
@@ -135,21 +110,6 @@ def test_sumo_port_of_another_program_is_named_and_one_that_is_closed_is_waited_
     with source_of(SumoParameters(host='127.0.0.1', port=port)) as source, \
             pytest.raises(UnreachableError, match=f'127.0.0.1:{port}'):
         next(source.packets())
-
-
-def test_sumo_that_waits_for_other_clients_is_named_and_can_be_closed():
-    with socket.create_server(('127.0.0.1', 0)) as server, source_of(
-            SumoParameters(host='127.0.0.1', port=server.getsockname()[1])) as source:
-        reader = threading.Thread(target=lambda: list(source.packets()))
-        reader.start()
-        try:
-            until(lambda: 'other clients' in source.health.silence)
-        finally:
-            watch = Stopwatch()
-            source.close()
-            reader.join(AWAIT_S)
-        assert not reader.is_alive()
-        assert watch.seconds < 2.0
 
 
 def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
