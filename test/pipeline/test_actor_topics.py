@@ -171,6 +171,7 @@ def test_naming_is_linear_in_actors_whatever_their_names_are(name):
         names = [name.format(''.join(digits[i // 20 ** k % 20] for k in range(4)))
                  for i in range(n)]
         registry.update(make_frame(names))
+        registry.name_repeated(make_frame([f'b!{each}' for each in names]))
 
     assert ratio_of_costs(run, 500, 4000) < 24
 

@@ -17,7 +17,7 @@ from message_store import read
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, DecodeError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
@@ -102,6 +102,37 @@ def test_payload_is_split_into_its_frames(payload, n_frames):
     if n_frames == 1:
         assert frames == (payload,)
     assert split_frames(bytearray(payload)) == frames
+
+
+def written(**members):
+    """Return a frame as text, with a number and a name that variants replace."""
+    actor = {**GOOD['frame'][0], 'name': 'ego_car', 'velocity': [10.0, 0.0, 0.0]}
+    return json.dumps({**GOOD, 'frame': [actor], **members}).encode()
+
+
+@pytest.mark.parametrize('variant', [
+    lambda a, b: b'\xef\xbb\xbf[' + a + b',' + b + b']',
+    lambda a, b: b' \r\n\t[ \n' + a + b' \n, ' + b + b'\t] \n ',
+    lambda a, b: b'\xef\xbb\xbf [' + a.replace(b'10.0', b'NaN') + b' , ' + b + b'] ',
+    lambda a, b: b'[' + a.replace(b'"', b"'") + b', ' + b.replace(b'"', b"'") + b']',
+    lambda a, b: b'[' + a.replace(b'"', b"'").replace(b'ego_car', b'a[{,') + b','
+    + b.replace(b'"', b"'").replace(b'10.0', b'-Infinity') + b']',
+    lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\') + b',' + b + b']',
+    lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\').replace(b'10.0', b'NaN') + b','
+    + b + b']'])
+def test_arrays_in_every_form_that_payloads_may_have(variant):
+    first, second = split_frames(variant(written(), written(sample_count=2)))
+    assert [decoded.frame.n_actors for text in (first, second)
+            for decoded in Decoder().decode(text)] == [1, 1]
+
+
+@pytest.mark.parametrize('text', [
+    b'[]', b'[ ]', b'[', b']', b'[[[', b'[{]', b'[{}', b'[{}]]', b'[{}],{}', b"['{']", b'["',
+    b'["]'])
+def test_text_that_is_no_array_of_frames_is_one_payload_that_is_refused(text):
+    [payload] = split_frames(text)
+    with pytest.raises(DecodeError):
+        Decoder().decode(payload)
 
 
 class ListSink(SilentSink):

@@ -15,7 +15,7 @@ import time
 from budgets import tries
 from process_state import cpu_s
 import pytest
-from rig import check_counters_never_decrease, crowded, frame, packet, state
+from rig import check_counters_never_decrease, crowded, packet, state
 
 ACTOR_TOPICS = '/state_sensor/actors/'
 N_KINDS = 2  # odometry and lane state of each actor
@@ -73,65 +73,6 @@ def test_topics_never_exceed_their_limit_over_restarts(bench):
     rig.finish()
 
 
-def test_actors_of_repeated_frames_take_no_topics_from_others(bench):
-    limit = 20
-    rig = bench(max_actor_topics=limit, overflow='block')
-    rig.connect()
-    memory_mb = rig.node.memory_mb()
-    for i in range(30):
-        phantoms = frame(rig.n_sent - 1, *[state(f'phantom {i}.{k}') for k in range(100)])
-        rig.n_frames += 1
-        rig.simulator.send(packet({**phantoms, 'sample_count': rig.n_sent + i + 1}))
-        rig.listener.spin(0.02)
-    rig.n_sent += 30
-    values = rig.wait_until_counted()
-    assert (values['frames repeated'], values['actors without topics']) == ('30', '0')
-    # ~/frame names them, too, one different from the other.
-    rig.listener.until(lambda: len(rig.frames[-1].actors) == 100)
-    assert len({actor.frame_id for actor in rig.frames[-1].actors}) == 100
-    names = [f'new_{i}' for i in range(limit)]
-
-    def send():
-        rig.send_packet(packet(rig.content(*[state(name) for name in names])))
-        rig.listener.spin(0.05)
-        return topics_of_actors(rig)
-
-    rig.listener.until(lambda: topics_named(names) <= send(), what='topics of new actors')
-    assert topics_of_actors(rig) == topics_named(names)
-    assert rig.wait_until_counted()['actors without topics'] == '0'
-    assert rig.node.memory_mb() < memory_mb + 20.0
-    rig.finish()
-
-
-def test_a_waiting_actor_gets_the_place_of_one_that_leaves(bench):
-    rig = bench(max_actor_topics=2, overflow='block', actor_timeout=1000.0)
-    odometry = {name: rig.listener.subscribe(f'{ACTOR_TOPICS}{name}/odometry', 'nav_msgs/Odometry')
-                for name in 'abcd'}
-    rig.simulator.accept()
-
-    def send(names):
-        rig.send_packet(packet(rig.content(*[state(name) for name in names])))
-        rig.listener.spin_for(0.02)
-        return [name for name in 'abcd' if odometry[name]]
-
-    # Actors of the frame and those that have topics then.
-    for present, served in (('ab', 'ab'), ('abc', 'ab'), ('bc', 'bc'), ('abc', 'bc'),
-                            ('abcd', 'bc'), ('ad', 'ad'), ('da', 'ad'), ('c', 'c'), ('dc', 'cd')):
-        rig.listener.until(lambda p=present, s=served: [
-            name for name in send(p) if name in s] == list(s), what=f'{served} of {present}')
-        rig.wait_until_counted()
-        for received in odometry.values():
-            received.clear()
-        for _ in range(3):
-            send(present)
-        rig.listener.until(lambda s=served: len(odometry[s[-1]]) >= 3)
-        assert send(present) == list(served)
-        assert rig.wait_until_counted()['actors without topics'] == str(len(present) - len(served))
-        for received in odometry.values():
-            received.clear()
-    rig.finish()
-
-
 def cost_s(rig, *payloads):
     """Return the processor time of frames, until all are processed."""
     before = cpu_s(rig.node.process.pid)
@@ -139,41 +80,6 @@ def cost_s(rig, *payloads):
         rig.send_packet(packet(payload))
     rig.wait_until_counted()
     return cpu_s(rig.node.process.pid) - before
-
-
-def test_names_that_are_equal_after_cleaning_cost_what_others_do(bench):
-    rig = bench(overflow='block', max_actor_topics=0, frame=False, tf='none')
-    rig.simulator.accept()
-    rig.send()
-    n = min(tries(1000), 5000)
-
-    def crowd(n, name):
-        rig.n_sent += 1
-        return crowded(rig.n_sent - 1, n, name)
-
-    # In JSON, and after cleaning: `a` and as many `_` as characters that are replaced.
-    characters = '!$%&()*+,-./:;<=>?@~'
-    equal = [''.join(characters[i // 20 ** k % 20] for k in range(4)) for i in range(4 * n)]
-
-    class Equal:
-        """Formats to one name after the other."""
-
-        def format(self, i):
-            return f'a{equal[i]}'
-
-    usual = cost_s(rig, crowd(n, 'usual_{}'))
-    assert cost_s(rig, crowd(n, Equal())) < 3.0 * usual
-    # Four times the actors, of which a quarter is known.
-    assert cost_s(rig, crowd(4 * n, Equal())) < 12.0 * usual
-    repeated = {'game_time': frame(rig.n_sent - 1)['game_time']}
-    assert cost_s(rig, crowded(rig.n_sent, 4 * n, 'b!{}', **repeated)) < 12.0 * usual
-    rig.n_sent += 1
-    # All actors are absent, and are removed together after the time-out.
-    leaving = crowd(1, 'left')
-    rig.n_sent += 200
-    assert cost_s(rig, leaving, crowd(1, 'left')) < 3.0 * usual
-    assert rig.wait_until_counted()['internal errors'] == '0'
-    rig.finish()
 
 
 @pytest.mark.thorough
