@@ -100,22 +100,6 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     add_any_parameter(parser)
 
 
-def live_settings(args: argparse.Namespace, parameters: Sequence[str] = ()) -> Settings:
-    """
-    Return the settings of the stream.
-
-    :param args: the parsed options.
-    :param parameters: further parameters that are options of the command.
-    :raises ConfigError: naming the parameter, the value and what is allowed.
-    """
-    # A simulator may send the selected actors only.
-    others = {name: value for name in ('host', 'port', 'desired_tags', 'undesired_tags')
-              if (value := getattr(args, name, None)) not in (None, [])}
-    return checked_settings(with_config_file({
-        'source': args.source, **others,
-        **given_parameters(args, (*_PARAMETERS, *parameters), args.source)}))
-
-
 def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
                        uses: dict[str, str] | None = None) -> None:
     """
@@ -151,12 +135,17 @@ class LiveStream:
     :param parameters: further parameters that are options of the command.
     :ivar notes: the last line of each kind about lost data.
     :ivar until_s: steady time at which the stream is to end, inf for never.
-    :raises StateSensorError: if the options exclude each other.
+    :raises StateSensorError: if the options exclude each other, or a parameter is out of range.
     """
 
     def __init__(self, args: argparse.Namespace, *, ends: bool,
                  parameters: Sequence[str] = ()) -> None:
-        self.settings = settings = live_settings(args, parameters)
+        # A simulator may send the selected actors only.
+        others = {name: value for name in ('host', 'port', 'desired_tags', 'undesired_tags')
+                  if (value := getattr(args, name, None)) not in (None, [])}
+        self.settings = settings = checked_settings(with_config_file({
+            'source': args.source, **others,
+            **given_parameters(args, (*_PARAMETERS, *parameters), args.source)}))
         self.simulator = find_simulator(settings.source)
         self.where = self.simulator.address(settings)
         self.notes: dict[str, str] = {}

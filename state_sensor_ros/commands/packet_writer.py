@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 import time
-from typing import NoReturn
+from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.errors import (
@@ -29,13 +29,16 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TransportError,
 )
-from state_sensor_ros.files.formats import Format, WriteOptions
+from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelection
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, SelectingDecoder
+
+if TYPE_CHECKING:
+    from state_sensor_ros.commands.bag_output import BagOutput
 
 # Each flush makes a compressed file longer by some bytes.
 _FLUSH_S = 1.0
@@ -141,32 +144,28 @@ class MessagesWriter(PacketWriter):
     """
     Writes frames to a bag through the pipeline of the node.
 
-    :param path: path of the bag.
-    :param storage: ``mcap`` or ``sqlite3``.
-    :param simulator: simulator of the frames.
-    :param options: options of the recording.
+    :param output: bag that has not begun.
     :param selection: part of the packets to write.
     """
 
-    def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions,
-                 selection: RecordingSelection) -> None:
-        from state_sensor_ros.commands.bag_output import BagOutput
-        self._bag = BagOutput(path, storage, simulator, options)
+    output: BagOutput
+
+    def __init__(self, output: BagOutput, selection: RecordingSelection) -> None:
+        super().__init__(output, selection)
         self._n_packets = 0
-        super().__init__(self._bag, selection)
 
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
-        return [*super().notes, *self._bag.warnings.lines()]
+        return [*super().notes, *self.output.warnings.lines()]
 
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
         """Process each frame of the packet."""
         if not self._n_packets:
-            self._bag.begin(SelectingDecoder(decoder, self._selector, times=True))
+            self.output.begin(SelectingDecoder(decoder, self._selector, times=True))
         self._n_packets += 1
-        for alone in self._bag.split(packet):
-            frame = self._bag.write(alone, f'packet {self._n_packets}')
+        for alone in self.output.split(packet):
+            frame = self.output.write(alone, f'packet {self._n_packets}')
             if frame is not None:
                 self._n_frames += 1
                 yield frame, len(alone.payload)
@@ -181,9 +180,10 @@ class PacketsWriter(PacketWriter):
     :param selection: part of the packets to write.
     """
 
+    output: WholeFile
+
     def __init__(self, output: Format, file: WholeFile, selection: RecordingSelection) -> None:
         super().__init__(file, selection)
-        self._file = file
         self._writer = output.keep(file.handle, self._selector)
         self._flush_at_s = 0.0
 
@@ -196,17 +196,17 @@ class PacketsWriter(PacketWriter):
                 yield written
         except DecodeError as error:
             fault = error
-        if self._file.is_direct or time.monotonic() > self._flush_at_s:
+        if self.output.is_direct or time.monotonic() > self._flush_at_s:
             # A pipe may be read during the recording. If the program is killed, a compressed file
             # can be read up to the last flush.
-            self._file.handle.flush()
+            self.output.handle.flush()
             self._flush_at_s = time.monotonic() + _FLUSH_S
         if fault is not None:
             raise fault
 
     def save(self, interruption: Interruption, error: Exception | None) -> None:
         """Complete the file; if writing has failed, keep the frames before that."""
-        if self._file.is_direct:
+        if self.output.is_direct:
             # A signal may interrupt this: the write blocks if a pipe is not read.
             self._end(error)
         elif self._n_frames or _is_of_output(error):
@@ -215,9 +215,9 @@ class PacketsWriter(PacketWriter):
                     self._end(error)
                 except SinkError as failure:
                     self._rescue(failure)
-                self._file.commit()
+                self.output.commit()
         else:
-            self._file.abort()
+            self.output.abort()
         self.is_saved = True
 
     def _end(self, error: Exception | None) -> None:
@@ -231,11 +231,11 @@ class PacketsWriter(PacketWriter):
             if error is not None and _is_of_output(error):
                 raise error
             self._writer.close()
-            self._file.complete()
+            self.output.complete()
         except BrokenPipeError:
             raise
         except OSError as failure:
-            raise sink_error(self._file.name, failure) from failure
+            raise sink_error(self.output.name, failure) from failure
 
     def _rescue(self, error: SinkError) -> NoReturn:
         """
@@ -243,25 +243,25 @@ class PacketsWriter(PacketWriter):
 
         :raises SinkError: which names the file with them.
         """
-        part = self._file.part
+        part = self.output.part
         try:
-            self._n_frames = self._writer.complete(self._file.reopen())
-            self._file.complete()
+            self._n_frames = self._writer.complete(self.output.reopen())
+            self.output.complete()
         except (OSError, TrajectoryFormatError):
-            self._file.keep()
+            self.output.keep()
             kept = f'the frames are in {part}, without its end'
         else:
             if not self._n_frames:
-                self._file.abort()
+                self.output.abort()
                 raise error
             kept = f'it has the {counted(self._n_frames, "frame")} that fit'
-            if self._file.is_taken:
+            if self.output.is_taken:
                 # A truncated recording must not replace a complete one.
-                self._file.keep()
+                self.output.keep()
                 kept = (f'the {counted(self._n_frames, "frame")} that fit are in '
                         f'{part}; the existing file stays')
             else:
-                self._file.commit()
+                self.output.commit()
             self.is_saved = True
         raise SinkError(error.where, f'{error.found}; {kept}') from error
 

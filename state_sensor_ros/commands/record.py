@@ -128,13 +128,11 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
     simulator, selection = stream.simulator, selection_of(args)
     options = WriteOptions(args.force, stream.settings, vars(args), stream.where, 'stream')
     if output.storage:
-        writer = MessagesWriter(args.out, args.storage or output.storage, simulator.name, options,
-                                selection)
-        interruption.made(lambda: writer.output)
-        return writer
-    if not output.payloads:
-        return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
-    if output not in simulator.formats or args.generation:
+        # Imported here: other formats need no messages.
+        from state_sensor_ros.commands.bag_output import BagOutput
+        return MessagesWriter(interruption.made(lambda: BagOutput(
+            args.out, args.storage or output.storage, simulator.name, options)), selection)
+    if not output.payloads or output not in simulator.formats or args.generation:
         return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
     for part in file.left_behind:
