@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain, compress
+from itertools import chain, compress, count
 import math
 from typing import Any, NamedTuple
 
@@ -42,6 +42,8 @@ DELETION_NS = NS_PER_S
 # Above this number the oldest deletions are repeated for a shorter time, as a stream of ever new
 # names would fill the arrays.
 _MAX_DELETIONS = 4096
+# An id is an int32.
+_N_IDS = 2 ** 31
 MARKERS_TOPIC = Topic('~/markers', 'visualization_msgs/msg/MarkerArray')
 MARKER = 'visualization_msgs/msg/Marker'
 
@@ -75,14 +77,13 @@ class NewMarker(NamedTuple):
 
 
 class Marker(MessageInstance):
-    """A marker; its id is reserved while it is needed or a display may show it."""
+    """A marker; its id is that of no other marker."""
 
-    __slots__ = ('actor', 'id', 'is_needed', 'is_shown', 'made_of')
+    __slots__ = ('actor', 'id', 'made_of')
 
     def __init__(self, actor: Actor, made_of: NewMarker, id_: int) -> None:
         super().__init__(made_of.template, {'id': id_, 'text': made_of.text})
         self.actor, self.made_of, self.id = actor, made_of, id_
-        self.is_needed, self.is_shown = True, False
 
 
 class _Deletion(MessageInstance):
@@ -93,25 +94,6 @@ class _Deletion(MessageInstance):
     def __init__(self, template: Template, marker: Marker, expires_ns: int) -> None:
         super().__init__(template, {'ns': marker.made_of.namespace, 'id': marker.id})
         self.expires_ns = expires_ns
-
-
-class _Ids:
-    """Allocator of marker ids."""
-
-    def __init__(self) -> None:
-        self._n_taken = 0
-        self._free: list[int] = []
-
-    def take(self) -> int:
-        """Return an unused id."""
-        if self._free:
-            return self._free.pop()
-        self._n_taken += 1
-        return self._n_taken - 1
-
-    def release(self, id_: int) -> None:
-        """Make ``id_`` available again."""
-        self._free.append(id_)
 
 
 class ShownMarkers:
@@ -125,8 +107,8 @@ class ShownMarkers:
     def __init__(self, deletion: Template,
                  new_markers: Callable[[Actor, tuple[Any, ...]], list[NewMarker]]) -> None:
         self._deletion, self._new_markers = deletion, new_markers
-        self._ids = _Ids()
-        self._of_actors = PerActor(self._make, self._drop)
+        self._ids = count()
+        self._of_actors = PerActor(self._make)
         self._shown: list[Marker] = []
         # In the order in which they expire.
         self._deletions: dict[Marker, _Deletion] = {}
@@ -171,9 +153,6 @@ class ShownMarkers:
             if deletion.expires_ns >= stamp_ns and len(self._deletions) <= _MAX_DELETIONS:
                 break
             del self._deletions[marker]
-            marker.is_shown = False
-            if not marker.is_needed:
-                self._ids.release(marker.id)
         head, tail = common_ends(self._shown, markers)
         new = markers[head:len(markers) - tail]
         kept = set(new)
@@ -182,7 +161,6 @@ class ShownMarkers:
                 self._deletions[marker] = _Deletion(self._deletion, marker,
                                                     stamp_ns + DELETION_NS)
         for marker in new:
-            marker.is_shown = True
             self._deletions.pop(marker, None)
         self._shown = markers
 
@@ -196,20 +174,11 @@ class ShownMarkers:
         for new in self._new_markers(actor, appearance):
             same = next((marker for marker in left if marker.made_of == new), None)
             if same is None:
-                same = Marker(actor, new, self._ids.take())
+                same = Marker(actor, new, next(self._ids) % _N_IDS)
             else:
                 left.remove(same)
-                same.is_needed = True
             markers.append(same)
-        if before is not None:
-            self._drop(tuple(left))
         return tuple(markers)
-
-    def _drop(self, markers: tuple[Marker, ...]) -> None:
-        for marker in markers:
-            marker.is_needed = False
-            if not marker.is_shown:
-                self._ids.release(marker.id)
 
 
 class MarkerEncoder(TopicEncoder):

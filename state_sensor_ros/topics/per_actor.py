@@ -76,12 +76,10 @@ class PerActor(Generic[Item]):
 
     :param make: returns the item of an actor from its appearance, a tuple with its entry of each
         column, and from its previous item, None for a new actor.
-    :param drop: called with the item of an actor that has left.
     """
 
-    def __init__(self, make: Callable[[Actor, tuple[Any, ...], Item | None], Item],
-                 drop: Callable[[Item], object] | None = None) -> None:
-        self._make, self._drop = make, drop
+    def __init__(self, make: Callable[[Actor, tuple[Any, ...], Item | None], Item]) -> None:
+        self._make = make
         self._actor_list = EMPTY_ACTOR_LIST
         self._columns: tuple[Column, ...] = ()
         self._items: list[Item] = []
@@ -113,9 +111,6 @@ class PerActor(Generic[Item]):
             items.append(self._items[i_old])
             if appearance != tuple([column.at(i_old) for column in self._columns]):
                 changed.append((i, appearance))
-        if self._drop is not None:
-            for i_old in left.values():
-                self._drop(self._items[i_old])
         self._items[head:n_old - tail] = items
         for i, appearance in changed:
             self._items[i] = self._make(actor_list.actors[i], appearance, self._items[i])

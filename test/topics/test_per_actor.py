@@ -29,12 +29,11 @@ class Made:
     """Items that record how they were made."""
 
     def __init__(self):
-        self.made, self.dropped = [], []
-        self.items = PerActor(self._make, self.dropped.append)
+        self.made = []
+        self.items = PerActor(self._make)
 
     def of(self, names, *columns):
         self.made.clear()
-        self.dropped.clear()
         return [item[:2] for item in self.items.of(table_of(names), *columns)]
 
     def _make(self, actor, appearance, before):
@@ -43,14 +42,13 @@ class Made:
         return item
 
 
-def test_only_a_new_actor_is_made_and_one_that_left_is_dropped():
+def test_only_a_new_actor_is_made():
     made = Made()
     assert made.of('abc') == [('a', ()), ('b', ()), ('c', ())]
     assert made.of('adc') == [('a', ()), ('d', ()), ('c', ())]
     assert made.made == [('d', (), None)]
-    assert made.dropped == [('b', (), None)]
     assert made.of('cda') == [('c', ()), ('d', ()), ('a', ())]
-    assert (made.made, made.dropped) == ([], [])
+    assert made.made == []
 
 
 def test_worked_example():
@@ -58,7 +56,6 @@ def test_worked_example():
     made.of('abcd', Column((('car',), ('car',), (), ('car',))))
     made.of('acd', Column((('car',), (), ('car', 'ego'))))
     assert made.made == [('d', (('car', 'ego'),), ('d', (('car',),)))]
-    assert made.dropped == [('b', (('car',),), None)]
 
 
 @pytest.mark.parametrize('seed', range(6))
@@ -74,7 +71,7 @@ def test_items_are_those_made_anew(seed):
         expected = [(name, (appearances[name], bytes(n_wheels[name]))) for name in names]
         assert made.of(names, *columns_of(expected)) == expected
         assert made.of(names, *columns_of(expected)) == expected
-        assert (made.made, made.dropped) == ([], [])
+        assert made.made == []
 
 
 def columns_of(items):
