@@ -85,7 +85,7 @@ class Definitions:
 
 def load_definitions() -> Definitions:
     """Return the definitions of the sourced ROS, of this package and of rosbags, in this order."""
-    return Definitions(_installed, _own, _foreign, _stored)
+    return Definitions(_from_text, _stored)
 
 
 def installed_text(type_name: str) -> str | None:
@@ -148,21 +148,14 @@ def _length(match: re.Match[str]) -> int | None:
     return int(match['length']) if match['length'] and not match['bound'] else SEQUENCE
 
 
-def _installed(type_name: str) -> tuple[Field, ...] | None:
+def _from_text(type_name: str) -> tuple[Field, ...] | None:
     text = installed_text(type_name)
-    return None if text is None else parse_message(text, type_name)
-
-
-def _own(type_name: str) -> tuple[Field, ...] | None:
     package, _, bare = type_name.partition('/msg/')
-    if package != OWN_PACKAGE:
-        return None
-    path = share_file('msg') / f'{bare}.msg'
-    return parse_message(path.read_text('utf-8'), type_name) if path.is_file() else None
-
-
-def _foreign(type_name: str) -> tuple[Field, ...] | None:
-    text = foreign_texts().get(type_name)
+    own = share_file('msg') / f'{bare}.msg'
+    if text is None and package == OWN_PACKAGE and own.is_file():
+        text = own.read_text('utf-8')
+    if text is None:
+        text = foreign_texts().get(type_name)
     return None if text is None else parse_message(text, type_name)
 
 

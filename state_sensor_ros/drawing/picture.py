@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import BinaryIO
 
 from matplotlib import rc_context
@@ -89,14 +90,35 @@ def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format
         figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
 
 
-@dataclass(frozen=True, slots=True)
 class Page:
-    """A drawn page: map of the whole recording, its view, and speeds, None if not drawn."""
+    """
+    A page with distances from the left and from the top in inches.
 
-    figure: Figure
+    ``whole`` the map of the whole recording, ``view`` its area, ``strip`` the speeds, None if they
+    are not drawn: set by :func:`draw_page`.
+    """
+
     whole: Axes
     view: Map
-    strip: Axes | None
+    strip: Axes | None = None
+
+    def __init__(self, size: PageSize, height: float) -> None:
+        self.size = size
+        self._height = height if size.height is None else size.height
+        self.figure = Figure((size.width, self._height), dpi=size.dpi, facecolor='white')
+        FigureCanvasAgg(self.figure)
+
+    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
+        """Add axes."""
+        return self.figure.add_axes((
+            left / self.size.width, 1.0 - (top + height) / self._height,
+            width / self.size.width, height / self._height))
+
+    def text(self, top: float, text: str, size: float, color: str, weight: str) -> None:
+        """Write a line at the left margin."""
+        self.figure.text(self.size.left / self.size.width, 1.0 - top / self._height, text,
+                         va='top', fontsize=size * self.size.text_scale, color=color,
+                         fontweight=weight)
 
 
 def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
@@ -156,7 +178,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
                                       names_ego=not size.is_paper))
     strip_top = maps_top + layout.height + gap + over_strip.height + space / 2
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
-    page = _Page(size, key_top + key.height + (space if key.height else 0.0))
+    page = Page(size, key_top + key.height + (space if key.height else 0.0))
 
     title = fonts.drawable(shortened(
         style.title, min(_MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
@@ -166,98 +188,64 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
                   'normal')
     head.draw(page.figure, size.left, head_top)
     key.draw(page.figure, size.left, key_top)
-    whole = _draw_maps(page, maps_top, layout, _Drawing(scene, instant, style, fonts, is_ground))
-    strip_axes = None
+    _draw_maps(page, maps_top, layout, partial(
+        _draw_map, scene, instant, style, fonts, is_ground=is_ground))
     if strip:
         over_strip.draw(page.figure, size.left, strip_top - over_strip.height - space / 2)
-        strip_axes = page.axes(size.left, strip_top, width, strip)
-        draw_strip(strip_axes, scene, -1 if is_ground else instant, coloring, band,
+        page.strip = page.axes(size.left, strip_top, width, strip)
+        draw_strip(page.strip, scene, -1 if is_ground else instant, coloring, band,
                    fonts=fonts if style.names else None, size=size)
     if coloring == BY_SPEED:
         _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,
                                   0.14 * size.text_scale, layout.whole.height), scene, size)
-    return Page(page.figure, whole, layout.whole, strip_axes)
+    return page
 
 
-class _Page:
-    """A figure with distances from the left and from the top in inches."""
+def _draw_map(scene: Scene, instant: int, style: PictureStyle, fonts: Fonts, axes: Axes,
+              view: Map, detail: Map | None, *, is_ground: bool, is_detail: bool) -> None:
+    """
+    Draw a map.
 
-    def __init__(self, size: PageSize, height: float) -> None:
-        self.size = size
-        self._height = height if size.height is None else size.height
-        self.figure = Figure((size.width, self._height), dpi=size.dpi, facecolor='white')
-        FigureCanvasAgg(self.figure)
-
-    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
-        """Add axes."""
-        return self.figure.add_axes((
-            left / self.size.width, 1.0 - (top + height) / self._height,
-            width / self.size.width, height / self._height))
-
-    def text(self, top: float, text: str, size: float, color: str, weight: str) -> None:
-        """Write a line at the left margin."""
-        self.figure.text(self.size.left / self.size.width, 1.0 - top / self._height, text,
-                         va='top', fontsize=size * self.size.text_scale, color=color,
-                         fontweight=weight)
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawing:
-    """The arguments that all maps of a picture share."""
-
-    scene: Scene
-    instant: int
-    style: PictureStyle
-    fonts: Fonts
-    is_ground: bool
-
-    def draw(self, axes: Axes, view: Map, detail: Map | None, *, is_detail: bool) -> None:
-        """
-        Draw a map.
-
-        :param detail: the close-up of it, which has the names of its actors.
-        :param is_detail: whether it is a close-up, which has thicker lines.
-        """
-        scene, style = self.scene, self.style
-        axes.set(xlim=view.area.x_range, ylim=view.area.y_range,
-                 xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
-        if style.size.is_compact:
-            # Beside the scale.
-            axes.set_xlabel(X_TITLE, loc='left')
-        layers.draw_roads(axes, scene, view.area)
-        layers.draw_tracks(axes, scene, style.coloring, 2.2 if is_detail else 1.4)
-        if not self.is_ground:
-            samples = visible_samples(scene, self.instant, [view.area])
-            changes = layers.free_lane_changes(scene, samples, view)
-            layers.draw_lane_changes(axes, changes, 1.3 if is_detail else 1.0)
-            layers.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
-            if style.names and (is_detail or len(samples) <= MAX_NAMED):
-                draw_names(axes, scene, samples, self.fonts, view.inches_per_m, changes,
-                           None if detail is None else detail.area,
-                           size_pt=style.size.name_pt)
-        if not style.size.is_paper:
-            layers.draw_scale_bar(axes, view.inches_per_m)
-        if not len(scene.actor):
-            axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha='center', va='center',
-                      color=QUIET, fontsize=12)
+    :param detail: the close-up of it, which has the names of its actors.
+    :param is_ground: whether there are no actors.
+    :param is_detail: whether it is a close-up, which has thicker lines.
+    """
+    axes.set(xlim=view.area.x_range, ylim=view.area.y_range,
+             xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
+    if style.size.is_compact:
+        # Beside the scale.
+        axes.set_xlabel(X_TITLE, loc='left')
+    layers.draw_roads(axes, scene, view.area)
+    layers.draw_tracks(axes, scene, style.coloring, 2.2 if is_detail else 1.4)
+    if not is_ground:
+        samples = visible_samples(scene, instant, [view.area])
+        changes = layers.free_lane_changes(scene, samples, view)
+        layers.draw_lane_changes(axes, changes, 1.3 if is_detail else 1.0)
+        layers.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
+        if style.names and (is_detail or len(samples) <= MAX_NAMED):
+            draw_names(axes, scene, samples, fonts, view.inches_per_m, changes,
+                       None if detail is None else detail.area, size_pt=style.size.name_pt)
+    if not style.size.is_paper:
+        layers.draw_scale_bar(axes, view.inches_per_m)
+    if not len(scene.actor):
+        axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha='center', va='center',
+                  color=QUIET, fontsize=12)
 
 
-def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) -> Axes:
-    """Draw the maps; return the one of the whole recording."""
+def _draw_maps(page: Page, top: float, layout: MapLayout, draw: Callable[..., None]) -> None:
     whole, detail = layout.whole, layout.detail
     size = page.size
-    axes = page.axes(size.left, top, whole.width, whole.height)
+    page.view, page.whole = whole, page.axes(size.left, top, whole.width, whole.height)
     if detail is not None:
         (left, right), (low, high) = detail.area.x_range, detail.area.y_range
-        axes.add_patch(Rectangle(
+        page.whole.add_patch(Rectangle(
             (left, low), right - left, high - low, facecolor='none', edgecolor=QUIET,
             linewidth=0.9, linestyle=CLOSE_UP_DASHES, zorder=4))
         left = size.left + size.inner - detail.width if layout.is_beside else size.left
         below = 0.0 if layout.is_beside else whole.height + size.gap
-        of_detail = page.axes(left, top + below, detail.width, detail.height)
-        drawing.draw(of_detail, detail, None, is_detail=True)
-    drawing.draw(axes, whole, detail, is_detail=False)
-    return axes
+        draw(page.axes(left, top + below, detail.width, detail.height), detail, None,
+             is_detail=True)
+    draw(page.whole, whole, detail, is_detail=False)
 
 
 def _facts(scene: Scene, instant: int, whole: Map, style: PictureStyle) -> list[str]:

@@ -141,22 +141,14 @@ class TopicSink:
         """
         with self._lock:
             self._is_closed = True
-            self._to_open.clear()
-        self._await_readers()
-        with self._lock:
-            for publisher in (*self._to_destroy,
-                              *[opened.publisher for opened in self._open.values()]):
-                self._node.destroy_publisher(publisher)
-            self._to_destroy.clear()
-            self._open.clear()
-            self._fixed.clear()
-
-    def _await_readers(self) -> None:
-        """Wait until subscribers have the last messages, which are lost with their publishers."""
-        with self._lock:
             publishers = [*[opened.publisher for opened in self._open.values()],
                           *self._to_destroy]
+            for names in (self._to_open, self._to_destroy, self._open, self._fixed):
+                names.clear()
+        # The last messages would be lost with their publishers.
         await_delivery(publishers, _DELIVERY_S)
+        for publisher in publishers:
+            self._node.destroy_publisher(publisher)
 
     def subscriptions(self) -> Subscriptions:
         """Return which topics have subscribers, as of the last scan."""

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Items kept for each actor: made once, made again for another appearance, dropped."""
+"""Items kept for each actor: made once, made again for another appearance."""
 
 from __future__ import annotations
 
