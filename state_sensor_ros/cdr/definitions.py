@@ -22,15 +22,21 @@ from functools import lru_cache
 import os
 from pathlib import Path
 import re
+import struct
 from typing import Any
 
-from state_sensor_ros.cdr.cdr_writer import PRIMITIVES
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.share import share_file
 
 OWN_PACKAGE = 'state_sensor_ros'
 
 SEQUENCE = 0
+
+# Formats of primitives by the name of their type, little-endian.
+_FORMATS = {'bool': '?', 'byte': 'B', 'char': 'B', 'int8': 'b', 'uint8': 'B', 'int16': 'h',
+            'uint16': 'H', 'int32': 'i', 'uint32': 'I', 'int64': 'q', 'uint64': 'Q',
+            'float32': 'f', 'float64': 'd'}
+PRIMITIVES = {name: struct.Struct(f'<{format_}') for name, format_ in _FORMATS.items()}
 
 # rosidl adds this field to a message without fields: IDL has no empty structures.
 DUMMY = 'structure_needs_at_least_one_member'

@@ -16,8 +16,14 @@ from typing import Any, cast, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr.cdr_writer import COUNT
-from state_sensor_ros.cdr.templates import ALIGNMENT, ENCAPSULATION, Layout, MessageInstance, Table
+from state_sensor_ros.cdr.templates import (
+    ALIGNMENT,
+    COUNT,
+    ENCAPSULATION,
+    Layout,
+    MessageInstance,
+    Table,
+)
 from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Bools, Rows

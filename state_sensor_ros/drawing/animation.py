@@ -36,13 +36,11 @@ from state_sensor_ros.drawing.marks import (
     actor_key,
     ego_text,
     FILLS,
-    has_unknown_speed,
+    legend_marks,
     LIGHT_MARKS,
     Mark,
-    marks_of,
     speed_range,
     speed_scale,
-    track_marks,
 )
 from state_sensor_ros.drawing.scene import LEFT, Scene, speed_band
 from state_sensor_ros.drawing.shapes import bands_of
@@ -179,19 +177,14 @@ def _base64(array: npt.NDArray[np.generic], type_: str) -> str:
 
 def _page_key(scene: Scene, coloring: str) -> str:
     """Return the key in HTML: an item for each mark, and for the colors of vehicles."""
-    marks = marks_of(scene, slice(None)) | track_marks(scene)
+    marks = legend_marks(scene, np.arange(len(scene.actor)), coloring)
     if scene.lane_changes:
         marks.add(Mark.LANE_CHANGE)
     if Mark.EGO in marks:
         # One entry for both.
         marks.discard(Mark.EGO_TRACK)
-    if coloring == BY_SPEED:
-        if has_unknown_speed(scene, np.arange(len(scene.actor))):
-            marks.add(Mark.UNKNOWN_SPEED)
-        items = [_speed_scale(scene)]
-    else:
-        marks.discard(Mark.VEHICLE)
-        items = [_item('box', color, text) for color, text in actor_key(scene)]
+    items = [_speed_scale(scene)] if coloring == BY_SPEED else [
+        _item('box', color, text) for color, text in actor_key(scene)]
     return '\n'.join([_entry(mark, scene) for mark in Mark if mark in marks] + items)
 
 

@@ -28,15 +28,13 @@ from state_sensor_ros.drawing.marks import (
     ego_text,
     EXAMPLE,
     FILLS,
-    has_unknown_speed,
+    legend_marks,
     Mark,
     marks_of,
-    track_marks,
 )
 from state_sensor_ros.drawing.scene import Scene, SpeedBand
 from state_sensor_ros.drawing.style import (
     BAND,
-    BY_SPEED,
     DARK,
     EGO_BED,
     OBJECT_EDGE,
@@ -71,22 +69,15 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
     :param fonts: fonts for the name of the ego.
     :param names_ego: whether the entry of the ego has its name.
     """
-    marks = marks_of(scene, samples) - {Mark.ASSUMED}
+    marks = legend_marks(scene, samples, coloring) - {Mark.ASSUMED}
     for view in views:
         in_view = samples[view.area.contains(scene.position_xy[samples])]
         large = in_view[~layers.are_dots(scene, in_view, view.inches_per_m)]
         marks |= marks_of(scene, large) & {Mark.ASSUMED}
         if layers.free_lane_changes(scene, in_view, view):
             marks.add(Mark.LANE_CHANGE)
-    marks |= track_marks(scene)
     if len(views) > 1:
         marks.add(Mark.CLOSE_UP)
-    if coloring == BY_SPEED:
-        if has_unknown_speed(scene, samples):
-            marks.add(Mark.UNKNOWN_SPEED)
-    else:
-        # The key has entries for vehicles.
-        marks.discard(Mark.VEHICLE)
     entries = [_entry(mark) for mark in Mark if mark in marks]
     if {Mark.EGO, Mark.EGO_TRACK} <= marks:
         # One entry for both.

@@ -98,27 +98,24 @@ def marks_of(scene: Scene, samples: slice | Rows) -> set[Mark]:
     return marks
 
 
-def track_marks(scene: Scene) -> set[Mark]:
+def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
     """
-    Return the marks of the tracks that are drawn.
-
-    :param scene: the recording, with the tracks.
-    """
-    begin, _ = segments(scene.tracks, scene.moves)
-    is_ego = scene.is_ego[scene.tracks.actor[begin]]
-    return {mark for mark, is_drawn in (
-        (Mark.EGO_TRACK, is_ego.any()), (Mark.TRACK, not is_ego.all())) if is_drawn}
-
-
-def has_unknown_speed(scene: Scene, samples: Rows) -> bool:
-    """
-    Return whether a track, or a vehicle at one of the samples, has no known speed.
+    Return the marks of samples and of tracks that a legend explains.
 
     :param samples: n indices into the samples.
+    :param coloring: one of ``colors.COLORINGS``; by actor, a key has entries for vehicles.
     """
-    _, end = segments(scene.tracks, scene.moves)
+    marks = marks_of(scene, samples)
+    begin, end = segments(scene.tracks, scene.moves)
+    is_ego = scene.is_ego[scene.tracks.actor[begin]]
+    marks |= {mark for mark, is_drawn in (
+        (Mark.EGO_TRACK, is_ego.any()), (Mark.TRACK, not is_ego.all())) if is_drawn}
+    if coloring == BY_ACTOR:
+        return marks - {Mark.VEHICLE}
     rows = samples[scene.is_vehicle[scene.actor[samples]] & ~scene.is_ego[scene.actor[samples]]]
-    return bool(np.isnan(scene.tracks.speed[end]).any() or np.isnan(scene.speed[rows]).any())
+    if np.isnan(scene.tracks.speed[end]).any() or np.isnan(scene.speed[rows]).any():
+        marks.add(Mark.UNKNOWN_SPEED)
+    return marks
 
 
 # Scales of speed begin and end at multiples of this, m/s.

@@ -23,10 +23,12 @@ import numpy.typing as npt
 
 from state_sensor_ros.evaluation.detection_metrics import (
     averaged_classes,
+    BlockCounts,
     ClassScores,
     Curves,
     I_FIRST,
     MAP_WEIGHT,
+    N_RANKS,
     NUSCENES,
     recall_means,
     RECALLS,
@@ -41,7 +43,6 @@ from state_sensor_ros.evaluation.prediction_metrics import (
     PATH_COUNTS,
     SCORE_NAMES,
 )
-from state_sensor_ros.evaluation.ranked_detections import BlockCounts, N_RANKS
 from state_sensor_ros.evaluation.resampling import (
     interval,
     LEVEL,

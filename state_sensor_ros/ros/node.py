@@ -13,24 +13,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 import gc
 from importlib.util import find_spec
 import math
 import time
-from typing import cast, TYPE_CHECKING
+from typing import cast, TYPE_CHECKING, TypeVar
 
+from lifecycle_msgs.srv import ChangeState
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidHandle
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.errors import one_line
+from state_sensor_ros.errors import importing, one_line, StateSensorError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
-from state_sensor_ros.pipeline.source import Counters, latest, Source, SourceState, SteerableSource
+from state_sensor_ros.pipeline.source import Counters, latest, SourceState, SteerableSource
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.commanding import Commanding
 from state_sensor_ros.ros.diagnostics import (
@@ -44,7 +45,6 @@ from state_sensor_ros.ros.graph_checks import check_packages, DuplicateNodes, Ot
 from state_sensor_ros.ros.node_log import ConnectionLog, DiagnosticsTopic, NodeLog, StreamLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
-from state_sensor_ros.ros.transitions import ManagedNode, noting
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.simulators.simulator_list import find_simulator
@@ -63,6 +63,84 @@ _STREAM_LOG_PERIOD_S = 0.2
 _REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link', 'lights',
                       'perception'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
+_Node = TypeVar('_Node', bound='ManagedNode')
+_Transition = Callable[[_Node, LifecycleState], TransitionCallbackReturn]
+
+
+def noting(transition: _Transition[_Node]) -> _Transition[_Node]:
+    """
+    Store the exception of a transition in the node: rclpy only logs it.
+
+    :param transition: method of the node.
+    :returns: a method that returns FAILURE if ``transition`` raises StateSensorError.
+    """
+    @wraps(transition)
+    def noted(self: _Node, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            with importing(self.default_name):
+                return transition(self, state)
+        except StateSensorError as error:
+            self.refusal = error
+            if not self.is_starting:
+                self.get_logger().error(str(error))
+            return TransitionCallbackReturn.FAILURE
+        except BaseException as error:
+            self.failure = error
+            raise
+    return noted
+
+
+class ManagedNode(LifecycleNode):  # type: ignore[misc]
+    """
+    A node whose transitions are marked with :func:`noting`.
+
+    :param name: name of the node unless it is remapped.
+    :ivar default_name: that name, with which errors begin.
+    :ivar failure: the unexpected exception of a transition or a thread, None for none.
+    :ivar refusal: the reason why the last transition was refused, None for none.
+    :ivar is_starting: whether the program itself requests the transitions, and prints a refusal.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.default_name = name
+        self.failure: BaseException | None = None
+        self.refusal: StateSensorError | None = None
+        self.is_starting = False
+        self._refuse_wrong_transitions()
+
+    def destroy_node(self) -> None:
+        """
+        Destroy what belongs to the node.
+
+        rclpy leaves the state machine, which keeps the participant of the middleware: that was
+        then destroyed by the exit of the process, beside its own threads, which ended some
+        processes with SIGSEGV.
+        """
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
+    def shut_down(self) -> None:
+        """Go to the state finalized, from any state."""
+        # rclpy raises it if the node is already finalized, such as by `ros2 lifecycle set`.
+        with suppress(RuntimeError):
+            self.trigger_shutdown()
+
+    def _refuse_wrong_transitions(self) -> None:
+        """Refuse a transition that the state does not have: rclpy would end the program."""
+        service = next(each for each in self.services if each.srv_type is ChangeState)
+        change = service.callback
+
+        def change_or_refuse(request: ChangeState.Request,
+                             response: ChangeState.Response) -> ChangeState.Response:
+            try:
+                return change(request, response)
+            except RuntimeError as error:
+                self.get_logger().warning(f'transition refused: {error}')
+                response.success = False
+                return response
+
+        service.callback = change_or_refuse
 
 
 class StateSensorNode(ManagedNode):
@@ -203,7 +281,6 @@ class StateSensorNode(ManagedNode):
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
         self._stream_log = StreamLog(self._hardware_id(), settings.max_actor_topics,
-                                     self.get_logger().info, self.get_logger().warning,
                                      self._pipeline.counters)
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
@@ -353,24 +430,21 @@ class StateSensorNode(ManagedNode):
         self._diagnostics.publish(self._hardware_id(), statuses)
 
     def _log_stream(self) -> None:
-        if self._stream is not None and self._stream_log is not None:
-            assert self._pipeline is not None
-            self._log_connection(self._stream.source)
-            health = self._stream.source.health
-            self._stream_log.update(time.monotonic(), health, self._pipeline.counters)
-            # An error wakes the node; other lines can wait for the next diagnostics.
-            if self._stream_log.has_rate and health.state is SourceState.CONNECTED:
-                self._log_timer.cancel()
-
-    def _log_connection(self, source: Source) -> None:
-        if self.is_ending():
+        if self._stream is None or self._stream_log is None:
             return
-        for line in self._connection_log.new_lines(source.health):
+        assert self._pipeline is not None
+        health = self._stream.source.health
+        lines = [] if self.is_ending() else self._connection_log.new_lines(health)
+        lines += self._stream_log.new_lines(time.monotonic(), health, self._pipeline.counters)
+        for line in lines:
             # Two calls: rclpy refuses one that changes its severity.
             if line.is_warning:
                 self.get_logger().warning(one_line(line.text))
             else:
                 self.get_logger().info(one_line(line.text))
+        # An error wakes the node; other lines can wait for the next diagnostics.
+        if self._stream_log.has_rate and health.state is SourceState.CONNECTED:
+            self._log_timer.cancel()
 
     def _hardware_id(self) -> str:
         settings = self.settings

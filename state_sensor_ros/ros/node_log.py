@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import struct
 import time
 import traceback
@@ -21,7 +21,7 @@ from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 
-from state_sensor_ros.cdr.cdr_writer import CdrWriter, COUNT, ENCAPSULATION
+from state_sensor_ros.cdr.templates import CdrWriter, COUNT, ENCAPSULATION
 from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.pipeline.source import Counters, Health, SourceState
 from state_sensor_ros.ros.diagnostics import Status
@@ -182,19 +182,15 @@ class ConnectionLog:
 
 class StreamLog:
     """
-    Write lines about the state of a stream.
+    Describe the state of a stream, each part of it in one line.
 
     :param source: ``host:port`` or the path of a recording.
     :param max_actor_topics: named in the line about actors without topics.
-    :param log: called with each line that is not a warning.
-    :param warn: called with each warning.
     :param counters: counters at the start of the stream, which may continue earlier ones.
     """
 
-    def __init__(self, source: str, max_actor_topics: int, log: Callable[[str], None],
-                 warn: Callable[[str], None], counters: Counters) -> None:
-        self._source, self._max_actor_topics, self._log = source, max_actor_topics, log
-        self._warn = warn
+    def __init__(self, source: str, max_actor_topics: int, counters: Counters) -> None:
+        self._source, self._max_actor_topics = source, max_actor_topics
         self._n_before = counters.n_published
         self._written: set[str] = set()
         # Time of the first reading with a connection, s, and of the first with a frame.
@@ -206,14 +202,15 @@ class StreamLog:
         """Whether the line with the rate has been written."""
         return 'connected' in self._written
 
-    def update(self, now_s: float, health: Health, counters: Counters) -> None:
+    def new_lines(self, now_s: float, health: Health, counters: Counters) -> list[Line]:
         """
-        Write the lines that have become due; called several times a second.
+        Return the lines that have become due; called several times a second.
 
         :param now_s: time of a steady clock.
         :param health: health of the source.
         :param counters: counters of the pipeline.
         """
+        lines: dict[str, Line] = {}
         # Read first: afterward the counters of an ended recording do not change.
         has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0
         n_frames = counters.n_published - self._n_before
@@ -221,8 +218,8 @@ class StreamLog:
             self._connected_s = now_s
         if n_frames and self._first_frame is None:
             self._first_frame = now_s, n_frames
-            self._write('first', f'first frame: {counted(counters.n_actors, "actor")}, '
-                        f'{counters.n_egos} with the ego tag')
+            lines['first'] = Line(False, f'first frame: {counted(counters.n_actors, "actor")}, '
+                                  f'{counters.n_egos} with the ego tag')
         if self._first_frame is not None:
             elapsed_s = now_s - self._first_frame[0]
             n_more = n_frames - self._first_frame[1]
@@ -231,26 +228,21 @@ class StreamLog:
                 is_playing = health.state is not SourceState.ENDED
                 rate_hz = float(f'{n_more / elapsed_s:.3g}') if is_playing else 0.0
                 rate = f'{rate_hz:g} Hz, ' if rate_hz else ''
-                self._write('connected', f'{_VERBS[health.state]} {self._source}: generation '
-                            f'{counters.generation}, {rate}{counted(counters.n_actors, "actor")}')
+                lines['connected'] = Line(
+                    False, f'{_VERBS[health.state]} {self._source}: generation '
+                    f'{counters.generation}, {rate}{counted(counters.n_actors, "actor")}')
             if counters.n_without_topics:
                 n_without = counted(counters.n_without_topics, 'actor')
-                self._write('limit', f'max_actor_topics is {self._max_actor_topics}: '
-                            f'{n_without} without topics of their own')
+                lines['limit'] = Line(False, f'max_actor_topics is {self._max_actor_topics}: '
+                                      f'{n_without} without topics of their own')
         elif self._connected_s is not None and now_s - self._connected_s >= _SILENCE_S:
-            self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s: '
-                        f'{health.silence or _SILENCE}', is_warning=True)
+            lines['silence'] = Line(True, f'no frame from {self._source} in {_SILENCE_S:g} s: '
+                                    f'{health.silence or _SILENCE}')
         if has_ended:
             # A live stream has a reason for its end.
             what = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
-            self._write('end', f'{what} {self._source}: {counted(n_frames, "frame")} published')
-
-    def _write(self, kind: str, line: str, *, is_warning: bool = False) -> None:
-        if kind in self._written:
-            return
-        self._written.add(kind)
-        # Two calls: a logger of ROS refuses another severity from the same line of code.
-        if is_warning:
-            self._warn(line)
-        else:
-            self._log(line)
+            lines['end'] = Line(False, f'{what} {self._source}: {counted(n_frames, "frame")} '
+                                'published')
+        new = [line for kind, line in lines.items() if kind not in self._written]
+        self._written |= lines.keys()
+        return new

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from state_sensor_ros.perception.random_numbers import actor_words, chances_of, normal_deviates
+from state_sensor_ros.perception.perceiver import actor_words, chances_of, normal_deviates
 
 N = 200_000
 

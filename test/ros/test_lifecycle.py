@@ -162,7 +162,7 @@ THREADS_LEFT = """
 import os
 import rclpy
 from rclpy.node import Node
-from state_sensor_ros.ros.transitions import ManagedNode
+from state_sensor_ros.ros.node import ManagedNode
 
 for kind in (Node, ManagedNode):
     rclpy.init()
