@@ -35,7 +35,7 @@ def topics_named(names):
 
 
 def test_topics_never_exceed_their_limit_over_restarts(bench):
-    limit, n_each, n_restarts = 60, 30, tries(3)
+    limit, n_each, n_restarts = 40, 20, tries(3)
     rig = bench(max_actor_topics=limit, overflow='block', frame=False, tf='none')
     rig.simulator.accept()
 

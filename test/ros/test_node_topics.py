@@ -26,7 +26,7 @@ from rig import NodeProcess, packet
 
 SAMPLES = [SAMPLE, *sorted(GOOD.glob('sample*'))]
 # Enough of a file to have turned, braked and repeated a frame in `make test-all`.
-MAX_FRAMES = min(tries(15), 120)
+MAX_FRAMES = min(tries(10), 120)
 BURST = 5
 
 

@@ -179,6 +179,7 @@ def test_speeds_of_sumo(domain, listener):
         listener.until(lambda: stack.sent[-1].throttle, what='the speed again')
 
 
+@pytest.mark.thorough
 def test_ego_that_does_not_exist_in_sumo(domain, listener):
     with sumo_node(domain, **{'sumo.ego': 'nobody'}) as node:
         stack = Stack(listener, '/state_sensor/command_ackermann', message_of(ACKERMANN)).matched()
