@@ -123,6 +123,20 @@ def _default_signals():
 
 
 @pytest.fixture
+def refusal(capsys):
+    """Return a function that runs a command that fails; it returns its one line of errors."""
+    from state_sensor_ros.commands.command_line import main
+
+    def refused(*words, code=1):
+        capsys.readouterr()
+        assert main([*map(str, words)]) == code
+        [line] = capsys.readouterr().err.splitlines()
+        return line
+
+    return refused
+
+
+@pytest.fixture
 def forked_jobs(monkeypatch, tmp_path_factory):
     """Run the process of each job of a batch as a fork."""
     from state_sensor_ros.commands import batch

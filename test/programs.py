@@ -44,6 +44,17 @@ def start(*words, is_new=False, **options):
     return _commands.start(words[1:], env=ENVIRONMENT, **options)
 
 
+def run_python(*words, **options):
+    """
+    Run a new Python to its end.
+
+    :param words: its arguments.
+    :param options: of :func:`subprocess.run`.
+    """
+    return subprocess.run([sys.executable, *map(str, words)], check=False, **{
+        'env': ENVIRONMENT, 'capture_output': True, 'text': True, 'timeout': AWAIT_S, **options})
+
+
 def start_script(words, **options):
     """
     Start a Python script that uses the modules of the commands.

@@ -20,11 +20,10 @@ import json
 import os
 import re
 import subprocess
-import sys
 
 from budgets import AWAIT_S
 from paths import ROOT, SAMPLE
-from programs import ENVIRONMENT, STATE_SENSOR
+from programs import ENVIRONMENT, run_python, STATE_SENSOR
 import pytest
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import get_typestore, Stores
@@ -119,6 +118,12 @@ print(json.dumps(seen))
 """
 
 
+def with_path(folder):
+    """Return an environment in which modules are found in a folder first."""
+    return {**ENVIRONMENT,
+            'PYTHONPATH': f'{folder}{os.pathsep}{os.environ.get("PYTHONPATH", "")}'}
+
+
 def naming(word):
     """Return the modules in which a word occurs."""
     return {place for place, words in WORDS.items() if word in words}
@@ -193,10 +198,7 @@ def test_parameter_of_the_driver_is_added_by_a_declaration(tmp_path):
     (copy / 'state_sensor_ros' / 'settings.py').write_text(SOURCES['settings.py'].replace(
         before, "    grip: float = _outgoing(1.0, 'Grip of the road.', low=0.0, high=2.0, "
         f"dynamic=True, runs=_EVERYWHERE)\n{before}"))
-    ended = subprocess.run(
-        [sys.executable, '-c', SEEN, copy, SAMPLE, tmp_path], check=False, cwd=tmp_path,
-        capture_output=True, text=True, timeout=AWAIT_S, env={
-            **ENVIRONMENT, 'PYTHONPATH': f'{copy}{os.pathsep}{os.environ.get("PYTHONPATH", "")}'})
+    ended = run_python('-c', SEEN, copy, SAMPLE, tmp_path, cwd=tmp_path, env=with_path(copy))
     assert ended.returncode == 0, ended.stderr
     seen = json.loads(ended.stdout)
     assert '--grip GRIP Grip of the road. (default: 1.0)' in seen['help'][1]
@@ -283,12 +285,9 @@ def test_format_of_the_core_is_added_by_a_row_and_a_module(tmp_path):
     (files / 'points.py').write_text(POINTS_FORMAT)
 
     (tmp_path / 'wrong.points').write_text('0 0 one 0 car\n')
-    ended = subprocess.run(
-        [sys.executable, '-c', CONVERSIONS, SAMPLE, 'drive.points', 'drive.points', 'again.points',
-         'wrong.points', 'x.mcap'], check=False, cwd=tmp_path, capture_output=True, text=True,
-        timeout=AWAIT_S, env={
-            **ENVIRONMENT, 'PYTHONPATH': f'{tmp_path / "copy"}{os.pathsep}'
-            f'{os.environ.get("PYTHONPATH", "")}'})
+    ended = run_python(
+        '-c', CONVERSIONS, SAMPLE, 'drive.points', 'drive.points', 'again.points', 'wrong.points',
+        'x.mcap', cwd=tmp_path, env=with_path(tmp_path / 'copy'))
     first, again, wrong = ended.stderr.split('---\n')[:-1]
     assert (ended.returncode, ended.stdout.split('\n')[-2]) == (0, '[0, 0, 1]'), ended.stderr
     assert 'points does not carry: ' in first

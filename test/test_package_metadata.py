@@ -14,11 +14,11 @@ from pathlib import Path
 import re
 import shutil
 import subprocess
-import sys
 from xml.etree import ElementTree
 
 from budgets import AWAIT_S
 from paths import ROOT
+from programs import run_python
 import pytest
 
 import state_sensor_ros
@@ -82,16 +82,14 @@ def test_setuptools_reads_the_version_without_importing_the_package():
     program = ('import sys, state_sensor_ros as package\n'
                'heavy = {"argparse", "matplotlib", "msgspec", "numpy", "rclpy"}\n'
                'print(package.__version__, heavy & set(sys.modules))')
-    found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
-                           text=True, timeout=AWAIT_S, check=True)
+    found = run_python('-S', '-c', program, cwd=ROOT, env=None)
     assert found.stdout == f'{text_of("version")} set()\n'
 
 
 def test_old_python_is_refused_with_one_line():
     program = ('import sys\nsys.version_info = (3, 9, 2)\n'
                'try:\n    import state_sensor_ros\nexcept ImportError as error:\n    print(error)')
-    found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
-                           text=True, timeout=AWAIT_S, check=True)
+    found = run_python('-S', '-c', program, cwd=ROOT, env=None)
     assert found.stdout == 'state_sensor_ros: found Python 3.9; expected 3.10 or newer\n'
 
 
@@ -101,9 +99,8 @@ def test_old_python_is_refused_with_one_line():
 def test_programs_print_the_version(program):
     if 'state_sensor_node' in program[0]:
         pytest.importorskip('rclpy')
-    found = subprocess.run(
-        [sys.executable, *program, '--version'], cwd=ROOT, capture_output=True, text=True,
-        timeout=AWAIT_S,
+    found = run_python(
+        *program, '--version', cwd=ROOT,
         env=os.environ | {'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'})
     name = 'state_sensor_node' if 'node' in program[0] else 'state_sensor'
     assert (found.returncode, found.stderr, found.stdout) == (

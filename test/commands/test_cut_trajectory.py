@@ -159,12 +159,11 @@ def test_cut_trajectory_is_played(cut):
     b'', BOM, b'[', b'[\n  ', b'[{"game_time": 1.0', b'{"frame": [', b'{"vehicles": [{"a'])
 @pytest.mark.parametrize('words', [['inspect'], ['convert', 'bag'], ['render', 'out.png'],
                                    ['simulate'], ['replay']], ids=lambda words: words[0])
-def test_cut_trajectory_without_a_whole_frame_is_an_error(text, words, tmp_path, capsys):
+def test_cut_trajectory_without_a_whole_frame_is_an_error(text, words, tmp_path, refusal):
     path = tmp_path / 'cut.json'
     path.write_bytes(text)
     command, *out = words
-    assert main([command, str(path), *(str(tmp_path / name) for name in out)]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    line = refusal(command, path, *(tmp_path / name for name in out))
     assert line.startswith(f'error: {path}: ')
     assert [entry.name for entry in tmp_path.iterdir()] == ['cut.json']
 
@@ -173,10 +172,9 @@ def test_cut_trajectory_without_a_whole_frame_is_an_error(text, words, tmp_path,
                                   LINES[:300] + b'\0' * 300 + LINES[600:-300], LINES[:-2] + b'x'])
 @pytest.mark.parametrize('words', [['inspect'], ['convert', 'bag'], ['simulate']],
                          ids=lambda words: words[0])
-def test_trajectory_with_another_fault_is_an_error(text, words, tmp_path, capsys):
+def test_trajectory_with_another_fault_is_an_error(text, words, tmp_path, refusal):
     path = tmp_path / 'bad.json'
     path.write_bytes(text)
     command, *out = words
-    assert main([command, str(path), *(str(tmp_path / name) for name in out)]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    line = refusal(command, path, *(tmp_path / name for name in out))
     assert line.startswith(f'error: {path}: ')

@@ -24,7 +24,7 @@ import time
 from budgets import AWAIT_S, each_once, one_of, spread
 from paths import CARLA, DATA, SAMPLE
 from process_state import wait_until_asleep
-from programs import ENVIRONMENT, run_cut_short
+from programs import ENVIRONMENT, run_cut_short, run_python
 from programs import start as start_program
 import pytest
 from scripted_simulator import frame, serving
@@ -169,8 +169,7 @@ assert main(['synth', 'out.json', '--frames', '3']) == 0
 assert 'tqdm' in sys.modules
 assert 'multiprocessing.synchronize' not in sys.modules
 """
-    done = subprocess.run([sys.executable, '-c', program], cwd=tmp_path, env=ENVIRONMENT,
-                          capture_output=True, text=True, timeout=AWAIT_S, check=False)
+    done = run_python('-c', program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -180,10 +179,8 @@ def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
                'from state_sensor_ros.commands.command_line import main; '
                + ''.join(f'atexit.register(os.kill, os.getpid(), {number:d}); '
                          for number in SIGNALS) + 'sys.exit(main())')
-    result = subprocess.run([sys.executable, '-c', program, 'synth', 'out.json', '--frames', '1'],
-                            cwd=tmp_path, capture_output=True, env=ENVIRONMENT, timeout=AWAIT_S,
-                            check=False)
-    assert (result.returncode, result.stderr) == (0, b'')
+    result = run_python('-c', program, 'synth', 'out.json', '--frames', '1', cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, '')
 
 
 @pytest.mark.parametrize('delay_s', one_of([0.1, 0.0, 0.4, 0.02, 0.05, 0.2], n_always=2))
@@ -218,9 +215,7 @@ sys.exit(main())
     ('state_sensor_ros.commands.{}', signal.SIGTERM), ('numpy', signal.SIGINT)]))
 def test_interrupted_by_a_signal_at_an_import_has_the_usual_exit_code(command, at_import):
     module, number = at_import
-    done = subprocess.run([sys.executable, '-c', LOADING, command, number.name,
-                           module.format(command)], env=ENVIRONMENT, capture_output=True,
-                          text=True, timeout=AWAIT_S, check=False)
+    done = run_python('-c', LOADING, command, number.name, module.format(command))
     assert (done.returncode, done.stdout, done.stderr) == (
         (0, '', '') if command == 'simulate' else (128 + number, '', f'{NOTHING}\n'))
 

@@ -16,7 +16,7 @@ from state_sensor_ros.commands.command_line import main
 
 @pytest.mark.parametrize(('profile', 'found'), [
     ('', 'an MCAP file without a profile'), ('ros1', "an MCAP file of the profile 'ros1'")])
-def test_mcap_of_another_profile_is_not_called_damaged(tmp_path, capsys, profile, found):
+def test_mcap_of_another_profile_is_not_called_damaged(tmp_path, refusal, profile, found):
     writer_module = pytest.importorskip('mcap.writer')
     path = tmp_path / 'other.mcap'
     with path.open('wb') as file:
@@ -25,27 +25,22 @@ def test_mcap_of_another_profile_is_not_called_damaged(tmp_path, capsys, profile
         schema = writer.register_schema('anything', 'jsonschema', b'{}')
         writer.add_message(writer.register_channel('/topic', 'json', schema), 1, b'{}', 1)
         writer.finish()
-    assert main(['inspect', str(path)]) == 1
-    assert capsys.readouterr().err == (f'error: {path}: found {found}; expected one of the '
-                                       'profile ros2, as a bag of ROS 2 is\n')
+    assert refusal('inspect', path) == (
+        f'error: {path}: found {found}; expected one of the profile ros2, as a bag of ROS 2 is')
 
 
 @pytest.mark.parametrize(('name', 'expected'), [
     ('empty.json', 'a JSON array of frames'), ('empty.mcap', 'an MCAP file')])
-def test_empty_file_is_named(tmp_path, capsys, name, expected):
+def test_empty_file_is_named(tmp_path, refusal, name, expected):
     path = tmp_path / name
     path.touch()
-    assert main(['inspect', str(path)]) == 1
-    assert capsys.readouterr() == (
-        '', f'error: {path}: found an empty file; expected {expected}\n')
+    assert refusal('inspect', path) == f'error: {path}: found an empty file; expected {expected}'
 
 
-def test_folder_in_place_of_a_file_is_named(tmp_path, capsys):
+def test_folder_in_place_of_a_file_is_named(tmp_path, refusal):
     folder = tmp_path / 'drive.json'
     folder.mkdir()
-    assert main(['synth', str(folder), '--force']) == 1
-    assert capsys.readouterr() == (
-        '', f'error: {folder}: is a folder\n')
+    assert refusal('synth', folder, '--force') == f'error: {folder}: is a folder'
 
 
 def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path, capsys):
@@ -73,6 +68,6 @@ def test_number_out_of_range_is_refused_with_the_rule_that_it_breaks(words, text
 
 @pytest.mark.parametrize(('out', 'option'), [
     ('out.html', '--no-legend'), ('out.html', '--legend')])
-def test_unused_switch_is_named_as_it_was_typed(tmp_path, capsys, out, option):
-    assert main(['render', str(SAMPLE), str(tmp_path / out), option]) == 2
-    assert capsys.readouterr().err.startswith(f'error: state_sensor render: {option} is for ')
+def test_unused_switch_is_named_as_it_was_typed(tmp_path, refusal, out, option):
+    assert refusal('render', SAMPLE, tmp_path / out, option, code=2).startswith(
+        f'error: state_sensor render: {option} is for ')

@@ -93,10 +93,9 @@ def test_render_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, 
 @pytest.mark.parametrize('name', ['-', '/dev/full'])
 @pytest.mark.parametrize('words', [['render', str(SAMPLE)], ['view', str(SAMPLE), '--save']],
                          ids=lambda words: words[0])
-def test_picture_has_a_suffix(capsys, words, name):
+def test_picture_has_a_suffix(refusal, words, name):
     """Standard output and devices were taken for trajectories, with a traceback at the end."""
-    assert main([*words, name]) == 2
-    assert f'OUT {name}: no suffix; expected one of .' in capsys.readouterr().err
+    assert f'OUT {name}: no suffix; expected one of .' in refusal(*words, name, code=2)
 
 
 def test_picture_is_written_to_a_pipe(tmp_path):
@@ -110,9 +109,8 @@ def test_picture_is_written_to_a_pipe(tmp_path):
 
 
 @pytest.mark.parametrize('size', ['150x150', '200x200', '9x2'])
-def test_render_refuses_pages_that_are_too_large_or_too_low(tmp_path, capsys, size):
-    assert main(['render', str(SAMPLE), str(tmp_path / 'out.png'), '--size', size]) == 1
-    assert '--size' in capsys.readouterr().err
+def test_render_refuses_pages_that_are_too_large_or_too_low(tmp_path, refusal, size):
+    assert '--size' in refusal('render', SAMPLE, tmp_path / 'out.png', '--size', size)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -243,30 +241,26 @@ def test_render_draws_the_rest_of_a_recording_with_a_bad_frame(tmp_path, monkeyp
 
 @pytest.mark.parametrize(('text', 'found'), [
     (None, 'no such file'), ('[{"frame": {', 'the end of the file'), ('hello', "'hello'")])
-def test_render_refuses_what_is_no_recording_and_leaves_nothing(tmp_path, capsys, text, found):
+def test_render_refuses_what_is_no_recording_and_leaves_nothing(tmp_path, refusal, text, found):
     source, out = tmp_path / 'in.json', tmp_path / 'out.png'
     if text is not None:
         source.write_text(text)
-    assert main(['render', str(source), str(out)]) == 1
-    error = capsys.readouterr().err
+    error = refusal('render', source, out)
     assert error.startswith(f'error: {source}')
     assert found in error
-    assert error.count('\n') == 1
     assert not [path for path in tmp_path.iterdir() if path != source]
 
 
-def test_render_into_a_missing_folder_fails_in_one_line(tmp_path, capsys):
-    assert main(['render', str(SAMPLE), str(tmp_path / 'no' / 'out.png')]) == 1
-    assert capsys.readouterr().err.count('\n') == 1
+def test_render_into_a_missing_folder_fails_in_one_line(tmp_path, refusal):
+    assert refusal('render', SAMPLE, tmp_path / 'no' / 'out.png').startswith('error: ')
 
 
 @pytest.mark.parametrize(('name', 'text'), [
     ('out.tiff', '.tiff is not the suffix of a format'), ('out', 'no suffix; expected one of .'),
     ('out.json', '`state_sensor convert` makes a trajectory'),
     ('out.xml', "SUMO's FCD output can be read, but not written")])
-def test_render_refuses_a_name_that_is_no_picture(name, text, capsys):
-    assert main(['render', str(SAMPLE), name]) == 2
-    error = capsys.readouterr().err
+def test_render_refuses_a_name_that_is_no_picture(name, text, refusal):
+    error = refusal('render', SAMPLE, name, code=2)
     assert error.startswith('error: state_sensor render: ')
     assert text in error
 

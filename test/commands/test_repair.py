@@ -185,14 +185,12 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
     ('fifo', 'out.json', 'neither a file nor a folder'),
     ('empty', 'out', 'no storage file of a bag'),
     ('.', '../two', 'storage files of bags in 2 folders')])
-def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expected, capsys):
+def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expected, refusal):
     shutil.copytree(source, tmp_path / 'here')
     os.mkfifo(tmp_path / 'here' / 'fifo')
     (tmp_path / 'here' / 'empty').mkdir()
     where = tmp_path / 'here'
-    assert main(['repair', str(where / part), out if out == '-' else str(where / out),
-                 '--force']) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    line = refusal('repair', where / part, out if out == '-' else where / out, '--force')
     assert expected in line
     assert {entry.name for entry in where.iterdir()} == {
         'drive.json', 'mcap', 'sqlite3', 'fifo', 'empty'}
@@ -510,7 +508,7 @@ N_ADDED = 30
 
 
 @pytest.mark.parametrize('mode', ['WAL', 'DELETE'])
-def test_repair_of_sqlite_applies_its_log(source, sqlite, tmp_path, repaired, mode, capsys):
+def test_repair_of_sqlite_applies_its_log(source, sqlite, tmp_path, repaired, mode, refusal):
     bag, file = sqlite
     # The process ends as by a kill, WAL with a transaction that was committed, DELETE in one.
     subprocess.run([sys.executable, '-c', f"""
@@ -526,8 +524,7 @@ if {mode!r} == 'WAL':
 os.kill(os.getpid(), 9)
 """], check=False)
     assert {entry.name for entry in bag.iterdir()} > {'bag_0.db3'}
-    assert main(['inspect', str(file)]) == 1
-    assert '`state_sensor repair`' in capsys.readouterr().err
+    assert '`state_sensor repair`' in refusal('inspect', file)
     line = repaired(bag)
     assert ('nothing was lost' in line) == (mode == 'WAL')
     log = f'bag_0.db3-{"wal" if mode == "WAL" else "j"}'

@@ -16,7 +16,7 @@ import sys
 
 from budgets import AWAIT_S, each_once, first_of, one_of
 from paths import CARLA, ROOT, SAMPLE
-from programs import start
+from programs import run_python, start
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -61,20 +61,23 @@ def test_result_of_a_dataset_is_one_line(tmp_path, capsys):
 
 
 def test_result_on_standard_output_leaves_it_to_the_data(drive):
-    found = subprocess.run(
-        [sys.executable, '-m', 'state_sensor_ros', 'convert', drive, '-', '--generation', 'v2'],
-        cwd=ROOT, capture_output=True, text=True, timeout=AWAIT_S, check=False)
+    found = run_python('-m', 'state_sensor_ros', 'convert', drive, '-', '--generation', 'v2')
     assert (found.returncode, len(json.loads(found.stdout))) == (0, 5)
     assert found.stderr == 'standard output: 5 frames, 0.2 s, 4 actors\n'
+
+
+def run_in_shell(words, folder, **variables):
+    """Run `state_sensor` by a shell, which may close its standard streams."""
+    return subprocess.run(
+        ['sh', '-c', f'"$0" -m state_sensor_ros {words}', sys.executable], cwd=folder,
+        env=os.environ | {'PYTHONPATH': str(ROOT), **variables}, timeout=AWAIT_S,
+        capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize('closed', one_of(
     ['>&- 2>&- <&-', '>/dev/full', '2>&-', '>&-', '<&-']))
 def test_result_needs_no_reader(tmp_path, closed):
-    command = f'"$0" -m state_sensor_ros synth out.json --frames 2 {closed}'
-    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=AWAIT_S,
-                           env=os.environ | {'PYTHONPATH': str(ROOT)}, capture_output=True,
-                           text=True, check=False)
+    found = run_in_shell(f'synth out.json --frames 2 {closed}', tmp_path)
     assert (found.returncode, found.stderr) == (0, '')
     assert len(json.loads((tmp_path / 'out.json').read_text())) == 2
 
@@ -82,12 +85,8 @@ def test_result_needs_no_reader(tmp_path, closed):
 @pytest.mark.parametrize(('end', 'reason'), [
     ('>&-', 'bad file descriptor'), ('>/dev/full', 'no space left on device')])
 def test_data_without_room_is_an_error(tmp_path, end, reason):
-    command = f'"$0" -m state_sensor_ros synth - --frames 2 {end}'
-    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=AWAIT_S,
-                           env=os.environ | {'PYTHONPATH': str(ROOT)}, capture_output=True,
-                           text=True, check=False)
-    assert (found.returncode, found.stderr) == (
-        1, f'error: -: {reason}\n')
+    found = run_in_shell(f'synth - --frames 2 {end}', tmp_path)
+    assert (found.returncode, found.stderr) == (1, f'error: -: {reason}\n')
 
 
 @pytest.mark.parametrize('unbuffered', one_of(['', '1']))
@@ -99,14 +98,11 @@ def test_data_without_room_is_an_error(tmp_path, end, reason):
     ('no_command 2>&-', 2, ''), ('--version 2>&-', 0, ''),
     ('inspect none.json 2>/dev/full', 1, '')]))
 def test_exit_code_needs_no_reader(tmp_path, words, code, errors, unbuffered):
-    found = subprocess.run(
-        ['sh', '-c', f'"$0" -m state_sensor_ros {words}', sys.executable], cwd=tmp_path,
-        env=os.environ | {'PYTHONPATH': str(ROOT), 'PYTHONUNBUFFERED': unbuffered},
-        timeout=AWAIT_S, capture_output=True, text=True, check=False)
+    found = run_in_shell(words, tmp_path, PYTHONUNBUFFERED=unbuffered)
     assert (found.returncode, found.stderr) == (code, errors)
 
 
-def test_durations_are_rounded_alike(tmp_path, capsys):
+def test_durations_are_rounded_alike(tmp_path, capsys, refusal):
     drive = tmp_path / 'drive.json'
     assert main(['synth', '-q', str(drive), '--frames', '21', '--rate', '30']) == 0
     frames = json.loads(drive.read_text())
@@ -116,8 +112,7 @@ def test_durations_are_rounded_alike(tmp_path, capsys):
     assert main(['render', str(drive), str(tmp_path / 'drive.html')]) == 0
     assert ' 21 frames, 6.66 s, ' in capsys.readouterr().out
     assert '6.66 s' in (tmp_path / 'drive.html').read_text().partition('<p>')[2][:80]
-    assert main(['render', str(drive), str(tmp_path / 'late.png'), '--at', '7']) == 1
-    assert 'expected 0 to 6.66 s, ' in capsys.readouterr().err
+    assert 'expected 0 to 6.66 s, ' in refusal('render', drive, tmp_path / 'late.png', '--at', '7')
     assert main(['inspect', str(drive)]) == 0
     assert re.search(r'duration +6\.66 s \(game time 1 s to 7\.66 s', capsys.readouterr().out)
 

@@ -143,9 +143,8 @@ def test_parameters_are_refused_where_they_are_not_used(folder, capsys, words, t
      'carla.relay_bind: found 0.0.0.0; expected its default without carla.relay_port')])
 @pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')])
 def test_parameters_of_ports_that_are_not_given_are_refused(
-        folder, capsys, words, parameter, text):
-    assert main([*words, '--source', 'carla', '-p', parameter]) == 1
-    assert text in capsys.readouterr().err
+        folder, refusal, words, parameter, text):
+    assert text in refusal(*words, '--source', 'carla', '-p', parameter)
     assert sorted(path.name for path in folder.iterdir()) == ['bag']
 
 
@@ -172,7 +171,7 @@ def test_parameters_of_tags_select_as_the_options_do(folder, forked_jobs, capsys
     assert results['parameter'] == results['option'] != results['all']
 
 
-def test_parameter_beside_its_option_is_refused(folder, capsys):
+def test_parameter_beside_its_option_is_refused(folder, refusal):
     for words in (['render', str(SAMPLE), 'out.png', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
                   ['inspect', str(SAMPLE), '-p', 'desired_tags:=[a]', '--desired-tags', 'b'],
                   ['record', 'out.json', '-p', 'port:=1', '--port', '2'],
@@ -180,8 +179,7 @@ def test_parameter_beside_its_option_is_refused(folder, capsys):
                    '--relay-port', '4000'],
                   ['evaluate', str(SAMPLE), 'bag', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
                   ['simulate', '--port', '0', '-p', 'port:=1']):
-        assert main(words) == 2
-        [line] = capsys.readouterr().err.splitlines()
+        line = refusal(*words, code=2)
         assert ' is given beside --' in line
     assert [path.name for path in folder.iterdir()] == ['bag']
 
@@ -197,10 +195,10 @@ def test_tags_of_the_selection_configure_the_simulator(folder, capsys):
 @pytest.mark.parametrize('words', [
     ['inspect', '--live'], ['record', 'out.json'], ['view', '--save', 'out.rrd']],
     ids=lambda words: words[0])
-def test_parameter_source_is_refused(folder, capsys, words):
+def test_parameter_source_is_refused(folder, refusal, words):
     """Parameters and formats are those of ``--source``."""
-    assert main([*words, '--seconds', '0.01', '-p', 'source:=carla']) == 2
-    assert '--source selects the simulator' in capsys.readouterr().err
+    assert '--source selects the simulator' in refusal(*words, '--seconds', '0.01', '-p',
+                                                       'source:=carla', code=2)
 
 
 WITH_PARAMETER = {
@@ -356,9 +354,8 @@ def test_option_of_a_format_has_an_effect(folder, written, option):
     ['--twist-covariance-diagonal', *['1'] * 6, '--no-odometry'],
     ['-p', 'perception.seed:=3', '--outputs', 'vision']]),
     ids=lambda words: ' '.join(word for word in words[:4] if word != str(SAMPLE)))
-def test_option_that_is_for_another_one_is_refused_without_it(folder, capsys, command, words):
-    assert main([command[0], *words, *command[1:]]) == 2
-    [line] = capsys.readouterr().err.splitlines()
+def test_option_that_is_for_another_one_is_refused_without_it(folder, refusal, command, words):
+    line = refusal(command[0], *words, *command[1:], code=2)
     assert f'{words[1].partition(":=")[0] if words[0] == "-p" else plain(words[0])} is for' in \
         line.replace('--', '').replace('-', '_').replace('_p ', '')
     assert ' is for --' in line

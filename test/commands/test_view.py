@@ -29,7 +29,7 @@ from budgets import AWAIT_S, one_of
 from paths import CARLA, SAMPLE
 from PIL import Image
 from ports import free_port
-from programs import run_cut_short, start
+from programs import run_cut_short, run_python, start
 import pytest
 from rrd_scene import read_scene
 from scripted_simulator import frame, InBackground, ScriptedSimulator
@@ -109,9 +109,8 @@ def test_view_notes_what_is_dropped(tmp_path, capsys):
 
 
 def test_view_without_its_library_is_one_line(tmp_path):
-    done = subprocess.run(
-        [sys.executable, '-m', 'state_sensor_ros', 'view', str(SAMPLE)], text=True,
-        capture_output=True, timeout=AWAIT_S, env=environment_without('rerun', tmp_path))
+    done = run_python('-m', 'state_sensor_ros', 'view', SAMPLE,
+                      env=environment_without('rerun', tmp_path))
     assert (done.returncode, done.stdout) == (1, '')
     assert done.stderr == ("error: state_sensor view: found no module rerun; expected the library "
                            "rerun-sdk: pip install 'state_sensor_ros[view]' (in a ROS workspace: "
@@ -127,8 +126,8 @@ def test_view_names_the_python_that_its_library_needs(monkeypatch, capsys):
 
 
 def test_view_on_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
-    ended = run_cut_short('view', SAMPLE, '--end', '1', '--save', tmp_path / 'out.rrd',
-                          folder=tmp_path, limit=20_000)
+    ended = run_cut_short('view', SAMPLE, '--save', tmp_path / 'out.rrd', folder=tmp_path,
+                          limit=20_000)
     assert ended.code == 1, ended.errors
     assert ended.errors == f'error: {tmp_path}/out.rrd: file too large\n'
     assert list(tmp_path.iterdir()) == []
@@ -167,9 +166,8 @@ def test_view_connects_to_viewers_only(capsys):
 def test_view_without_a_display_names_the_ways_without_one():
     environment = {name: value for name, value in os.environ.items()
                    if name not in ('DISPLAY', 'WAYLAND_DISPLAY', 'WAYLAND_SOCKET')}
-    done = subprocess.run(
-        [sys.executable, '-m', 'state_sensor_ros', 'view', str(SAMPLE), '--viewer-port',
-         str(free_port())], text=True, capture_output=True, timeout=AWAIT_S, env=environment)
+    done = run_python('-m', 'state_sensor_ros', 'view', SAMPLE, '--viewer-port', free_port(),
+                      env=environment)
     assert (done.returncode, done.stdout) == (1, '')
     [line] = done.stderr.splitlines()
     assert line.startswith('error: viewer: cannot start: ')

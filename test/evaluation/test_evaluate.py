@@ -13,8 +13,6 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
 from threading import Thread
 
 from blocked_modules import environment_without
@@ -22,6 +20,7 @@ from budgets import AWAIT_S, first_of, one_of
 from message_store import typestore
 import numpy as np
 from paths import ROOT
+from programs import run_python
 import pytest
 from rosbags.rosbag2 import Writer
 from stack_bags import (
@@ -126,15 +125,12 @@ def test_bounds(capsys, drive, stack, options, code, error):
     ('against/frames', [], 'no against in the result'),
     ('against/confidence/n', ['--against', 'old.json'], 'no confidence in against'),
     ('confidence/intervals', [], 'no number'), ('ego/alignment', [], 'found none')])
-def test_bound_of_no_number_is_refused_before_the_evaluation(capsys, monkeypatch, drive, stack,
+def test_bound_of_no_number_is_refused_before_the_evaluation(refusal, monkeypatch, drive, stack,
                                                              path, words, error):
     """In one bag and in many; no message is read."""
     monkeypatch.setattr(evaluate_command, 'evaluated', None)
-    for bags in ([str(stack)], [str(stack), str(stack.parent / 'none')]):
-        assert main(['evaluate', str(drive), *bags, *words, '--fail-above', f'{path}=1']) == 1
-        captured = capsys.readouterr()
-        assert error in captured.err
-        assert (captured.out, captured.err.count('\n')) == ('', 1)
+    for bags in ([stack], [stack, stack.parent / 'none']):
+        assert error in refusal('evaluate', drive, *bags, *words, '--fail-above', f'{path}=1')
 
 
 @pytest.mark.parametrize('definition', ['plain', 'nuscenes'])
@@ -152,11 +148,11 @@ def test_all_numbers_of_a_result_may_have_bounds(tmp_path, evaluate, stack, defi
     assert [path for path in possible if path not in parts and '/classes/' not in path] == []
 
 
-def test_bound_of_what_is_undefined_fails(tmp_path, capsys, drive, stack):
+def test_bound_of_what_is_undefined_fails(tmp_path, refusal, drive, stack):
     bag = changed(stack, tmp_path / 'bag', no_twist, (DETECTION,))
-    assert main(['evaluate', str(drive), str(bag), '-q', '--fail-above',
-                 'detection/classes/car/ave=100']) == 1
-    assert 'found no value; expected at most 100' in capsys.readouterr().err
+    assert 'found no value; expected at most 100' in refusal('evaluate', drive, bag, '-q',
+                                                             '--fail-above',
+                                                             'detection/classes/car/ave=100')
 
 
 def no_twist(message, log_ns):
@@ -180,10 +176,9 @@ def test_wrong_options_are_refused(capsys, drive, stack, words):
     (['--parquet', 'drive.json', '--force'], '--parquet drive.json is the file of TRUTH'),
     (['--html', 'stack', '--force'], '--html stack is the file of STACK'),
     (['--html', '-', '--json'], '--html - and --json both write to standard output')])
-def test_outputs_are_files_of_their_own(capsys, monkeypatch, drive, stack, words, error):
+def test_outputs_are_files_of_their_own(refusal, monkeypatch, drive, stack, words, error):
     monkeypatch.chdir(drive.parent)
-    assert main(['evaluate', str(drive), str(stack), *words]) == 2
-    assert error in capsys.readouterr().err
+    assert error in refusal('evaluate', drive, stack, *words, code=2)
     assert not (drive.parent / 'out').exists()
 
 
@@ -532,13 +527,10 @@ def test_loop_of_transforms_ends(tmp_path, evaluate, stack):
 @pytest.mark.parametrize(('truth', 'bag', 'error'), [
     ('nothing.json', None, 'nothing.json'), (None, 'nothing', 'nothing: no such file'),
     (None, 'drive', 'found a trajectory; expected a bag with the topics')])
-def test_files_that_are_not_there(tmp_path, capsys, drive, stack, truth, bag, error):
+def test_files_that_are_not_there(tmp_path, refusal, drive, stack, truth, bag, error):
     truth = drive if truth is None else tmp_path / truth
     bag = {'drive': drive, None: stack}.get(bag, tmp_path / str(bag))
-    assert main(['evaluate', str(truth), str(bag)]) == 1
-    captured = capsys.readouterr()
-    assert error in captured.err
-    assert (captured.out, captured.err.count('\n')) == ('', 1)
+    assert error in refusal('evaluate', truth, bag)
 
 
 def test_topics_that_cannot_be_evaluated(tmp_path, evaluate, drive, stack):
@@ -595,11 +587,9 @@ def test_without_optional_packages(tmp_path, drive, stack):
     missing = 'trackeval scipy matplotlib plotly pyarrow'
 
     def run(*words):
-        return subprocess.run(
-            [sys.executable, '-m', 'state_sensor_ros', 'evaluate', str(drive), str(stack), *words],
-            cwd=tmp_path, capture_output=True, text=True, timeout=AWAIT_S,
-            env=environment_without(missing, tmp_path) | {'PYTHONPATH': f'{tmp_path}:{ROOT}'},
-            check=False)
+        return run_python(
+            '-m', 'state_sensor_ros', 'evaluate', drive, stack, *words, cwd=tmp_path,
+            env=environment_without(missing, tmp_path) | {'PYTHONPATH': f'{tmp_path}:{ROOT}'})
     found = run()
     assert found.stderr == (
         'error: state_sensor evaluate: found no module trackeval; expected the library trackeval: '
@@ -633,7 +623,7 @@ def late(message, log_ns):
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures('without_pictures', 'forked_jobs')
-def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
+def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, refusal, drive, stack):
     for name in ('one', 'two'):
         (tmp_path / 'truths').mkdir(exist_ok=True)
         (tmp_path / 'truths' / f'{name}.json').write_bytes(drive.read_bytes())
@@ -642,8 +632,7 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
     assert main([*words, '--json']) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
     (tmp_path / 'truths' / 'two.json').unlink()
-    assert main(words) == 1
-    assert 'found no recording two' in capsys.readouterr().err
+    assert 'found no recording two' in refusal(*words)
     (tmp_path / 'truths' / 'two.json').write_bytes(drive.read_bytes())
     assert main([*words, '-q', '--html', str(tmp_path / 'page.html')]) == 0
     page = (tmp_path / 'page.html').read_text()
@@ -652,13 +641,12 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
     for option in (['--curves', '-'], ['--curves', 'c.txt'], ['--parquet', '-'],
                    ['--parquet', 'p.parquet', '--html', 'p.parquet'], ['--force'],
                    ['--parquet', 'p.parquet', '--dask', 'tcp://127.0.0.1:9']):
-        assert main([*words, *option]) == 2
-        assert option[0] in capsys.readouterr().err
+        assert option[0] in refusal(*words, *option, code=2)
 
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures('without_pictures', 'forked_jobs')
-def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
+def test_tables_and_comparison_of_many_bags(tmp_path, capsys, refusal, drive, stack):
     """Rows of both bags with their names; each is compared with the earlier one of its name."""
     pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
 
@@ -690,8 +678,7 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
         assert errors == pytest.approx([error] * N_FRAMES * N_CARS)
     assert csv.read_csv(curves).to_pydict()['bag'] == [bag for bag in bags for _ in range(404)]
     assert 'against before</small>' in page.read_text()
-    assert main([*words, *outputs]) == 1
-    assert 'a file of that name exists' in capsys.readouterr().err
+    assert 'a file of that name exists' in refusal(*words, *outputs)
     assert main([*words, '--fail-above', 'against/detection/classes/car/ate=0.1']) == 1
     captured = capsys.readouterr().out
     assert 'against/detection/classes/car/ate: found 0.2; expected at most 0.1' in captured
@@ -710,7 +697,7 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, drive, stack):
 
 
 @pytest.mark.usefixtures('without_pictures')
-def test_comparison_with_an_earlier_run(tmp_path, capsys, evaluate, drive, stack):
+def test_comparison_with_an_earlier_run(tmp_path, capsys, refusal, evaluate, drive, stack):
     """Cars off by 0.3 m, after cars off by 0.1 m and 0.2 s of misses."""
     count = iter(range(1000))
 
@@ -740,8 +727,8 @@ def test_comparison_with_an_earlier_run(tmp_path, capsys, evaluate, drive, stack
     [better] = [line.split() for line in lines if 'tracking/misses' in line]
     assert better[:5] == ['better', 'tracking/misses', '4', '->', '0']
     assert '<td>tracking/misses</td><td>4</td><td>0</td>' in page.read_text()
-    assert main([*words, '-q', '--fail-above', 'against/detection/classes/car/ate=0.1']) == 1
-    assert 'against/detection/classes/car/ate: found 0.2' in capsys.readouterr().err
+    assert 'against/detection/classes/car/ate: found 0.2' in refusal(*words, '-q', '--fail-above',
+                                                                     'against/detection/classes/car/ate=0.1')
     assert main([*words, '-q', '--fail-below', 'against/detection/map=-1']) == 0
     # With itself nothing differs.
     assert main(['evaluate', str(drive), str(old), '--against', str(earlier)]) == 0
@@ -790,7 +777,7 @@ def test_earlier_run_of_another_definition(tmp_path, capsys, monkeypatch, evalua
 
 
 @pytest.mark.parametrize('suffix', ['.csv', '.parquet'])
-def test_curves_are_a_table(tmp_path, capsys, drive, stack, suffix):
+def test_curves_are_a_table(tmp_path, refusal, drive, stack, suffix):
     pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
     out = tmp_path / f'curves{suffix}'
     bag = changed(stack, tmp_path / 'bag', lambda message, log_ns: setattr(
@@ -806,8 +793,7 @@ def test_curves_are_a_table(tmp_path, capsys, drive, stack, suffix):
     share = (N_CARS // 2) / N_CARS
     assert all(precision == (recall <= share + 1e-9) for recall, precision in found)
     assert main(words) == 1
-    assert main([*words[:-1], 'curves.txt']) == 2
-    assert 'ends with neither .parquet nor .csv' in capsys.readouterr().err
+    assert 'ends with neither .parquet nor .csv' in refusal(*words[:-1], 'curves.txt', code=2)
 
 
 @pytest.mark.usefixtures('forked_jobs')
@@ -818,7 +804,7 @@ def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):
     assert 'detection/map: found 1; expected at least 1.1' in capsys.readouterr().out
 
 
-def test_parameters_of_the_truth(capsys, evaluate, drive, stack):
+def test_parameters_of_the_truth(refusal, evaluate, drive, stack):
     """With -p as with their options; those that do not change the ground truth are refused."""
     by_option = evaluate(stack, '--ego-tag', 'vehicle')
     assert evaluate(stack, '-p', 'ego_tag:=vehicle') == by_option
@@ -826,8 +812,7 @@ def test_parameters_of_the_truth(capsys, evaluate, drive, stack):
             ('perception.missing:=0.5', '-p perception.missing does not change the ground truth'),
             ('tf:=none', '-p tf does not change the ground truth'),
             ('sumo.net:=a.net.xml', '-p sumo.net is for a recording of sumo')):
-        assert main(['evaluate', str(drive), str(stack), '-p', name]) == 2
-        assert words in capsys.readouterr().err
+        assert words in refusal('evaluate', drive, stack, '-p', name, code=2)
     assert main(['evaluate', str(drive), str(stack), str(stack), '-p', 'tf:=none']) == 2
 
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 import numpy as np
-from programs import ENVIRONMENT, STATE_SENSOR
+from programs import ENVIRONMENT, run_python, STATE_SENSOR
 import pytest
 from stack_bags import PERCEPTION, TRACKING
 
@@ -96,8 +96,7 @@ def test_rows_come_back_from_a_file_without_a_name(n_rows, tmp_path, monkeypatch
 
 def test_full_or_missing_temporary_folder_is_one_sentence(tmp_path, monkeypatch):
     """A limit of the size of files stands for a full disk."""
-    done = subprocess.run(
-        [sys.executable, '-c', FULL], env=ENVIRONMENT, capture_output=True, text=True)
+    done = run_python('-c', FULL)
     assert (done.returncode, done.stderr) == (0, '')
     assert done.stdout.startswith(f'temporary file in {tempfile.gettempdir()}: file too large; ')
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'missing'))

@@ -12,12 +12,10 @@ from importlib.util import find_spec
 import os
 import random
 import re
-import subprocess
-import sys
 
 from budgets import tries
 import numpy as np
-from programs import ENVIRONMENT
+from programs import run_python
 import pytest
 
 import state_sensor_ros as sensor
@@ -195,8 +193,7 @@ def test_a_small_file_takes_limited_memory(large, table, tmp_path):
     pq.write_table(rows, path, compression='zstd', **options)
     del rows
     assert path.stat().st_size < 1_000_000
-    done = subprocess.run([sys.executable, '-c', MEASURED, 'inspect', str(path)],
-                          env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    done = run_python('-c', MEASURED, 'inspect', path)
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith(f'error: {path}')
@@ -204,10 +201,9 @@ def test_a_small_file_takes_limited_memory(large, table, tmp_path):
     assert int(re.search(r'VmHWM:\s*(\d+) kB', done.stdout)[1]) < MAX_KB
 
 
-def test_limits_of_a_table_are_raised_like_those_of_a_bag(table, tmp_path, capsys):
+def test_limits_of_a_table_are_raised_like_those_of_a_bag(table, tmp_path, refusal):
     words = ['convert', str(table), str(tmp_path / 'out.csv'), '-q']
-    assert main([*words, '--max-bag-bytes', '100']) == 1
-    assert '--max-bag-bytes' in capsys.readouterr().err
+    assert '--max-bag-bytes' in refusal(*words, '--max-bag-bytes', '100')
     assert main([*words, '--max-bag-bytes', '1000000']) == 0
 
 

@@ -294,46 +294,45 @@ def bag(tmp_path_factory):
     return folder / 'bag', trajectory
 
 
-def refused(capsys, source, out):
-    """Convert with --force, which is refused; return the cause. OUT is unchanged."""
-    before, beside = contents(out), names(out.parent)
-    assert main(['convert', str(source), str(out), '--force']) == 1
-    assert contents(out) == before
-    assert names(out.parent) == beside
-    error = capsys.readouterr().err
-    prefix = f'error: {out}: found '
-    assert error.startswith(prefix)
-    assert error.count('\n') == 1
-    return error.removeprefix(prefix)
+@pytest.fixture
+def refused(refusal):
+    """Return a function that converts with --force in vain, and returns why. OUT is unchanged."""
+    def cause(source, out):
+        before, beside = contents(out), names(out.parent)
+        error = refusal('convert', source, out, '--force')
+        assert (contents(out), names(out.parent)) == (before, beside)
+        assert error.startswith(f'error: {out}: found ')
+        return error.removeprefix(f'error: {out}: found ')
+    return cause
 
 
-def test_convert_replaces_no_bag_with_other_files(bag, tmp_path, capsys):
+def test_convert_replaces_no_bag_with_other_files(bag, tmp_path, refused):
     out = tmp_path / 'out'
     shutil.copytree(bag[0], out)
     (out / 'notes.txt').write_text('years of work')
-    assert refused(capsys, bag[1], out).startswith('notes.txt in it, which is not part of a bag')
+    assert refused(bag[1], out).startswith('notes.txt in it, which is not part of a bag')
 
 
 @pytest.mark.parametrize('metadata', [
     'name: my project\n', '', '{', '- 1', 'rosbag2_bagfile_information: 3', '\x00',
     'rosbag2_bagfile_information: {relative_file_paths: 3}', '[' * 100_000,
     '!!python/object:os.system {}', 'a: &a [*a]'])
-def test_convert_replaces_no_other_folder_with_a_metadata_yaml(bag, tmp_path, capsys,
+def test_convert_replaces_no_other_folder_with_a_metadata_yaml(bag, tmp_path, refused,
                                                                metadata):
     out = tmp_path / 'out'
     out.mkdir()
     (out / 'metadata.yaml').write_text(metadata)
     (out / 'thesis.mcap').write_text('years of work')
-    assert refused(capsys, bag[1], out).startswith('metadata.yaml in it, which is not part of a')
+    assert refused(bag[1], out).startswith('metadata.yaml in it, which is not part of a')
 
 
-def test_convert_replaces_no_other_file_that_a_metadata_yaml_names(bag, tmp_path, capsys):
+def test_convert_replaces_no_other_file_that_a_metadata_yaml_names(bag, tmp_path, refused):
     out = tmp_path / 'out'
     shutil.copytree(bag[0], out)
     metadata = out / 'metadata.yaml'
     metadata.write_text(metadata.read_text().replace('bag_0.mcap', 'thesis.tex'))
     (out / 'bag_0.mcap').rename(out / 'thesis.tex')
-    assert refused(capsys, bag[1], out).startswith('thesis.tex in it, which is not part of a bag')
+    assert refused(bag[1], out).startswith('thesis.tex in it, which is not part of a bag')
 
 
 @pytest.mark.parametrize('name', ['rosbag2_record_mcap', 'rosbag2_record_sqlite3'])
@@ -352,15 +351,15 @@ def carla_bag(tmp_path_factory):
     return bag
 
 
-def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, capsys):
+def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, refused):
     out = tmp_path / 'out'
     shutil.copytree(CARLA, out)
-    found = refused(capsys, carla_bag, out)
+    found = refused(carla_bag, out)
     assert 'is not part of a dataset that this program writes' in found
     # Without the other files it is replaced.
     for path in out.rglob('*'):
         if path.is_file() and not path.name.startswith('measurements_'):
-            assert refused(capsys, carla_bag, out)
+            assert refused(carla_bag, out)
             path.unlink()
     assert main(['convert', str(carla_bag), str(out), '--force']) == 0
     assert names(tmp_path) == ['out']
@@ -370,11 +369,11 @@ def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, capsys):
         path.relative_to(new) for path in new.rglob('*')}
 
 
-def test_convert_replaces_no_dataset_with_other_files(carla_bag, tmp_path, capsys):
+def test_convert_replaces_no_dataset_with_other_files(carla_bag, tmp_path, refused):
     out = tmp_path / 'out'
     assert main(['convert', str(carla_bag), str(out)]) == 0
     (out / 'weights.bin').write_text('years of work')
-    assert refused(capsys, carla_bag, out).startswith('weights.bin in it, which is not part of')
+    assert refused(carla_bag, out).startswith('weights.bin in it, which is not part of')
     (out / 'weights.bin').unlink()
     assert main(['convert', str(carla_bag), str(out), '--force']) == 0
 

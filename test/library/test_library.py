@@ -11,13 +11,10 @@
 import doctest
 import inspect
 import json
-import os
-import subprocess
-import sys
 
-from budgets import AWAIT_S
 from mock_simulator import served
 from paths import ROOT, SAMPLE
+from programs import run_python
 import pytest
 
 import state_sensor_ros as sensor
@@ -79,10 +76,7 @@ def test_library_has_the_names_of_the_interface():
 
 
 def test_library_is_light():
-    found = subprocess.run([sys.executable, '-c', LIGHT], cwd=ROOT, capture_output=True,
-                           text=True, timeout=AWAIT_S, check=True,
-                           env=os.environ | {'PYTHONPATH': str(ROOT)})
-    calls, *heavy = found.stdout.splitlines()
+    calls, *heavy = run_python('-c', LIGHT, cwd=ROOT).stdout.splitlines()
     assert heavy == ['[]', '[]']
     own, first = json.loads(calls)
     assert own < 0.2

@@ -321,9 +321,8 @@ def test_perceived_frames_without_parameters_are_the_frames(drive):
              'ground_truth'], '-p perception.range is for the objects'),
     ('bag', ['-p', 'perception.velocity_std:=1.0', '--outputs', 'vision'],
      '-p perception.velocity_std is for the objects')])
-def test_parameters_that_no_output_uses_are_refused(tmp_path, capsys, drive, out, options, words):
-    assert main(['convert', str(drive), str(tmp_path / out), *options]) == 2
-    assert words in capsys.readouterr().err
+def test_parameters_that_no_output_uses_are_refused(tmp_path, refusal, drive, out, options, words):
+    assert words in refusal('convert', drive, tmp_path / out, *options, code=2)
     assert not (tmp_path / out).exists()
 
 

@@ -11,15 +11,13 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 from xml.etree import ElementTree
 
-from budgets import AWAIT_S
 from encode_world import ALL_ON, box_at, boxes_of, definitions, make_frame
 from message_store import typestore
 import numpy as np
 from paths import ROOT
+from programs import run_python
 import pytest
 from rosbags.rosbag2 import Reader
 
@@ -82,9 +80,7 @@ def copied(tmp_path_factory):
 
 
 def run(folder, *words):
-    return subprocess.run([sys.executable, '-m', *map(str, words)], cwd=folder, text=True,
-                          capture_output=True, timeout=AWAIT_S, check=False,
-                          env={**os.environ, 'PYTHONPATH': str(folder)})
+    return run_python('-m', *words, cwd=folder, env={**os.environ, 'PYTHONPATH': str(folder)})
 
 
 def messages_of(bag):
