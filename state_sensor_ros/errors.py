@@ -296,6 +296,22 @@ class MissingLibraryError(StateSensorError, ImportError):
 
 
 @contextmanager
+def reading(where: str) -> Iterator[None]:
+    """
+    Let an error of the system in the block be one of a recording.
+
+    :param where: name of the recording.
+    :raises TrajectoryFormatError: in place of an OSError that is not of this package.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, StateSensorError):
+            raise
+        raise TrajectoryFormatError(where, reason_of(error)) from error
+
+
+@contextmanager
 def importing(where: str) -> Iterator[None]:
     """
     Replace an ImportError in the block by one line that names the library.

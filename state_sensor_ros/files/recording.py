@@ -18,9 +18,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 from state_sensor_ros.errors import (
     counted,
-    reason_of,
-    StateSensorError,
-    TrajectoryFormatError,
+    reading,
     TruncatedError,
 )
 from state_sensor_ros.files.whole.output import Output
@@ -154,21 +152,18 @@ class TimedRecording(ABC):
         """Yield the frames, the whole ones of a file that was cut; times continue at 20 Hz."""
         self.cut, game_time = None, -PERIOD_S
         try:
-            for entry in self.entries():
-                if math.isnan(entry.clock_s):
-                    game_time += PERIOD_S
-                    entry = replace(entry, packet=replace(entry.packet, game_time=game_time))
-                else:
-                    game_time = entry.clock_s
-                yield entry
+            with reading(self.name):
+                for entry in self.entries():
+                    if math.isnan(entry.clock_s):
+                        game_time += PERIOD_S
+                        entry = replace(entry, packet=replace(entry.packet, game_time=game_time))
+                    else:
+                        game_time = entry.clock_s
+                    yield entry
         except TruncatedError as error:
             if not error.n_frames:
                 raise
             self.cut = error
-        except OSError as error:
-            if isinstance(error, StateSensorError):
-                raise
-            raise TrajectoryFormatError(self.name, reason_of(error)) from error
 
     def close(self) -> None:  # noqa: B027
         """Close what is open; closing twice is quiet."""

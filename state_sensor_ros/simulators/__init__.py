@@ -20,7 +20,6 @@ from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
 from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.errors import (
     bad_length,
-    cannot_connect,
     ConfigError,
     counted,
     DecodeError,
@@ -29,6 +28,7 @@ from state_sensor_ros.errors import (
     importing,
     no_frames,
     one_line,
+    reading,
     reason_of,
     RefusalError,
     StateError,
@@ -116,7 +116,7 @@ __all__ = [
     'SensorReader', 'Settings', 'Simulator', 'SimulatorTopics', 'SingleFrameDecoder', 'Source',
     'SourceState', 'StateError', 'StateSensorError', 'TrafficLights', 'TrajectoryFormatError',
     'TransportError', 'TruncatedError', 'Units', 'UnreachableError', 'Wheels', 'WriteOptions',
-    'bad_length', 'build_frame', 'cannot_connect', 'counted', 'decode_packet', 'failed_stream',
+    'bad_length', 'build_frame', 'counted', 'decode_packet', 'failed_stream',
     'has_ego_tag', 'ignore', 'importing', 'lane_states', 'no_frames', 'one_line', 'parameter',
-    'parse_settings', 'reason_of', 'refuse_unused',
+    'parse_settings', 'reading', 'reason_of', 'refuse_unused',
 ]

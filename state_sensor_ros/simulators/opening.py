@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast, TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError, importing, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, importing, reading, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
 from state_sensor_ros.files.formats import Format, FORMATS, imported, ReadOptions, RENDER, texts_of
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
@@ -142,7 +142,7 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
                                     f'one of {readable}')
     if options.topic and 'topic' not in found.reads:
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')
-    with importing(path):
+    with importing(path), reading(path):
         recording = found.open(path, options)
     return _bag_of_simulator(recording) if found.storage else recording
 

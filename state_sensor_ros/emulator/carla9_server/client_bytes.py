@@ -24,8 +24,8 @@ each actor, whose last 54 depend on its kind. All is little endian and packed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 import struct
+import time
 
 import msgspec
 import numpy as np
@@ -176,34 +176,22 @@ def encode_reply(number: int, result: object = None, error: str | None = None) -
     return msgspec.msgpack.encode((_REPLY, number, error, result))
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotTime:
+def snapshot_bytes(actors: ActorRows, *, episode: int, frame: int, elapsed_s: float,
+                   delta_s: float, is_new_map: bool) -> bytes:
     """
-    When a snapshot is, and of which episode.
+    Return a message of the world's stream, of now.
 
-    ``frame`` counts over all episodes; ``elapsed_s`` since the episode began, ``delta_s`` since
-    the frame before, ``platform_s`` of the computer, s.
-    """
-
-    episode: int
-    frame: int
-    elapsed_s: float
-    delta_s: float
-    platform_s: float
-    is_new_map: bool = False
-
-
-def snapshot_bytes(moment: SnapshotTime, actors: ActorRows) -> bytes:
-    """
-    Return a message of the world's stream.
-
-    :param moment: its time.
     :param actors: (N,) ACTOR.
+    :param episode: number of the episode.
+    :param frame: counts over all episodes.
+    :param elapsed_s: since the episode began.
+    :param delta_s: since the frame before.
+    :param is_new_map: whether the map has changed.
     """
     size = _HEADER.size - 4 + actors.nbytes
     return _HEADER.pack(
-        size, _OBSERVER, moment.frame, moment.elapsed_s, 0, 0, 0, 0, 0, 0, moment.episode,
-        moment.platform_s, moment.delta_s, 0, 0, 0, int(moment.is_new_map)) + actors.tobytes()
+        size, _OBSERVER, frame, elapsed_s, 0, 0, 0, 0, 0, 0, episode, time.monotonic(),
+        delta_s, 0, 0, 0, int(is_new_map)) + actors.tobytes()
 
 
 def token_bytes(stream: int, port: int) -> bytes:

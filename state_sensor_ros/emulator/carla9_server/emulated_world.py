@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 import itertools
-import time
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,6 @@ from state_sensor_ros.emulator.carla9_server.client_bytes import (
     ACTOR,
     ActorRows,
     snapshot_bytes,
-    SnapshotTime,
 )
 from state_sensor_ros.emulator.carla9_server.world_bodies import (
     ACCELERATION,
@@ -370,10 +368,10 @@ class EmulatedWorld:
 
     def snapshot(self) -> bytes:
         """Return the message of this instant."""
-        moment = SnapshotTime(self.episode, self.frame, self.elapsed_s, self.delta_s,
-                              time.monotonic(), self._is_new_map)
-        self._is_new_map = False
-        return snapshot_bytes(moment, self._rows())
+        is_new_map, self._is_new_map = self._is_new_map, False
+        return snapshot_bytes(
+            self._rows(), episode=self.episode, frame=self.frame, elapsed_s=self.elapsed_s,
+            delta_s=self.delta_s, is_new_map=is_new_map)
 
     def _rows(self) -> ActorRows:
         """Return all actors as the stream has them, those that move by themselves first."""

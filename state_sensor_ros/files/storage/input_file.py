@@ -26,7 +26,7 @@ import zlib
 
 from lz4.frame import LZ4FrameFile  # type: ignore[import-untyped]
 
-from state_sensor_ros.errors import reason_of, TrajectoryFormatError
+from state_sensor_ros.errors import reading, TrajectoryFormatError
 from state_sensor_ros.files.storage.storage_file import damaged, too_large
 
 if TYPE_CHECKING:
@@ -106,10 +106,8 @@ def open_positioned(path: str | Path) -> BinaryIO:
     :param path: path of the file; a pipe or a device has no position, and is opened as usual.
     :raises TrajectoryFormatError: if it cannot be opened.
     """
-    try:
+    with reading(str(path)):
         file = open(path, 'rb')  # noqa: SIM115
-    except OSError as error:
-        raise TrajectoryFormatError(str(path), reason_of(error)) from error
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     with file:
@@ -127,10 +125,8 @@ def read_range(file: BinaryIO, name: str, byte_range: tuple[int, int]) -> bytes:
     :raises TrajectoryFormatError: if the file has changed or cannot be read.
     """
     offset, n_bytes = byte_range
-    try:
+    with reading(name):
         data = os.pread(file.fileno(), n_bytes, offset)
-    except OSError as error:
-        raise TrajectoryFormatError(name, reason_of(error)) from error
     if len(data) < n_bytes:
         raise TrajectoryFormatError(name, 'a shorter file than before', 'the same file')
     return data

@@ -32,7 +32,7 @@ import msgspec
 from state_sensor_ros.simulators import (
     DecodeError,
     Packet,
-    reason_of,
+    reading,
     RecordedFrame,
     TrajectoryFormatError,
 )
@@ -342,7 +342,7 @@ def find_dataset(path: Path) -> Dataset:
     :raises TrajectoryFormatError: if a folder or its metadata.json cannot be read, or there
         are no measurements.
     """
-    try:
+    with reading(str(path)):
         shared = _metadata_in(path).joined_with(_metadata_above(path))
         found = [Episode(path, shared)]
         for folder in _episode_folders(path):
@@ -350,8 +350,6 @@ def find_dataset(path: Path) -> Dataset:
         metadata = reduce(Metadata.joined_with, (episode.metadata for episode in found))
         for episode in found:
             _list_files(episode, _KNOWN_CAMERAS | metadata.cameras(), metadata.lidars())
-    except OSError as error:
-        raise TrajectoryFormatError(str(path), reason_of(error)) from error
     if not any(episode.measurements for episode in found):
         raise TrajectoryFormatError(
             str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
@@ -458,11 +456,8 @@ def _list_files(episode: Episode, cameras: frozenset[str], lidars: frozenset[str
 
 def _read(file: Path) -> bytes:
     check_regular(file)
-    try:
-        with file.open('rb') as opened:
-            data = opened.read(_MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise TrajectoryFormatError(str(file), reason_of(error)) from error
+    with reading(str(file)), file.open('rb') as opened:
+        data = opened.read(_MAX_FILE_BYTES + 1)
     if len(data) > _MAX_FILE_BYTES:
         raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
                                     'a file of a dataset')

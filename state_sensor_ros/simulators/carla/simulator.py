@@ -111,11 +111,10 @@ class CarlaSimulator(Simulator):
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands in reply to the frames of an episode."""
-        from state_sensor_ros.simulators.carla.commands import CarlaCommands
         from state_sensor_ros.simulators.carla.source import CarlaSource
         assert isinstance(source, CarlaSource)
         assert source.client is not None
-        return CarlaCommands(source.client)
+        return source.client
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """

@@ -18,14 +18,13 @@ Sequence of the ports: doc/protocol/carla.md#ports.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 import struct
 import threading
-import time
 
 from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.emulator.carla_server.carla_schema import (
+    Control,
     EpisodeReady,
     EpisodeStart,
     Measurements,
@@ -35,6 +34,7 @@ from state_sensor_ros.emulator.carla_server.carla_schema import (
 from state_sensor_ros.simulators import (
     counted,
     DecodeError,
+    EgoCommand,
     Packet,
     reason_of,
     Report,
@@ -65,6 +65,8 @@ EXPECTED_SERVER = 'a CARLA 0.8 server (source carla9 is for CARLA 0.9)'
 _READY_TIMEOUT_S = 60.0
 # Measurements and control port open while EpisodeReady is on its way.
 _LATE_PORT_S = 10.0
+# For the frame that is answered with the last brake; frames come at 10 Hz or more.
+_LAST_ANSWER_S = 0.25
 # A scene has a few hundred start spots of less than a hundred bytes.
 _MAX_REPLY_BYTES = 4 * 1024 * 1024
 _LENGTH = struct.Struct('<I')
@@ -130,7 +132,7 @@ class CarlaSource:
         """End :meth:`packets` soon, from any thread; a second call has no effect."""
         self._tcp.close()
         if self.client is not None:
-            self.client.close()
+            self.client.shut_down()
 
 
 def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) -> Relay:
@@ -148,26 +150,11 @@ def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) ->
         silence=silence_of_a_port(settings.host, settings.port))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlayerCommand:
-    """
-    A command to the player, protobuf Control.
-
-    ``brake`` what is sent in its place after ``until_s`` of the steady clock, s.
-    """
-
-    command: bytes
-    brake: bytes
-    until_s: float
-
-    def answer(self) -> bytes:
-        """Return what is sent now."""
-        return self.command if time.monotonic() < self.until_s else self.brake
-
-
 class EpisodeClient:
     """
     The client of an episode, on the world port and the control port.
+
+    It answers each frame with the newest command.
 
     :param on_silence: called with one line when a reply has not arrived for a second.
     :param on_lost_control: called from any thread with one line when the control connection has
@@ -185,8 +172,8 @@ class EpisodeClient:
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
         # Of a stack, and the one that answered the last frame; None before the first one.
-        self._command: PlayerCommand | None = None
-        self._answered: PlayerCommand | None = None
+        self._command: EgoCommand | None = None
+        self._answered: EgoCommand | None = None
         self._answering = threading.Condition()
         # Held while a message is sent: the parts of two would mix.
         self._sending = threading.Lock()
@@ -251,36 +238,32 @@ class EpisodeClient:
             self._on_lost_control(f'{self._control.where}: found {found}; expected the control '
                                   'port of the episode')
 
-    def drive(self, command: PlayerCommand) -> None:
+    def send(self, command: EgoCommand) -> None:
         """
         Answer the frames with a command, in place of the autopilot; from any thread.
 
         :param command: it counts until the next call, also in later episodes.
-        :raises TransportError: while there is no episode.
+        :raises TransportError: without an episode; the command is then sent in the next one.
         """
         self._command = command
         if not self._has_control:
             raise TransportError(self._control.where, 'no episode', EXPECTED_SERVER)
 
-    def finish(self, seconds: float) -> None:
-        """
-        Send the last command, unless it has answered a frame; then wait until it does.
-
-        :param seconds: longest wait.
-        """
+    def close(self) -> None:
+        """Wait until a frame is answered with the last command, which stays the answer."""
         command = self._command
         if command is None or not self._has_control or self._answered is command:
             return
         # At once: the server may be stopped, and then reads it when it continues.
-        self._send(command.answer())
+        self._send(_serialized(command))
         with self._answering:
-            self._answering.wait_for(lambda: self._answered is command, seconds)
+            self._answering.wait_for(lambda: self._answered is command, _LAST_ANSWER_S)
 
     def answer(self, packet: Packet) -> None:
         """Send the stack's command, or what the autopilot proposes in ``packet``."""
         command = self._command
         try:
-            answer = _proposal(packet) if command is None else command.answer()
+            answer = _proposal(packet) if command is None else _serialized(command)
         except (ProtobufError, DecodeError):
             return  # the pipeline reports a damaged frame
         if self._send(answer):
@@ -302,7 +285,7 @@ class EpisodeClient:
             return False
         return True
 
-    def close(self) -> None:
+    def shut_down(self) -> None:
         """End all waits for the server, from any thread; later connections fail."""
         self._world.shut_down()
         self._control.shut_down()
@@ -329,6 +312,15 @@ class EpisodeClient:
                                      '0.9, use source carla9')
             data += part
         return bytes(data)
+
+
+def _serialized(command: EgoCommand) -> bytes:
+    """Return what is sent now, protobuf Control; CARLA's wheel counts to the right."""
+    now = command.or_full_brake()
+    control: bytes = Control(
+        steer=-now.steer, throttle=now.throttle, brake=now.brake,
+        hand_brake=now.hand_brake, reverse=now.reverse).SerializeToString()
+    return control
 
 
 def _proposal(packet: Packet) -> bytes:

@@ -26,7 +26,6 @@ from state_sensor_ros.simulators import Decoded, DecodeError, DROPPED, Fault, Tr
 from state_sensor_ros.simulators.carla9 import packets
 from state_sensor_ros.simulators.carla9.actors import box_of, MAX_ACTORS, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
-    FrameTimes,
     make_frame,
     shown_lights,
     to_inputs,
@@ -126,9 +125,6 @@ class LogDecoder:
         n_actors = len(numbers)
         kinematics = to_rep103(poses, *self._velocities(logged, numbers))
         lights = logged.of(packets.LIGHTS)
-        clock = FrameTimes(
-            logged.elapsed_s, logged.number if logged.number < 1 << 32 else 0,
-            int(self._date + logged.elapsed_s) if self._date else 0)
         controls = np.full((n_actors, 4), np.nan)
         records = logged.of(packets.CONTROLS)
         rows, found = _matched(numbers, records['id'].astype(np.int64))
@@ -139,7 +135,10 @@ class LogDecoder:
         table = self._table.rows(numbers)
         of_actor, of_light = _matched(numbers, lights['id'].astype(np.int64))
         frame = make_frame(
-            table, clock, kinematics, inputs=to_inputs(controls),
+            table, kinematics, game_time=logged.elapsed_s,
+            number=logged.number if logged.number < 1 << 32 else 0,
+            time=int(self._date + logged.elapsed_s) if self._date else 0,
+            inputs=to_inputs(controls),
             lights=shown_lights(table, kinematics, of_actor, lights['state'][of_light]))
         return _Moment(Decoded(frame, faults.listed()), table.serials, kinematics)
 

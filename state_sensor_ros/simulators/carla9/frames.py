@@ -79,20 +79,6 @@ class Displays:
         return self.texts
 
 
-@dataclass(frozen=True, slots=True)
-class FrameTimes:
-    """
-    Times of a frame.
-
-    ``game_time`` s since the episode or the recording began; ``number`` of the frame, below 2^32;
-    ``time`` s since the Unix epoch, 0 if it is unknown.
-    """
-
-    game_time: float
-    number: int
-    time: int = 0
-
-
 class ShownLights(NamedTuple):
     """The lights that show a color, None for unknown, and what all actors display."""
 
@@ -132,15 +118,18 @@ def to_inputs(controls: Floats) -> Floats:
     return inputs
 
 
-def make_frame(rows: ActorRows, clock: FrameTimes, kinematics: Floats, *, inputs: Floats,
-               lights: ShownLights, accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
+def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number: int,
+               time: int = 0, inputs: Floats, lights: ShownLights,
+               accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
                map_lines: tuple[MapLine, ...] = (), with_boxes: bool = True) -> Frame:
     """
     Make the frame of N actors.
 
     :param rows: their constant properties.
-    :param clock: times of the frame.
     :param kinematics: (N, 13) from :func:`to_rep103`.
+    :param game_time: s since the episode or the recording began.
+    :param number: of the frame, below 2^32.
+    :param time: s since the Unix epoch, 0 if it is unknown.
     :param inputs: (N, 4) from :func:`to_inputs`.
     :param lights: from :func:`shown_lights`.
     :param accelerations: (N, 3) m/s2, REP-103 axes of the world, None if they are unknown.
@@ -160,7 +149,7 @@ def make_frame(rows: ActorRows, clock: FrameTimes, kinematics: Floats, *, inputs
             'nij,nj->ni', global_from_unit(places[:, 3:7]), rows.center_xyz)
         boxes = Boxes(rows.boxed, rows.box_names, block[n_actors:])
     frame = Frame(
-        GENERATION, clock.game_time, clock.time, clock.number, rows.names, rows.kinds, rows.tags,
+        GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
         block[:n_actors], lanes, boxes, NO_WHEELS, inputs, rows.appearance,
         accelerations=accelerations, extension=lights.displays, has_exact_time=True,
         traffic_lights=lights.shown, map_lines=map_lines)
@@ -267,7 +256,7 @@ class WorldFrames:
                  lanes: Lanes, needs: Needs) -> Decoded:
         kinematics, accelerations = _kinematics(step)
         return Decoded(make_frame(
-            self._scene.rows, FrameTimes(step.game_time, step.number), kinematics,
+            self._scene.rows, kinematics, game_time=step.game_time, number=step.number,
             inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, _N_INPUTS))
             if step.controls else self._no_inputs, lights=lights, accelerations=accelerations,
             lanes=lanes, map_lines=map_lines, with_boxes=needs.boxes), ())

@@ -141,9 +141,9 @@ class _Reader:
                 self._consume(1)
                 return self._finish()
             if len(self._buffer) > MAX_ELEMENT_BYTES:
-                raise self._too_long()
+                raise self._without_end(is_too_long=True)
             if not self._fill():
-                raise self._truncated()
+                raise self._without_end(is_too_long=False)
 
     def _on_own_lines(self) -> Iterator[Payload]:
         """Yield frames up to the first that does not occupy one line."""
@@ -230,12 +230,7 @@ class _Reader:
 
     def _element(self, end: int, outer: int, text: bytes = b'') -> Payload:
         """Remove the frame that ends before offset ``end``: ``text`` if it was checked."""
-        self._skip_blank()
-        if self._index:
-            self._expect(self._buffer.startswith(b','), "',' or ']'")
-            self._consume(1)
-            self._skip_blank()
-        self._expect(self._buffer.startswith(b'{'), "'{', a frame")
+        self._begin_frame()
         offset, line, column = self._offset, self._line, self._column
         payload = Payload(self._consume(end - offset, text), self._index, offset, line, column)
         if not text:
@@ -271,9 +266,10 @@ class _Reader:
             self._skip_blank()
         self._expect(not self._buffer, 'the end of the file')
 
-    def _truncated(self) -> TrajectoryFormatError:
-        """Return the error for a file without the end of its array, or with an earlier fault."""
-        payload = self._begun()
+    def _without_end(self, *, is_too_long: bool) -> TrajectoryFormatError:
+        """Return the error for a frame or an array without end, or for an earlier fault in it."""
+        self._begin_frame()
+        payload = Payload(bytes(self._buffer), self._index, self._offset, self._line, self._column)
         error = _fault_before_end(payload.data)
         if error is not None:
             return payload.error(self._name, error)
@@ -282,31 +278,22 @@ class _Reader:
             begun_at += f', begun at line {payload.line} column {payload.column}'
             lost = f'{counted(len(payload.data), "byte")} of {begun_at}'
         self._consume(len(self._buffer))
-        return TruncatedError(_place(self._name, self._line, self._column),
-                              f'the end of the file in {begun_at}', "']' at the end of the array",
-                              n_frames=self._index, end=self._end, lost=lost)
+        place = _place(self._name, self._line, self._column)
+        if is_too_long:
+            return TrajectoryFormatError(
+                place, f'more than {MAX_ELEMENT_BYTES} bytes in {begun_at}', 'a frame')
+        return TruncatedError(
+            place, f'the end of the file in {begun_at}', "']' at the end of the array",
+            n_frames=self._index, end=self._end, lost=lost)
 
-    def _too_long(self) -> TrajectoryFormatError:
-        """Return the error for a frame without end; a fault in its text is the cause, if any."""
-        payload = self._begun()
-        error = _fault_before_end(payload.data)
-        if error is not None:
-            return payload.error(self._name, error)
-        self._consume(len(self._buffer))
-        return TrajectoryFormatError(
-            _place(self._name, self._line, self._column),
-            f'more than {MAX_ELEMENT_BYTES} bytes in frame {self._index}, begun at line '
-            f'{payload.line} column {payload.column}', 'a frame')
-
-    def _begun(self) -> Payload:
-        """Return the part that was read of a frame without end."""
+    def _begin_frame(self) -> None:
+        """Skip what stands before a frame, as far as it was read."""
         self._skip_blank()
         if self._index and self._buffer:
             self._expect(self._buffer.startswith(b','), "',' or ']'")
             self._consume(1)
             self._skip_blank()
         self._expect(not self._buffer or self._buffer.startswith(b'{'), "'{', a frame")
-        return Payload(bytes(self._buffer), self._index, self._offset, self._line, self._column)
 
 
 def _fault_before_end(text: bytes) -> DecodeError | None:
