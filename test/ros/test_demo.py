@@ -23,7 +23,8 @@ from paths import ROOT
 from PIL import Image
 from programs import PIPES, start_node
 import pytest
-from rosbags.highlevel import AnyReader
+from rosbags.rosbag2 import Reader
+from stack_bags import messages_of
 from stopwatch import Stopwatch, until
 
 from state_sensor_ros import open_recording  # noqa: I100
@@ -73,16 +74,15 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
     assert f'state_sensor view {tmp_path / "bag"} ' in text
     with Image.open(tmp_path / 'picture.png') as picture:
         assert picture.size[0] == 1650
-    with AnyReader([tmp_path / 'bag']) as bag:
+    with Reader(tmp_path / 'bag') as bag:
         counts = {one.topic: one.msgcount for one in bag.connections}
         assert counts['/state_sensor/frame'] == table['/state_sensor/frame'][2]
         own = [count for topic, count in counts.items()
                if re.fullmatch('/state_sensor/actors/[^/]+/odometry', topic)]
         assert (len(own), sum(own)) == (n_topics, n_messages)
         assert set(own) == {counts['/state_sensor/frame']}
-        frames = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
-            [one for one in bag.connections if one.topic == '/state_sensor/frame'])]
-    assert all(len(frame.actors) == 21 for frame in frames)
+    assert {len(frame.actors) for *_, frame in messages_of(
+        tmp_path / 'bag', ['/state_sensor/frame'])} == {21}
 
 
 @pytest.mark.thorough
@@ -120,13 +120,10 @@ def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
         text, re.MULTILINE).groups())
     assert driven > 10.0
     assert mean <= most < 0.5
-    with AnyReader([tmp_path / 'bag']) as bag:
-        sent = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
-            [one for one in bag.connections if one.topic == '/state_sensor/command_status'])]
-        odometry = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
-            [one for one in bag.connections if one.topic == '/state_sensor/ego/odometry'])]
-    assert {each.origin for each in sent} == {3}
-    at = odometry[-1].pose.pose.position
+    assert {each.origin for *_, each in messages_of(
+        tmp_path / 'bag', ['/state_sensor/command_status'])} == {3}
+    *_, (*_, odometry) = messages_of(tmp_path / 'bag', ['/state_sensor/ego/odometry'])
+    at = odometry.pose.pose.position
     with open_recording(ROOT / 'resource' / 'lines' / 'monodrive.json.gz') as line:
         track = line.ego_track().position_xyz
     # Its points are some meters apart.

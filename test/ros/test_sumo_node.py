@@ -15,13 +15,12 @@ import socket
 
 from blocked_modules import environment_without
 from budgets import AWAIT_S
-from message_store import typestore
 import numpy as np
 from paths import DATA, ROOT
 from process_state import children, has_ended
 import pytest
 from rig import FAST, NodeProcess, statuses
-from rosbags.rosbag2 import Reader
+from stack_bags import messages_of
 
 from state_sensor_ros.commands.command_line import main
 
@@ -96,13 +95,9 @@ def test_sumo_roads_lights_and_map_are_on_topics(domain, listener, network):
 def test_sumo_bag_has_roads_lights_and_map(tmp_path, network):
     assert main(['record', str(tmp_path / 'bag'), '--source', 'sumo', '-p', 'rate:=0',
                  '--frames', '100', '-q']) == 0
-    found = {}
-    with Reader(tmp_path / 'bag') as reader:
-        for connection, _, data in reader.messages():
-            name = connection.topic.removeprefix('/state_sensor/')
-            if name in ('roads', 'traffic_lights', 'map'):
-                found.setdefault(name, []).append(
-                    typestore().deserialize_cdr(data, connection.msgtype))
+    found = {name: [message for *_, message in messages_of(
+        tmp_path / 'bag', [f'/state_sensor/{name}'])] for name in (
+            'roads', 'traffic_lights', 'map')}
     assert {name: len(messages) for name, messages in found.items()} == {
         'roads': 1, 'traffic_lights': 100, 'map': 1}
     check_roads(found['roads'][0], network)

@@ -28,6 +28,7 @@ from paths import CARLA as SAMPLE
 from PIL import Image
 import pytest
 from rosbags.rosbag2 import Reader
+from stack_bags import messages_of as messages_of_bag
 from test_carla_images import five_images
 from test_carla_sensors import PLY
 
@@ -386,6 +387,11 @@ def test_carla_name_of_a_camera_is_read_back(camera, kind):
     assert sensor_file_parts(name, frozenset([camera])) == (camera, kind, 3)
 
 
+def static_transforms(bag):
+    """Return the transforms of each message on /tf_static."""
+    return [message.transforms for *_, message in messages_of_bag(bag, ['/tf_static'])]
+
+
 def convert(*words):
     assert main(['convert', *map(str, words)]) == 0
 
@@ -399,10 +405,7 @@ def test_carla_poses_of_cameras_come_back_from_a_bag(tmp_path, options):
     words = [word for name, value in options.items() for word in (
         f'--{name.replace("_", "-")}', *(value if isinstance(value, list) else [value]))]
     convert(SAMPLE, tmp_path / 'bag', '--camera-tf', '--camera-poses', *poses, *words)
-    with Reader(tmp_path / 'bag') as reader:
-        (recorded,) = [typestore().deserialize_cdr(data, connection.msgtype).transforms
-                       for connection, _, data in reader.messages()
-                       if connection.topic == '/tf_static']
+    (recorded,) = static_transforms(tmp_path / 'bag')
     checked = checked_settings({'source': 'carla', 'camera_tf': True, **options})
     recording = open_any(str(tmp_path / 'bag'))
     topics = CarlaSimulator().topics(checked, recording=recording)
@@ -445,9 +448,6 @@ def test_carla_bag_has_every_topic(sample_bag):
     with Reader(sample_bag) as reader:
         counts = {name.removeprefix('/state_sensor'): info.msgcount
                   for name, info in reader.topics.items()}
-        transforms = [typestore().deserialize_cdr(data, connection.msgtype).transforms
-                      for connection, _, data in reader.messages() if connection.topic
-                      == '/tf_static']
     topics = (*(topic for each in CARLA_TOPICS[1:] for topic in each.topics),
               *sensor_topics(DatasetRecording(SAMPLE).sensors))
     assert len(topics) == 6 + 5 + 3 + 2  # images, intrinsics, colors, legend
@@ -456,7 +456,7 @@ def test_carla_bag_has_every_topic(sample_bag):
         expected = 1 if topic.name.endswith('classes') else with_images
         assert counts[topic.name.removeprefix('~')] == expected, topic.name
     assert counts['/frame'] == counts['/ego/odometry'] == counts['/markers'] == 12
-    (transforms,) = transforms
+    (transforms,) = static_transforms(sample_bag)
     assert [(each.header.frame_id, each.child_frame_id) for each in transforms[:2]] == [
         ('player', 'player/camera_central'),
         ('player/camera_central', 'player/camera_central_optical')]
@@ -571,20 +571,14 @@ def test_carla_inspect_checks_every_episode(collected, capsys):
 def test_carla_bare_nan_is_read_without_a_warning(collected, tmp_path, capsys):
     convert(collected / 'episode_00001', tmp_path / 'bag')
     assert capsys.readouterr().err == ''
-    with Reader(tmp_path / 'bag') as reader:
-        (status, *_) = [typestore().deserialize_cdr(data, STATUS)
-                        for connection, _, data in reader.messages()
-                        if connection.topic == '/state_sensor/player/status']
+    (*_, status) = next(messages_of_bag(tmp_path / 'bag', ['/state_sensor/player/status']))
     assert math.isnan(status.stop_vehicle)
     assert status.game_timestamp == 3000
 
 
 def test_carla_sensors_of_a_dataset_have_their_poses(collected, tmp_path):
     convert(collected, tmp_path / 'bag', '--camera-tf')
-    with Reader(tmp_path / 'bag') as reader:
-        ((transforms,),) = [[typestore().deserialize_cdr(data, connection.msgtype).transforms]
-                            for connection, _, data in reader.messages()
-                            if connection.topic == '/tf_static']
+    (transforms,) = static_transforms(tmp_path / 'bag')
     found = {each.child_frame_id: each.transform for each in transforms}
     assert set(found) == {
         'player/camera_left', 'player/camera_left_optical', 'player/camera_rear',

@@ -18,6 +18,7 @@ from budgets import each_once
 import numpy as np
 import osi_traces
 import pytest
+from stack_bags import messages_of
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
@@ -89,16 +90,10 @@ def test_osi_accelerations_of_the_trace_are_those_of_tables_and_objects(trace):
 
 @pytest.mark.parametrize('trace', ['view.osi.mcap'], indirect=True)
 def test_osi_accelerations_of_the_trace_are_those_of_outputs(trace, tmp_path):
-    from message_store import typestore
-    from rosbags.rosbag2 import Reader
     assert main(['convert', str(trace), str(tmp_path / 'bag'), '--outputs', 'autoware',
                  '--autoware-objects', 'ground_truth']) == 0
-    found = []
-    with Reader(tmp_path / 'bag') as reader:
-        for connection, _, data in reader.messages():
-            if connection.topic == '/localization/acceleration':
-                message = typestore().deserialize_cdr(data, connection.msgtype)
-                found.append(message.accel.accel.linear.x)
+    found = [message.accel.accel.linear.x for *_, message in messages_of(
+        tmp_path / 'bag', ['/localization/acceleration'])]
     # Of the first message as well, which has no difference.
     assert found == pytest.approx([1.0] * 12)
 
