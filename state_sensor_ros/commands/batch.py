@@ -293,7 +293,14 @@ def _cluster(address: str, path: str, line: str) -> Iterator[_Runner]:
 
         def check() -> None:
             nonlocal worker_s
-            if _n_workers(client, address):
+            try:
+                n_workers = len(_limited(client.nthreads, _REPLY_S))
+            # The exceptions of the library are of many types.
+            except Exception as error:
+                raise _lost(address) from error
+            if client.status != 'running':
+                raise _lost(address)
+            if n_workers:
                 worker_s = time.monotonic()
             elif time.monotonic() - worker_s > _WORKER_S:
                 raise TransportError(address, f'no worker for {_WORKER_S:.0f} s')
@@ -307,18 +314,6 @@ def _cluster(address: str, path: str, line: str) -> Iterator[_Runner]:
             # completes its output.
             executor.shutdown(wait=False)
             raise
-
-
-def _n_workers(client: Client, address: str) -> int:
-    """Return the number of workers; raise TransportError if the scheduler is gone."""
-    try:
-        n_workers = len(_limited(client.nthreads, _REPLY_S))
-    # The exceptions of the library are of many types.
-    except Exception as error:
-        raise _lost(address) from error
-    if client.status != 'running':
-        raise _lost(address)
-    return n_workers
 
 
 def _lost(address: str) -> TransportError:
@@ -366,7 +361,7 @@ def _run_shared(job: BatchJob, shared: _Shared) -> BatchResult:
         return BatchResult(1, '', one_line(
             f'{job.source}: found another file, or none, on the worker {worker}; expected a path '
             'that all workers share'))
-    if shared.path and not _awaited(lambda: _has_line(shared.path, shared.line)):
+    if shared.path and not _sees(shared.path, shared.line):
         return BatchResult(1, '', one_line(
             f'{os.path.dirname(shared.path)}: found another folder, or none, on the worker '
             f'{worker}; expected a path that all workers share'))
@@ -391,20 +386,16 @@ def _digest(source: str) -> str:
     return digest.hexdigest()
 
 
-def _has_line(path: str, line: str) -> bool:
-    with suppress(OSError), open(path, encoding='utf-8', errors='replace') as file:
-        return f'{line}\n' in file
-    return False
-
-
-def _awaited(is_true: Callable[[], bool]) -> bool:
-    """Return whether a function returns True within the time of a network file system."""
+def _sees(path: str, line: str) -> bool:
+    """Return whether a file has a line, within the time of a network file system."""
     end_s = time.monotonic() + _SHARED_S
-    while not is_true():
+    while True:
+        with suppress(OSError), open(path, encoding='utf-8', errors='replace') as file:
+            if f'{line}\n' in file:
+                return True
         if time.monotonic() > end_s:
             return False
         time.sleep(_POLL_S)
-    return True
 
 
 def absolute(job: BatchJob) -> BatchJob:
