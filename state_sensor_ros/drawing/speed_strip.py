@@ -18,7 +18,6 @@ import numpy as np
 
 from state_sensor_ros.drawing import tracks
 from state_sensor_ros.drawing.layers import DASHED, Fonts
-from state_sensor_ros.drawing.legend import INSTANT_PT, MEDIAN_PT
 from state_sensor_ros.drawing.marks import colors_of, plain_colors, speed_range
 from state_sensor_ros.drawing.names import inside, overlapping, points_along
 from state_sensor_ros.drawing.scene import Scene, SpeedBand
@@ -27,7 +26,9 @@ from state_sensor_ros.drawing.style import (
     BAND,
     BY_ACTOR,
     DARK,
+    INSTANT_PT,
     KPH_PER_MPS,
+    MEDIAN_PT,
     PageSize,
     QUIET,
     shortened,

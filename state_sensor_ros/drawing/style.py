@@ -49,6 +49,10 @@ TIME_TITLE = 'time since the first frame (s)'
 SPEED_TITLE, SPEED_KPH_TITLE = 'speed (m/s)', 'speed (km/h)'
 _SIZES = (('TB', 1e12), ('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
 KPH_PER_MPS = 3.6
+# Width of the line that marks the time of the boxes, points.
+INSTANT_PT = 1.6
+# Width of the line of the median, points.
+MEDIAN_PT = 0.8
 # Shown on an empty map.
 NOTHING = 'nothing to draw: no actor has a pose'
 # Longer names are shortened.
