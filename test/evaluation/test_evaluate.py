@@ -454,7 +454,6 @@ def test_no_objects_at_all(tmp_path, evaluate, stack):
 def test_cut_message_is_an_error_in_one_line(tmp_path, evaluate, stack, size):
     def bags():
         for topic, type_name, log_ns, message in messages_of(stack, (TRACKING,)):
-            from message_store import typestore
             yield topic, type_name, log_ns, bytes(
                 typestore().serialize_cdr(message, type_name))[:size]
     error = evaluate(write_bag(tmp_path / 'bag', bags()), code=1)
@@ -464,7 +463,6 @@ def test_cut_message_is_an_error_in_one_line(tmp_path, evaluate, stack, size):
 
 def test_count_beyond_the_message_is_an_error(tmp_path, evaluate, stack):
     def bags():
-        from message_store import typestore
         for topic, type_name, log_ns, message in messages_of(stack, (TRACKING,)):
             message.header.frame_id = 'map'
             data = bytearray(typestore().serialize_cdr(message, type_name))
@@ -727,8 +725,8 @@ def test_comparison_with_an_earlier_run(tmp_path, capsys, refusal, evaluate, dri
     [better] = [line.split() for line in lines if 'tracking/misses' in line]
     assert better[:5] == ['better', 'tracking/misses', '4', '->', '0']
     assert '<td>tracking/misses</td><td>4</td><td>0</td>' in page.read_text()
-    assert 'against/detection/classes/car/ate: found 0.2' in refusal(*words, '-q', '--fail-above',
-                                                                     'against/detection/classes/car/ate=0.1')
+    error = refusal(*words, '-q', '--fail-above', 'against/detection/classes/car/ate=0.1')
+    assert 'against/detection/classes/car/ate: found 0.2' in error
     assert main([*words, '-q', '--fail-below', 'against/detection/map=-1']) == 0
     # With itself nothing differs.
     assert main(['evaluate', str(drive), str(old), '--against', str(earlier)]) == 0
