@@ -32,8 +32,8 @@ from state_sensor_ros.pipeline.source import Counters, Health
 from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS
+from state_sensor_ros.simulators.carla import commands as carla_commands
 from state_sensor_ros.simulators.carla import dataset, images
-from state_sensor_ros.simulators.carla import source as carla_source
 from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor
 from state_sensor_ros.simulators.carla.topic_names import ENCODINGS, sensor_topics
 from state_sensor_ros.simulators.carla.topics import CARLA_TOPICS
@@ -257,7 +257,7 @@ def test_reliability_page_has_the_limits_of_the_code():
                   MAX_ELEMENT_BYTES, MAX_REPLY_BYTES, MAX_TOPICS, MAX_CHARACTERS, limits.n_bytes,
                   limits.n_metadata_bytes, limits.n_file_bytes, published_actors._MAX_ABSENT,
                   MAX_DEFINITION_BYTES, dataset._MAX_FILE_BYTES, images._MAX_PIXELS,
-                  carla_source._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS,
+                  carla_commands._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS,
                   sensor_config._MAX_BYTES):
         assert str(limit) in numbers, limit
 
