@@ -120,7 +120,7 @@ class Connection:
             self.close()
         raise failure
 
-    def open(self, patience_s: float = 0.0,
+    def open(self, patience_s: float = 0.0,  # noqa: A003
              before_connect: Callable[[socket.socket], None] | None = None, *,
              remedy: str = 'is the simulator running?') -> None:
         """

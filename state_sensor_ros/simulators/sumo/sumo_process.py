@@ -157,7 +157,7 @@ class DriverRequests:
 
     @property
     def command(self) -> EgoCommand | None:
-        """The command to the ego, full brake after its time, None before the first one."""
+        """Return the command to the ego, full brake after its time, None before the first one."""
         # The driver may be stopped or be busy. Its clock is that of this process.
         return self._command and self._command.or_full_brake()
 
@@ -218,8 +218,6 @@ def _goes_on(sumo: Sumo) -> bool:
     if 0 <= end <= sumo.simulation.getTime():
         return False
     return bool(sumo.simulation.getMinExpectedNumber() > 0)
-
-
 
 
 class StepReader:

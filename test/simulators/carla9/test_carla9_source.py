@@ -6,6 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
+# flake8: noqa: I100
 """Live frames of CARLA 0.9 through CARLA's own client library, of the mock server."""
 
 from contextlib import closing, contextmanager, suppress
@@ -462,8 +463,7 @@ def test_ticking_is_paused_stepped_and_reset():
         episode = server.world.episode
         source.restart()
         until(lambda: server.world.episode == episode + 1)
-        until(lambda: received[-1].game_time < 0.3
-                   and received[-1].is_behind_gap)
+        until(lambda: received[-1].game_time < 0.3 and received[-1].is_behind_gap)
         source.resume()
         n_frames = len(received)
         until(lambda: len(received) > n_frames + 5)
