@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -43,7 +44,8 @@ class FrameTransforms:
 
     def __init__(self, messages: Iterable[tuple[bytes, bool]]) -> None:
         self._parents: dict[str, str] = {}
-        found: dict[str, list[tuple[int, Any]]] = {}
+        # Stamps and 7 numbers for each: a long bag has millions of transforms.
+        found: dict[str, tuple[array[int], array[float]]] = {}
         self._static: dict[str, Floats] = {}
         for data, is_static in messages:
             for each in decode_flat(data, TF_TYPE).transforms:
@@ -55,12 +57,13 @@ class FrameTransforms:
                 if is_static:
                     self._static[child] = values
                 else:
-                    found.setdefault(child, []).append((nanoseconds(each.header.stamp), values))
+                    times, poses = found.setdefault(child, (array('q'), array('d')))
+                    times.append(nanoseconds(each.header.stamp))
+                    poses.extend(values)
         self._moving: dict[str, tuple[Rows, Floats]] = {}
-        for child, entries in found.items():
-            stamps = np.array([stamp for stamp, _ in entries], np.int64)
-            order = np.unique(stamps, return_index=True)[1]
-            self._moving[child] = stamps[order], np.array([values for _, values in entries])[order]
+        for child, (times, poses) in found.items():
+            stamps, order = np.unique(np.array(times), return_index=True)
+            self._moving[child] = stamps, np.array(poses).reshape(-1, 7)[order]
 
     def between(self, target: str, source: str,
                 stamp_ns: int) -> tuple[Floats, Floats] | None:
