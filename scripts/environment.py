@@ -29,9 +29,11 @@ NEWEST_WHEEL_PYTHON = (3, 14)
 WHEEL_MACHINE = 'x86_64'
 WHEEL_GLIBC = (2, 28)
 PATH_LISTS = ('AMENT_PREFIX_PATH', 'CMAKE_PREFIX_PATH', 'LD_LIBRARY_PATH', 'PATH', 'PYTHONPATH')
-# Set by a shell in this or another environment, and by the calling make.
-FOREIGN_VARIABLES = ('COLCON_PREFIX_PATH', 'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'PYTHONHOME',
-                     'VIRTUAL_ENV', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
+# Set by a shell in this or another environment, and by the calling make. Written bytecode saves a
+# fifth of the time of the message generators, which start for each package.
+FOREIGN_VARIABLES = ('COLCON_PREFIX_PATH', 'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS',
+                     'PYTHONDONTWRITEBYTECODE', 'PYTHONHOME', 'VIRTUAL_ENV',
+                     '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
 
 
 class SetupError(Exception):
