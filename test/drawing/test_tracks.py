@@ -87,7 +87,7 @@ def distances(points, begin, end):
 def wandering(random, n_frames, speed):
     """Return positions and speeds of an actor that turns, stops and drives back and forth."""
     turn = np.cumsum(random.normal(0.0, 0.05, n_frames))
-    pace = speed * np.sin(np.linspace(0.0, 9.0, n_frames))
+    pace = speed * np.sin(0.0045 * np.arange(n_frames))
     step = 0.05 * pace[:, None] * np.column_stack((np.cos(turn), np.sin(turn)))
     return 1000.0 + np.cumsum(step, axis=0), np.abs(pace)
 
