@@ -330,6 +330,8 @@ def _run(path):
 if __name__ == '__main__':
     loaded = sys.argv[2]
     LOADERS[loaded]()
+    # Else each fork prints what a library has printed: libsumo warns of the version of pyarrow.
+    sys.stdout.flush()
     gc.collect()
     gc.freeze()
     _run(_serve(socket.socket(fileno=int(sys.argv[1])))[0])
