@@ -84,6 +84,8 @@ class WorldClient:
         self._clock, self._is_reload = StepClock(run.rate, is_paused=run.is_paused), False
         # Guards the end, and the settings.
         self._ending = threading.Lock()
+        # Held while a command of the driver is sent, and from the last brake on.
+        self._commanding = threading.Lock()
         self._has_set = run.is_restore
         self._found = run.found
         self._last: EgoCommand | None = None
@@ -295,7 +297,8 @@ class WorldClient:
 
     def _take(self, request: object) -> None:
         if isinstance(request, EgoCommand):
-            self._drive(request.or_full_brake())
+            with self._commanding:
+                self._drive(request.or_full_brake())
         elif isinstance(request, Needs):
             self._needed = request
         elif isinstance(request, StepPace):
@@ -362,6 +365,9 @@ class WorldClient:
         self._ending.acquire()
         with suppress(Exception):
             self._client.set_timeout(_END_S)
+            # Never released: no command may follow the brake. One that is stuck does not delay it
+            # for long.
+            self._commanding.acquire(timeout=_END_S / 2)
             # The brake of a followed speed is NaN.
             if self._last is not None and not self._last.brake >= 1.0:
                 self._drive(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0))
