@@ -62,9 +62,7 @@ def start_script(words, **options):
     :param words: its path and its arguments.
     :param options: of :class:`subprocess.Popen`.
     """
-    if is_measured():
-        return subprocess.Popen([sys.executable, *words], **options)
-    return _commands.start(words, **options)
+    return _started_by(_commands, words, options)
 
 
 def start_node(words, **options):
@@ -74,9 +72,7 @@ def start_node(words, **options):
     :param words: its path and its arguments.
     :param options: of :class:`subprocess.Popen`.
     """
-    if is_measured():
-        return subprocess.Popen([sys.executable, *words], **options)
-    return _node.start(words, **options)
+    return _started_by(_node, words, options)
 
 
 def start_client(words, **options):
@@ -86,9 +82,14 @@ def start_client(words, **options):
     :param words: its path and its arguments.
     :param options: of :class:`subprocess.Popen`.
     """
+    return _started_by(_clients, words, options)
+
+
+def _started_by(server, words, options):
+    """Start a Python script as a fork, or as a new process if its coverage is measured."""
     if is_measured():
         return subprocess.Popen([sys.executable, *words], **options)
-    return _clients.start(words, **options)
+    return server.start(words, **options)
 
 
 @dataclass(frozen=True)
