@@ -106,10 +106,10 @@ def legal_topic_name(raw: str) -> str:
 
 def actor_frame(prefix: str, topic_name: str) -> str:
     """
-    Return the frame of an actor by the ordinary rule, which an ego with ``ego_frame`` has not.
+    Return the frame that follows from an actor's topic name; ``ego_frame`` replaces the ego's.
 
     :param prefix: prefix of TF frames.
-    :param topic_name: of the actor.
+    :param topic_name: legal name of the actor.
     """
     return prefix + topic_name
 

@@ -195,8 +195,8 @@ class PatchBuffer:
         """
         Replace the content by ``instances``; only what differs from the last call is serialized.
 
-        :raises EncodeError: if the first is no whole message, or an instance holds only a part of
-            a table's row.
+        :raises EncodeError: if the first is not a whole message, or an instance holds only a part
+            of a table's row.
         """
         n_old, n_new = len(self._instances), len(instances)
         head, tail = common_ends(self._instances, instances)

@@ -93,7 +93,7 @@ def _of_simulator(args: argparse.Namespace) -> dict[str, object]:
 
 def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
     """Return the exact stamps of the frames of a bag; ``game_time`` is rounded."""
-    # A message without a stamp is no frame.
+    # A message too short for a stamp never becomes a frame; its number is not used.
     stamps = (stamp_of(data) or (0, 0) for _, _, data in bag.messages({key}))
     return [seconds * NS_PER_S + nanoseconds for seconds, nanoseconds in stamps]
 

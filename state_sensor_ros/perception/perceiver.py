@@ -53,7 +53,7 @@ def normal_deviates(words: Words) -> Floats:
     :param words: (W, R) uint64; their upper 56 bits are used, 28 for each number.
     :returns: (2 W, R) float64; those of word w are in rows w and W + w.
     """
-    # Of 0 there is no logarithm; 28 bits reach 6.3 standard deviations.
+    # Half a step above 0, which has no logarithm; 28 bits reach 6.3 standard deviations.
     chances = ((words >> np.uint64(36)).astype(np.float64) + 0.5) * 2.0 ** -28
     radii: Floats = np.sqrt(-2.0 * np.log(chances))
     angles: Floats = ((words >> np.uint64(8)) & np.uint64(0xFFFFFFF)).astype(np.float64) \
@@ -84,7 +84,7 @@ def frame_number(game_time: float) -> int:
     """
     Return the number by which a frame is known, its game time in ns.
 
-    :param game_time: s; a frame without one, or with one of which there are no ns, has 0.
+    :param game_time: s; NaN and infinity, also in ns, give 0.
     """
     time_ns = game_time * NS_PER_S
     return round(time_ns) % 2 ** 64 if math.isfinite(time_ns) else 0

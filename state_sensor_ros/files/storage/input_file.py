@@ -266,7 +266,7 @@ class DecompressedFile(io.RawIOBase):
 
     def check_undamaged(self, name: str) -> None:
         """
-        Check that there is no fault but a missing end.
+        Check that nothing is wrong except a missing end.
 
         :param name: the place, for errors.
         :raises TrajectoryFormatError: if the data is damaged.
