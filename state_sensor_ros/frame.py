@@ -300,7 +300,12 @@ class MapLine:
 
 # Coordinates of maps in the axes of a projection reach 1e7 m.
 _MAX_COORDINATE = 1e9
+# Turn signals of a vehicle; both are hazard lights.
+INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT, INDICATORS_BOTH = range(4)
+INDICATORS_UNKNOWN = -1
 LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
+# What a light shows: a full disc, or an arrow as numbered by Autoware; or a light for pedestrians.
+LIGHT_CIRCLE, LIGHT_PEDESTRIAN = 1, 11
 # Ids of actors and lights are uint32 in messages and tables.
 MAX_ID = 2**32 - 1
 
@@ -312,13 +317,17 @@ class TrafficLights:
 
     ``ids`` (K,) int64, 0 to 2^32 - 1, the same in each frame; ``names`` K strings; ``states``
     (K,) uint8 LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED; ``poses`` (K, 7) float64, position xyz (m)
-    and orientation xyzw, global frame.
+    and orientation xyzw, global frame. ``shapes`` (K,) uint8, LIGHT_CIRCLE, LIGHT_PEDESTRIAN or an
+    arrow, 2 to 9 as in autoware_perception_msgs/TrafficLightElement, 0 if unknown; None if all are
+    circles. ``are_at_stop_lines`` whether the poses are those of stop lines, not of light heads.
     """
 
     ids: Rows
     names: tuple[str, ...]
     states: npt.NDArray[np.uint8]
     poses: Floats
+    shapes: npt.NDArray[np.uint8] | None = None
+    are_at_stop_lines: bool = False
 
     def __post_init__(self) -> None:
         """
@@ -335,6 +344,11 @@ class TrafficLights:
             raise StateError('traffic_lights', f'ids {self.ids.min()} to {self.ids.max()}',
                              f'0 to {MAX_ID}')
         _freeze(self.ids, self.states, self.poses)
+        if self.shapes is not None:
+            if self.shapes.shape != (n_lights,):
+                raise StateError('traffic_lights.shapes', f'shape {self.shapes.shape}',
+                                 f'({n_lights},)')
+            _freeze(self.shapes)
 
 
 def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int]) -> str | None:
@@ -398,6 +412,9 @@ class Frame:
     usable one; None from a source without ids.
     ``traffic_lights`` those that are not actors, None if the source has none. ``map_lines`` the
     lines of the map so far, the same object until there are more; empty from most sources.
+    ``indicators`` (N,) int8, turn signals: INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT,
+    INDICATORS_BOTH, or INDICATORS_UNKNOWN; None from a source without them.
+    ``open_drive`` OpenDRIVE document of the map, '' from most sources.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -433,6 +450,8 @@ class Frame:
     ids: Rows | None = None
     traffic_lights: TrafficLights | None = None
     map_lines: tuple[MapLine, ...] = ()
+    open_drive: str = ''
+    indicators: npt.NDArray[np.int8] | None = None
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -451,6 +470,7 @@ class Frame:
         for name, column, shape in (('inputs', self.inputs, (n_actors, 4)),
                                     ('forward_speed', self.forward_speed, (n_actors,)),
                                     ('ids', self.ids, (n_actors,)),
+                                    ('indicators', self.indicators, (n_actors,)),
                                     ('accelerations', self.accelerations, (n_actors, 3))):
             if column is not None:
                 if column.shape != shape:
@@ -609,7 +629,7 @@ class Frame:
         new_row[rows] = np.arange(len(rows))
         parts: dict[str, Any] = {name: _take(column, rows) for name in (
             'names', 'kinds', 'tags', 'kinematics', 'inputs', 'forward_speed', 'accelerations',
-            'ids') if (column := getattr(self, name)) is not None}
+            'ids', 'indicators') if (column := getattr(self, name)) is not None}
         parts |= {name: _select_part(part, new_row) for name in ('lanes', 'boxes', 'wheels')
                   if (part := getattr(self, name)) is not None}
         if self.appearance is not None:

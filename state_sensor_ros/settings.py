@@ -122,6 +122,21 @@ _AS_IT_IS = Perception()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Autoware:
+    """The parameters ``autoware.*``: the ids of traffic lights in the map of Autoware."""
+
+    lanelet2_map: str = _outgoing(
+        '', 'Lanelet2 map of Autoware, NAME.osm: each traffic light has the groups of the nearest '
+        'light head.', runs=(), needs=('outputs autoware',))
+    traffic_light_ids: str = _outgoing(
+        '', 'YAML file with the group, or the list of groups, of each traffic light by its name '
+        'or id; before the map.', runs=(), needs=('outputs autoware',))
+    traffic_light_distance: float = _outgoing(
+        10.0, 'Largest horizontal distance between a traffic light and its light head or stop '
+        'line in the map, m.', low=0.0, high=1000.0, runs=(), needs=('autoware.lanelet2_map',))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All parameters, checked by :func:`parse_settings` (doc/reference/parameters.md)."""
 
@@ -182,7 +197,8 @@ class Settings:
     odometry: bool = _outgoing(True, 'Publish topics for each actor.', dynamic=True)
     frame: bool = _outgoing(True, 'Publish ~/frame, the whole frame as one message.', dynamic=True)
     map_file: str = _outgoing(
-        '', 'Map to publish on ~/map, NAME.xodr or NAME.net.xml; empty: that of the source.')
+        '', 'Map to publish on ~/map: NAME.xodr, NAME.net.xml or a Lanelet2 NAME.osm; empty: that '
+        'of the source.')
     max_actor_topics: int = _outgoing(
         1024, 'Largest number of actors with topics of their own.', low=0, high=65536,
         needs=('odometry', 'joint_states'))
@@ -274,7 +290,7 @@ class Settings:
 
 
 PERCEPTION = parameters_in(Perception, 'perception.')
-_CORE = {**parameters_in(Settings), **PERCEPTION}
+_CORE = {**parameters_in(Settings), **PERCEPTION, **parameters_in(Autoware, 'autoware.')}
 # Names of the parameters of the driver, which no simulator declares.
 NAMES: tuple[str, ...] = tuple(_CORE)
 DEFAULTS = Settings()

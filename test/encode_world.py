@@ -138,7 +138,7 @@ def exact_actors():
             np.array((40, 4_000_000_000)), ('B1/0', 'B1/13'), np.array((0, 2), np.uint8),
             np.array([(1.0, -2.5, 0.25, 0.0, 0.0, 0.0, 1.0),
                       (8.0, 4.0, 0.5, 0.5, 0.5, 0.5, 0.5)])),
-        map_lines=(
+        open_drive='<OpenDRIVE/>', map_lines=(
             MapLine('driving', np.array([(0.0, 0.0, 0.0), (10.0, 0.5, 0.0), (20.0, 0.0, 1.0)])),
             MapLine('biking', np.array([(-1.0, 2.0, 3.0), (4.0, 5.0, 6.0)])),
             MapLine('driving', np.array([(7.0, 8.0, 9.0), (-7.0, -8.0, -9.0)]))))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.files.look_ahead import LookAhead
     from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
 
 # Name of the format that every file may have.
 TRAJECTORY = 'json'
@@ -256,7 +257,7 @@ def read_map(path: str) -> tuple[MapLine, ...]:
 
 def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     """
-    Return the topics of a source, ~/map with the lines of ``map_file`` if it is set.
+    Return the topics of a source, ~/map and ~/map/opendrive with ``map_file`` if it is set.
 
     :param topics: those that only the simulator has.
     :param settings: of the node, or of what writes a bag.
@@ -264,6 +265,10 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     """
     if not settings.map_file:
         return topics
-    from state_sensor_ros.topics.map_topics import MapEncoder
-    given = partial(MapEncoder, lines=read_map(settings.map_file))
-    return replace(topics, encoders=(*topics.encoders, given))
+    from state_sensor_ros.topics.map_topics import MapEncoder, OpenDriveEncoder
+    given: list[NewTopicEncoder] = [partial(MapEncoder, lines=read_map(settings.map_file))]
+    if settings.map_file.endswith('.xodr'):
+        # Its lines were read: an encoding that is not UTF-8 is rare, and damages names only.
+        text = Path(settings.map_file).read_text('utf-8', errors='replace')
+        given.append(partial(OpenDriveEncoder, text=text))
+    return replace(topics, encoders=(*topics.encoders, *given))

@@ -15,7 +15,7 @@ changes; a frame with the same key only patches numbers into it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import reduce
 from operator import or_
@@ -39,9 +39,11 @@ from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numb
 from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
+    LastCommand,
     MessageBlock,
     Messages,
     NewTopicEncoder,
+    no_command,
     NO_PARTS,
     Numbers,
     TopicEncoder,
@@ -86,13 +88,16 @@ class Encoder:
     :param definitions: definitions of the messages.
     :param report: called with a kind, for throttling, and a line about what went wrong.
     :param further: topics of the simulator, which replace those of the same names.
+    :param last_command: as of :class:`FrameToSend`.
     :raises EncodeError: if a definition is missing or is not as expected, or if of the topics of
         an encoder only some are replaced.
     :ivar topics: topics that exist from the start.
     """
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report = ignore,
-                 further: Sequence[NewTopicEncoder] = ()) -> None:
+                 further: Sequence[NewTopicEncoder] = (), *,
+                 last_command: Callable[[], LastCommand | None] = no_command) -> None:
+        self._last_command = last_command
         self._base_link = BaseLink(settings, report) if settings.ego_frame else None
         self._objects = ObjectMaker(settings)
         self._perceiver = Perceiver(settings, self._objects, report)
@@ -261,7 +266,7 @@ class Encoder:
             numbers[POSE] = rows[:len(bodies.usable), :POSE.width]
         return FrameToSend(self._settings, frame, actor_list, stamp_ns, self._subscriptions,
                            bodies.usable, rows, base_link, self._objects, self._perceiver,
-                           upcoming), numbers
+                           upcoming, last_command=self._last_command), numbers
 
     def _set_subscriptions(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions

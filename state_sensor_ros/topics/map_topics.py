@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/roads and ~/map: names of the roads by their ids, and the lines of the map as markers."""
+"""~/roads, ~/map, ~/map/opendrive: names of roads, lines of the map as markers, its document."""
 
 from __future__ import annotations
 
@@ -116,6 +116,38 @@ class MapEncoder(TopicEncoder):
         markers += [_marker(kind, number, _DELETE, 0.0, np.zeros((0, 3)))
                     for kind, number in sorted(gone)]
         return [(self.topics[0], self._message.lay_out({'markers': markers}, MESSAGE_PHASE).data)]
+
+
+class OpenDriveEncoder(TopicEncoder):
+    """
+    One String for each OpenDRIVE document.
+
+    :param text: the document; empty for that of the frames.
+    """
+
+    topics = (Topic('~/map/opendrive', 'std_msgs/msg/String', LATCHED),)
+    opens_with: Callable[[Frame], object] | None = attrgetter('open_drive')
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report,
+                 text: str = '') -> None:
+        super().__init__(settings, definitions, report)
+        self._text = text
+        if text:
+            self.opens_with = None
+        self._message = self.message(self.topics[0].type_name, {'data': Given('text')})
+        self.restart()
+
+    def restart(self) -> None:
+        """Send the document of the next frame, whether it changed or not."""
+        self._sent = ''
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the document if it is not the one that was sent last."""
+        text = self._text or now.frame.open_drive
+        if text is self._sent or not text:
+            return []
+        self._sent = text
+        return [(self.topics[0], self._message.lay_out({'text': text}, MESSAGE_PHASE).data)]
 
 
 def _marker(kind: str, number: int, action: int, width: float,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -121,6 +121,17 @@ def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:
     return {} if are_chosen.all() else dict.fromkeys(tables, np.flatnonzero(are_chosen))
 
 
+class LastCommand(NamedTuple):
+    """What the last command to the ego that was sent says of its gear."""
+
+    is_reverse: bool
+    is_parked: bool
+
+
+def no_command() -> None:
+    """Return that no command was sent."""
+
+
 @dataclass(slots=True, eq=False)
 class FrameToSend:
     """
@@ -132,7 +143,8 @@ class FrameToSend:
     ``uses_rows``; ``base_link`` row of the ego and (3,) position of base_link in its axes, None if
     that is its origin; ``objects`` makes the objects of the frame, ``perceiver`` those that a
     sensor reports; ``upcoming`` the frame in its recording, None for a live stream; ``blocks`` the
-    present layout of the encoder whose numbers are computed.
+    present layout of the encoder whose numbers are computed; ``last_command`` returns what was
+    sent to the ego last, None before the first command and without commands.
     """
 
     settings: Settings
@@ -147,6 +159,7 @@ class FrameToSend:
     perceiver: Perceiver
     upcoming: FutureFrame | None
     blocks: Sequence[MessageBlock] = ()
+    last_command: Callable[[], LastCommand | None] = no_command
 
 
 class TopicEncoder:

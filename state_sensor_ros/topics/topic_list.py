@@ -32,6 +32,7 @@ _TOPICS = (
     'map_topics:RoadsEncoder',
     'traffic_lights:LightsEncoder',
     'map_topics:MapEncoder',
+    'map_topics:OpenDriveEncoder',
     'actor_array:ActorArrayEncoder',
 )
 
@@ -43,6 +44,8 @@ _OUTPUTS = {
         'autoware_objects:DetectionEncoder',
         'autoware_objects:PredictionEncoder',
         'autoware_ego:AutowareEgoEncoder',
+        'autoware_status:AutowareStatusEncoder',
+        'autoware_signals:TrafficSignalsEncoder',
     ),
     'derived_objects': ('derived_objects:DerivedObjectsEncoder',),
     'vision': ('vision:LabelInfoEncoder', 'vision:DetectionsEncoder'),

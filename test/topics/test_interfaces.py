@@ -35,6 +35,8 @@ HASHES = {
         'RIHS01_b63151309c3323bb6e3f09c54b3358aa53a8e66937a1cde15c5d5ede1ef80a08',
     'autoware_perception_msgs/msg/PredictedPath':
         'RIHS01_d7e3250f12551fcc92777897e1ae11d71f355f770b993189eb2053f10531ccd2',
+    'autoware_perception_msgs/msg/PredictedTrafficLightState':
+        'RIHS01_2681f28132320e5fba12197070f0f06a956f5a991823034eb5b1bf298243e4be',
     'autoware_perception_msgs/msg/Shape':
         'RIHS01_1a32ac3073c17e4822d39b7f4c263eb1c4a2bacbf707d6db96e77e867063562b',
     'autoware_perception_msgs/msg/TrackedObject':
@@ -43,8 +45,22 @@ HASHES = {
         'RIHS01_9bcc5af91f7802926c091b89fea44d29f8ce04cb34bd62b98844afab21e49ec7',
     'autoware_perception_msgs/msg/TrackedObjects':
         'RIHS01_3559bd4e62ce8a4d96e32720c02bbe656cc090bb2b3f3f91f52a7c3ab095417a',
+    'autoware_perception_msgs/msg/TrafficLightElement':
+        'RIHS01_825dec7c3da93f4cb3653006dbeef30f7d1ca92f1d1091e01e79d7d6b84086e9',
+    'autoware_perception_msgs/msg/TrafficLightGroup':
+        'RIHS01_39af6118b864b40141456dd74caefe615739b465e136ef0b806d0b50329347cb',
+    'autoware_perception_msgs/msg/TrafficLightGroupArray':
+        'RIHS01_6f6bf892681a43836041dabdac5e95dc3125f1f785d7455c77d09a8b4645fc90',
+    'autoware_vehicle_msgs/msg/ControlModeReport':
+        'RIHS01_968feaa6441be3c3b161f2eb65972a4b15394d0a7ddc4664318551280d1ff222',
+    'autoware_vehicle_msgs/msg/GearReport':
+        'RIHS01_4d14bc3f186c1a6af6a732bb5ebd540cdd742a56770012f4c3cb9e762de8f391',
+    'autoware_vehicle_msgs/msg/HazardLightsReport':
+        'RIHS01_01ce3b4293a5c2799fd7483b2d62a790e26fe8f2b5d60e48149163475685f28a',
     'autoware_vehicle_msgs/msg/SteeringReport':
         'RIHS01_aa3acc9ca95ebc4daf9dec0ecf87911ad9c196392857c3026bfead589db65a94',
+    'autoware_vehicle_msgs/msg/TurnIndicatorsReport':
+        'RIHS01_c05a54cd244f1c9d683613b11c87a5b3ef816eed7a5f207368301221731a0964',
     'autoware_vehicle_msgs/msg/VelocityReport':
         'RIHS01_9052adda949c32f4a98500abc1fb5bd23f2560e321eebdfbb25318d6108d4ce4',
     'derived_object_msgs/msg/Object':

@@ -94,7 +94,8 @@ def test_topics_open_with_the_first_frame_that_has_something_for_them():
     assert set(rig.sink.topics) == {'~/map'}
     rig.send(exact_actors())
     assert {name: topic.qos for name, topic in rig.sink.topics.items()} == {
-        '~/map': LATCHED, '~/roads': LATCHED, '~/traffic_lights': ORDINARY}
+        '~/map': LATCHED, '~/map/opendrive': LATCHED, '~/roads': LATCHED,
+        '~/traffic_lights': ORDINARY}
     assert rig.pipeline.counters.n_published == 3
 
 

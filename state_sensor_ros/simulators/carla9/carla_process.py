@@ -148,10 +148,10 @@ class WorldClient:
             # Settings as this run makes them were left by an earlier process.
             if self._found is None or found != StepSettings(True, self._own.step):
                 self._found = found
-        lines, problem = read_town(town.to_opendrive())
+        town_map, problem = read_town(town.to_opendrive())
         if problem:
             self._tell(WorldNote('map', problem))
-        self._tell(EpisodeBegun(lines, self._found, is_new))
+        self._tell(EpisodeBegun(town_map, self._found, is_new))
         if self._own.tick:
             with self._ending:
                 self._has_set = True

@@ -32,11 +32,11 @@ from state_sensor_ros.simulators import (
     LIGHT_GREEN,
     LIGHT_RED,
     LIGHT_YELLOW,
-    MapLine,
     Needs,
     TrafficLights,
 )
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
+from state_sensor_ros.simulators.carla9.map import TownMap
 from state_sensor_ros.simulators.frame_arrays import (
     Floats,
     global_from_unit,
@@ -56,6 +56,7 @@ _COLORS = {LIGHT_RED: 'red', LIGHT_YELLOW: 'yellow', LIGHT_GREEN: 'green'}
 # A rotation is an axial vector: a mirror of y negates x and z.
 _RATE: Floats = np.radians((-1.0, 1.0, -1.0))
 _N_INPUTS = 4
+_NO_TOWN = TownMap()
 # Of the columns of a step.
 _TO_REP103: Floats = np.concatenate((
     (1.0, -1.0, 1.0), np.radians((1.0, -1.0, -1.0)), (1.0, -1.0, 1.0), _RATE,
@@ -121,7 +122,7 @@ def to_inputs(controls: Floats) -> Floats:
 def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number: int,
                time: int = 0, inputs: Floats, lights: ShownLights,
                accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
-               map_lines: tuple[MapLine, ...] = (), with_boxes: bool = True) -> Frame:
+               town: TownMap = _NO_TOWN, with_boxes: bool = True) -> Frame:
     """
     Make the frame of N actors.
 
@@ -134,7 +135,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
     :param lights: from :func:`shown_lights`.
     :param accelerations: (N, 3) m/s2, REP-103 axes of the world, None if they are unknown.
     :param lanes: lane states of the actors.
-    :param map_lines: the map.
+    :param town: its map.
     :param with_boxes: whether it has boxes.
     """
     n_actors, boxes, block = len(kinematics), None, kinematics
@@ -152,7 +153,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
         GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
         block[:n_actors], lanes, boxes, NO_WHEELS, inputs, rows.appearance,
         accelerations=accelerations, extension=lights.displays, has_exact_time=True,
-        traffic_lights=lights.shown, map_lines=map_lines)
+        traffic_lights=lights.shown, map_lines=town.lines, open_drive=town.open_drive)
     frame.set_rows(block)
     is_known = frame.bodies().usable_boxes
     if is_known.all():
@@ -232,12 +233,12 @@ class WorldFrames:
         self._lights = ShownLights(None, None)
         self._lanes: Lanes = NO_LANES
 
-    def late(self, step: WorldStep, map_lines: tuple[MapLine, ...]) -> LateFrame:
+    def late(self, step: WorldStep, town: TownMap) -> LateFrame:
         """
         Return what makes the frame of a step.
 
         :param step: of this scene, newer than the last one.
-        :param map_lines: the map.
+        :param town: its map.
         """
         if step.lights != self._states:
             # The lights themselves do not move.
@@ -248,18 +249,18 @@ class WorldFrames:
                 np.frombuffer(step.lights, np.uint8))
         if step.lanes is not None:
             self._lanes = _lanes_of(np.frombuffer(step.lanes).reshape(-1, 6))
-        return partial(self._decoded, step, map_lines, self._lights, self._lanes)
+        return partial(self._decoded, step, town, self._lights, self._lanes)
 
     # A physics engine that fails sends NaN and infinite numbers: such a pose is not published.
     @np.errstate(all='ignore')
-    def _decoded(self, step: WorldStep, map_lines: tuple[MapLine, ...], lights: ShownLights,
+    def _decoded(self, step: WorldStep, town: TownMap, lights: ShownLights,
                  lanes: Lanes, needs: Needs) -> Decoded:
         kinematics, accelerations = _kinematics(step)
         return Decoded(make_frame(
             self._scene.rows, kinematics, game_time=step.game_time, number=step.number,
             inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, _N_INPUTS))
             if step.controls else self._no_inputs, lights=lights, accelerations=accelerations,
-            lanes=lanes, map_lines=map_lines, with_boxes=needs.boxes), ())
+            lanes=lanes, town=town, with_boxes=needs.boxes), ())
 
 
 def _kinematics(step: WorldStep) -> tuple[Floats, Floats]:

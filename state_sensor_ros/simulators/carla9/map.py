@@ -6,19 +6,27 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The map of CARLA's client: its lanes as lines."""
+"""The map of CARLA's client: its text, and its lanes as lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from state_sensor_ros.simulators import MapLine
 from state_sensor_ros.simulators.open_drive import parse_lanes
 
 
-def read_town(text: str) -> tuple[tuple[MapLine, ...], str]:
+class TownMap(NamedTuple):
+    """A map: the middles of its lanes, and its OpenDRIVE document."""
+
+    lines: tuple[MapLine, ...] = ()
+    open_drive: str = ''
+
+
+def read_town(text: str) -> tuple[TownMap, str]:
     """
-    Return the lanes of a map, and why there are none.
+    Return a map, and why it has no lanes.
 
     CARLA mirrors y of OpenDRIVE, as REP 103 does that of CARLA: the axes are those of the file.
 
@@ -30,4 +38,4 @@ def read_town(text: str) -> tuple[tuple[MapLine, ...], str]:
         lines = parse_lanes(text)
     except ValueError as error:
         problem = f'the map is not shown: {error}'
-    return tuple(lines), problem
+    return TownMap(tuple(lines), text), problem

@@ -28,7 +28,6 @@ from state_sensor_ros.simulators import (
     EVERYTHING,
     FrameDecoder,
     FrameLike,
-    MapLine,
     Needs,
     Packet,
     Report,
@@ -42,6 +41,7 @@ from state_sensor_ros.simulators.carla9.frames import (
     WorldFrames,
     WorldStep,
 )
+from state_sensor_ros.simulators.carla9.map import TownMap
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
 from state_sensor_ros.simulators.connections import Connection
 from state_sensor_ros.simulators.process_source import StepControl, StepSource
@@ -108,11 +108,11 @@ class EpisodeBegun:
     """
     A world was found.
 
-    ``lines`` of its map; ``found`` settings to restore at the end; ``is_new`` whether it replaces
+    ``town`` its map; ``found`` settings to restore at the end; ``is_new`` whether it replaces
     another one.
     """
 
-    lines: tuple[MapLine, ...]
+    town: TownMap
     found: StepSettings
     is_new: bool
 
@@ -152,7 +152,7 @@ class Carla9Source(StepSource):
         self._needed = self._now_needed()
         # Settings to restore, until a process has restored them.
         self._found: StepSettings | None = None
-        self._map: tuple[MapLine, ...] = ()
+        self._town = TownMap()
         self._frames: WorldFrames | None = None
         self._n_steps = 0
         # Row and id of the ego in the scene, None without one.
@@ -240,7 +240,7 @@ class Carla9Source(StepSource):
         return None
 
     def _begun(self, message: EpisodeBegun) -> None:
-        self._map = message.lines
+        self._town = message.town
         self._ego = self._driven = None
         self.begun()
         if not message.is_new:
@@ -265,7 +265,7 @@ class Carla9Source(StepSource):
             with suppress(TransportError):
                 self.send(needed)
         assert self._frames is not None
-        return self.stepped(self._frames.late(message, self._map), message.game_time,
+        return self.stepped(self._frames.late(message, self._town), message.game_time,
                             message.number, is_first=message.is_first)
 
     def _check_ego(self, step: WorldStep) -> None:

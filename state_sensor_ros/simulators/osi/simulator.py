@@ -42,6 +42,7 @@ class OsiSimulator(Simulator):
     parameters = OsiParameters
     aliases = MappingProxyType({'host': 'bind', 'port': 'port'})
     map_files = MappingProxyType({
+        '.osm': 'state_sensor_ros.topics.stacks.lanelet2:read_lanelets',
         '.xodr': 'state_sensor_ros.simulators.open_drive:read_lanes'})
     formats = (_TRACE, _MCAP)
 

@@ -49,6 +49,7 @@ from state_sensor_ros.simulators import (
 )
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.frames import StepActors, WorldFrames, WorldStep
+from state_sensor_ros.simulators.carla9.map import TownMap
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.carla9.source import Carla9Source
 from state_sensor_ros.simulators.simulator_list import checked_settings
@@ -61,6 +62,7 @@ OURS = EpisodeOptions(is_synchronous=True, fixed_delta_s=0.05)
 DRIVER = """
 import sys
 from state_sensor_ros.simulators import EgoCommand
+from state_sensor_ros.simulators.carla9.map import TownMap
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings
 settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1]),
@@ -201,6 +203,7 @@ def test_frames_have_the_numbers_of_the_server_and_its_settings_stay(tick):
         assert {'red', 'green'} & set(frame.extension.displays())
         assert frame.map_lines is frames[0].map_lines
         assert len(frame.map_lines) > 3
+        assert '<OpenDRIVE>' in frame.open_drive
         # The lanes of the map are below the vehicles.
         points = np.concatenate([line.points_xyz for line in frame.map_lines
                                  if line.kind == 'driving'])
@@ -220,7 +223,7 @@ def test_numbers_that_are_not_finite_spoil_only_their_actor():
     frames = WorldFrames(StepActors(table.rows(np.array([3, 4, 5])), np.zeros(0, np.int64)))
     numbers = np.zeros((3, 15), np.float32)
     numbers[0, 0], numbers[1, 5], numbers[2, :3] = math.nan, math.inf, (1.0, 2.0, 3.0)
-    late = frames.late(WorldStep(1.0, 7, True, numbers.tobytes(), b'', b'', b''), ())
+    late = frames.late(WorldStep(1.0, 7, True, numbers.tobytes(), b'', b'', b''), TownMap())
     frame = late(EVERYTHING).frame
     assert frame.has_pose().tolist() == [False, False, True]
     assert frame.boxes.actor.tolist() == [2]
@@ -230,7 +233,7 @@ def test_numbers_that_are_not_finite_spoil_only_their_actor():
     assert bare.kinematics == pytest.approx(frame.kinematics, nan_ok=True)
     # A world without actors.
     frames = WorldFrames(StepActors(table.rows(np.zeros(0, np.int64)), np.zeros(0, np.int64)))
-    assert len(frames.late(WorldStep(1.0, 8, False, b'', b'', b'', b''), ())(
+    assert len(frames.late(WorldStep(1.0, 8, False, b'', b'', b'', b''), TownMap())(
         EVERYTHING).frame) == 0
 
 

@@ -1,0 +1,268 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The state of the traffic lights, by the regulatory elements of Autoware's Lanelet2 map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot
+from state_sensor_ros.errors import ConfigError, counted, one_line, reason_of, shortened
+from state_sensor_ros.frame import (
+    Floats,
+    Frame,
+    LIGHT_CIRCLE,
+    LIGHT_GREEN,
+    LIGHT_PEDESTRIAN,
+    LIGHT_RED,
+    LIGHT_YELLOW,
+)
+from state_sensor_ros.settings import Autoware, Settings
+from state_sensor_ros.topics.stacks.lanelet2 import LaneletMap, read_lanelet_map
+from state_sensor_ros.topics.tables import STAMP
+from state_sensor_ros.topics.topic import Qos, Topic
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    message_blocks,
+    MessageBlock,
+    TopicEncoder,
+)
+
+SIGNALS_TOPIC = Topic(
+    '/perception/traffic_light_recognition/traffic_signals',
+    'autoware_perception_msgs/msg/TrafficLightGroupArray', Qos(depth=1), is_exclusive=True)
+
+# Constants of autoware_perception_msgs/TrafficLightElement.
+_COLORS = {LIGHT_RED: 1, LIGHT_YELLOW: 2, LIGHT_GREEN: 3}
+_SOLID_ON = 2
+_ELEMENT = {'color': Given('color'), 'shape': Given('shape'), 'status': Given('status'),
+            'confidence': Given('confidence')}
+_UNKNOWN = {'color': 0, 'shape': 0, 'status': 0, 'confidence': 0.0}
+_STATES = {'green': LIGHT_GREEN, 'yellow': LIGHT_YELLOW, 'red': LIGHT_RED}
+
+
+# Characters of a list of names in the log.
+_MAX_NAMES = 200
+
+
+class ShownLight(NamedTuple):
+    """A light that shows a color: its place (3,), m, and whether that is its stop line."""
+
+    name: str
+    id: int
+    state: int
+    shape: int
+    position_xyz: Floats
+    is_at_stop_line: bool = False
+
+
+def lights_of(frame: Frame) -> list[ShownLight]:
+    """
+    Return the traffic lights of a frame that show a color.
+
+    :param frame: its ``traffic_lights`` are used, else its actors that display a color.
+    """
+    lights = frame.traffic_lights
+    if lights is not None:
+        shapes = [LIGHT_CIRCLE] * len(lights.names) if lights.shapes is None \
+            else lights.shapes.tolist()
+        return [ShownLight(*row, lights.are_at_stop_lines) for row in zip(
+            lights.names, lights.ids.tolist(), lights.states.tolist(), shapes,
+            lights.poses[:, :3], strict=True)]
+    if frame.extension is None:
+        return []
+    ids = [-1] * len(frame) if frame.ids is None else frame.ids.tolist()
+    return [ShownLight(frame.names[row], ids[row], _STATES[text], LIGHT_CIRCLE,
+                       frame.position_xyz[row])
+            for row, text in enumerate(frame.extension.displays()) if text in _STATES]
+
+
+class Groups(Protocol):
+    """Finds the groups of a light."""
+
+    def of(self, light: ShownLight) -> tuple[int, ...]:
+        """Return the ids of the groups that a light belongs to, none if it is not known."""
+
+    @property
+    def missing(self) -> str:
+        """Return what a light without groups lacks, for the log."""
+
+
+class TabledGroups:
+    """
+    Groups by the name or the id of a light.
+
+    :param path: YAML file with a mapping of names or ids to an id of a group, or a list of them.
+    :raises ConfigError: if it cannot be read, or is another mapping.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.missing = f'no entry in {path}'
+        self._groups = _read_table(path)
+
+    def of(self, light: ShownLight) -> tuple[int, ...]:
+        """Return the groups of its name, else those of its id."""
+        return self._groups.get(light.name) or self._groups.get(str(light.id), ())
+
+
+class MappedGroups:
+    """
+    Groups of the nearest light head, or of the nearest stop line for a light that is at one.
+
+    Distances are horizontal: a simulator may place a light at the foot of its pole.
+
+    :param path: Lanelet2 map.
+    :param limit_m: largest distance, m.
+    :raises ConfigError: if the map cannot be read, or has no traffic lights.
+    """
+
+    def __init__(self, path: str, limit_m: float) -> None:
+        lanelets = read_lanelet_map(path)
+        if not lanelets.heads:
+            raise ConfigError(path, 'no regulatory elements of traffic lights',
+                              'a Lanelet2 map with traffic lights')
+        self.missing = f'no light head within {limit_m:g} m in {path}'
+        self._limit_m = limit_m
+        # Lines (P, 2) and the groups to which each belongs: heads, and stop lines.
+        self._heads = [(head.position_xyz[None, :2], head.groups) for head in lanelets.heads]
+        sharing = _sharing_groups(lanelets)
+        self._stop_lines = [(line[:, :2], sharing[group])
+                            for group, line in lanelets.stop_lines.items()]
+        self._pedestrian_groups = lanelets.pedestrian_groups
+
+    def of(self, light: ShownLight) -> tuple[int, ...]:
+        """Return every group that refers to the head, or to a head of the stop line's group."""
+        is_for_pedestrians = light.shape == LIGHT_PEDESTRIAN
+        best: tuple[float, tuple[int, ...]] = self._limit_m, ()
+        for line, groups in self._stop_lines if light.is_at_stop_line else self._heads:
+            fitting = tuple(group for group in groups if (
+                group in self._pedestrian_groups) == is_for_pedestrians)
+            # False for NaN, of a light without a place.
+            if fitting and (distance := _distance(light.position_xyz[:2], line)) <= best[0]:
+                best = distance, fitting
+        return best[1]
+
+
+class TrafficSignalsEncoder(TopicEncoder):
+    """
+    One TrafficLightGroupArray: a group for each that a light of the simulator has had so far.
+
+    A group whose lights show different colors, or none in this frame, is unknown.
+    """
+
+    topics = (SIGNALS_TOPIC,)
+
+    @classmethod
+    def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
+        """Return the topic if a parameter says where the ids of the groups come from."""
+        own = settings.of(Autoware)
+        return cls.topics if own.lanelet2_map or own.traffic_light_ids else ()
+
+    def set_up(self, settings: Settings) -> None:
+        own = settings.of(Autoware)
+        self._sources: list[Groups] = []
+        if own.traffic_light_ids:
+            self._sources.append(TabledGroups(own.traffic_light_ids))
+        if own.lanelet2_map:
+            self._sources.append(MappedGroups(own.lanelet2_map, own.traffic_light_distance))
+        self._message = self.message(SIGNALS_TOPIC.type_name, {
+            'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)},
+            'traffic_light_groups': Each('groups', {
+                'traffic_light_group_id': Given('id'), 'elements': Each('elements', _ELEMENT)})})
+        self.restart()
+
+    def restart(self) -> None:
+        """Match the lights of the next run anew."""
+        self._groups: dict[str, tuple[int, ...]] = {}
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the lights and their states."""
+        return [light[:4] for light in lights_of(now.frame)]
+
+    def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
+        """Lay out the message; there is none before the first light."""
+        lights = lights_of(now.frame)
+        self._match(light for light in lights if light.name not in self._groups)
+        if not self._groups:
+            return []
+        shown: dict[int, dict[int, set[int]]] = {
+            group: {} for groups in self._groups.values() for group in groups}
+        for light in lights:
+            for group in self._groups[light.name]:
+                shown[group].setdefault(light.shape, set()).add(light.state)
+        return message_blocks([MessageInstance(self._message, {'groups': [
+            {'id': group, 'elements': _elements(shown[group])} for group in sorted(shown)]})], {},
+            self.topics)
+
+    def _match(self, lights: Iterable[ShownLight]) -> None:
+        """Find the groups of lights; report those without any."""
+        lost = []
+        for light in lights:
+            found = (source.of(light) for source in self._sources)
+            self._groups[light.name] = next(filter(None, found), ())
+            if not self._groups[light.name]:
+                lost.append(light.name)
+        if lost:
+            why = ' and '.join(source.missing for source in self._sources)
+            self._report('traffic lights', f'{counted(len(lost), "traffic light")} without a '
+                         f'group of Autoware: {why}: {shortened(", ".join(lost), _MAX_NAMES)}')
+
+
+def _elements(shown: Mapping[int, set[int]]) -> list[Mapping[str, int | float]]:
+    """Return the elements of a group from the states of its lights by shape."""
+    return [{'color': _COLORS[next(iter(states))], 'status': _SOLID_ON, 'confidence': 1.0,
+             'shape': LIGHT_CIRCLE if shape == LIGHT_PEDESTRIAN else shape}
+            if len(states) == 1 else _UNKNOWN
+            for shape, states in sorted(shown.items())] or [_UNKNOWN]
+
+
+def _sharing_groups(lanelets: LaneletMap) -> dict[int, tuple[int, ...]]:
+    """Return, for each group, it and those that refer to one of its heads, too."""
+    sharing: dict[int, set[int]] = {group: {group} for group in lanelets.stop_lines}
+    for head in lanelets.heads:
+        for group in head.groups:
+            sharing.setdefault(group, set()).update(head.groups)
+    return {group: tuple(sorted(groups)) for group, groups in sharing.items()}
+
+
+def _distance(place: Floats, line: Floats) -> float:
+    """Return the distance of a point (2,) from a line (P, 2), m."""
+    if len(line) == 1:
+        return float(np.linalg.norm(line[0] - place))
+    begins, spans = line[:-1], np.diff(line, axis=0)
+    lengths = np.maximum((spans**2).sum(1), 1e-12)
+    along = np.clip(((place - begins) * spans).sum(1) / lengths, 0.0, 1.0)
+    return float(np.linalg.norm(begins + spans * along[:, None] - place, axis=1).min())
+
+
+def _read_table(path: str) -> dict[str, tuple[int, ...]]:
+    """Return the ids of groups by the name or the id of a light."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+    expected = 'a mapping of names or ids of lights to an id of a group, or a list of ids'
+    try:
+        with open(path, encoding='utf-8') as file:
+            table = YAML(typ='safe').load(file)
+    except OSError as error:
+        raise ConfigError(path, reason_of(error)) from error
+    except (UnicodeDecodeError, YAMLError) as error:
+        raise ConfigError(path, one_line(str(error)), expected) from error
+    if not isinstance(table, dict):
+        raise ConfigError(path, f'a {type(table).__name__}', expected)
+    found = {}
+    for name, value in table.items():
+        ids = value if isinstance(value, list) else [value]
+        for number in ids:
+            if type(number) is not int or not -2**63 <= number < 2**63:
+                raise ConfigError(path, f'{number!r} for the light {name}', expected)
+        found[str(name)] = tuple(ids)
+    return found
