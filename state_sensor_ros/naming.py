@@ -134,7 +134,7 @@ def registry_of(settings: Settings) -> Registry:
     return Registry(
         frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
         ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
-        reserved_frames=(settings.global_frame, settings.parent_frame))
+        reserved_frames=(settings.global_frame, settings.parent_frame, settings.odom_frame))
 
 
 class _TopicNames:

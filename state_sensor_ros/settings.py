@@ -173,6 +173,13 @@ class Settings:
     global_frame_pose: tuple[float, ...] = _outgoing(
         (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
         length=6, needs=('parent_frame',))
+    odom_frame: str = _outgoing(
+        '', 'Frame between global_frame and the ego, such as odom of REP 105: fixed on '
+        '/tf_static, parent of the ego on /tf; empty: none.', pattern=_FRAME_PREFIX,
+        wrong=('a b',))
+    odom_frame_pose: tuple[float, ...] = _outgoing(
+        (0.0,) * 6, 'Pose of odom_frame in global_frame: x y z (m) roll pitch yaw (rad).',
+        length=6, needs=('odom_frame',))
     ego_tag: str = _outgoing('ego', 'Tag that marks the ego actor.', pattern=_WORD,
                              runs=_EVERYWHERE, writers=_WITH_EGO, wrong=('',))
     ego_frame: str = _outgoing(
@@ -451,9 +458,6 @@ def _check_together(settings: Settings) -> None:
     if settings.sample_rate > 0 and not settings.control_port:
         raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
                           '0 if control_port is 0: samples are requested on the control port')
-    if settings.parent_frame == settings.global_frame:
-        raise ConfigError('parent_frame', repr(settings.parent_frame),
-                          'another name than global_frame')
     if len({math.isnan(number) for number in settings.base_link_xyz}) > 1:
         raise ConfigError('base_link_xyz', repr(list(settings.base_link_xyz)),
                           'three numbers, or NaN three times')
@@ -461,5 +465,10 @@ def _check_together(settings: Settings) -> None:
     if n_sizes not in (3 * len(CLASS_NAMES) - 3, 3 * len(CLASS_NAMES)):
         raise ConfigError('default_sizes', counted(n_sizes, 'number'),
                           f'{3 * len(CLASS_NAMES) - 3}: three for each class')
-    if settings.ego_frame == settings.global_frame:
-        raise ConfigError('ego_frame', repr(settings.ego_frame), 'another name than global_frame')
+    frames: dict[str, str] = {}
+    for name in ('global_frame', 'parent_frame', 'odom_frame', 'ego_frame'):
+        frame = str(getattr(settings, name))
+        if frame in frames:
+            raise ConfigError(name, repr(frame), f'another name than {frames[frame]}')
+        if frame:
+            frames[frame] = name

@@ -72,6 +72,8 @@ def test_settings_take_their_own_defaults():
      'relay_port: found 1998; expected three ports beside those of the server, 2000 to 2002'),
     ({'parent_frame': 'map'}, 'parent_frame'),
     ({'ego_frame': 'map'}, 'ego_frame'),
+    ({'odom_frame': 'map'}, 'odom_frame: .* than global_frame'),
+    ({'odom_frame': 'a', 'ego_frame': 'a'}, 'ego_frame: .* than odom_frame'),
     ({'colour': 'red'}, 'colour: unknown parameter'),
     ({'kp': 2.0}, 'did you mean control.kp'), ({'ghost': 1.0}, 'did you mean .*perception.ghosts'),
 ])

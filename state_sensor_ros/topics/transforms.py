@@ -9,7 +9,8 @@
 """
 /clock, /tf and /tf_static: the time and the frames to which all other topics refer.
 
-/tf has each actor in the global frame, and its wheels in its frame; /tf_static the fixed frames.
+/tf has each actor in the global frame, the ego in the odom frame if there is one, and wheels in
+the frame of their actor; /tf_static the fixed frames.
 """
 
 from __future__ import annotations
@@ -30,9 +31,15 @@ from state_sensor_ros.cdr.templates import (
     Table,
     Template,
 )
-from state_sensor_ros.frame import Bools, Needs, Wheels
+from state_sensor_ros.frame import Bools, Floats, Needs, Wheels
 from state_sensor_ros.naming import ActorList, wheel_frame
-from state_sensor_ros.rotations import normalised, quaternion_from_rpy
+from state_sensor_ros.rotations import (
+    CONJUGATE_XYZW,
+    global_from_unit,
+    normalised,
+    quaternion_from_rpy,
+    quaternion_product,
+)
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.per_actor import PerActor
@@ -49,6 +56,8 @@ from state_sensor_ros.topics.topic_encoder import (
 
 # Of wheels: position xyz, orientation xyzw of unit length, in the frame of the actor.
 WHEEL_POSE = Table('wheel pose', np.float64, 7)
+# Of the ego, likewise, in the odom frame.
+EGO_IN_ODOM = Table('ego in odom', np.float64, 7)
 
 
 class ClockEncoder(TopicEncoder):
@@ -86,6 +95,11 @@ class TransformEncoder(TopicEncoder):
         self._wheel = self.element(stamped, {
             'header': header(Given('parent')), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(WHEEL_POSE, 0), 'rotation': xyzw(WHEEL_POSE, 3)}})
+        # In the odom frame of REP 105 the ego has no other parent.
+        self._ego = self.element(stamped, {
+            'header': header(settings.odom_frame), 'child_frame_id': Given('child'),
+            'transform': {'translation': xyz(EGO_IN_ODOM, 0), 'rotation': xyzw(EGO_IN_ODOM, 3)}})
+        self._odom_pose = settings.odom_frame_pose if settings.odom_frame else None
         self._array = self.array({})
         self._actors = PerActor(lambda actor, *_: MessageInstance(
             self._actor, {'child': actor.frame_id}))
@@ -113,8 +127,13 @@ class TransformEncoder(TopicEncoder):
             chosen = chosen & (np.arange(len(chosen)) == actor_list.i_ego)
         if not chosen.any():
             return []
-        instances = list(compress(self._actors.of(actor_list), chosen.tobytes()))
-        rows = rows_where(chosen, POSE)
+        i_ego, others = actor_list.i_ego, chosen
+        ego: list[MessageInstance] = []
+        if self._odom_pose is not None and i_ego >= 0 and chosen[i_ego]:
+            others = chosen & (np.arange(len(chosen)) != i_ego)
+            ego = [MessageInstance(self._ego, {'child': actor_list.actors[i_ego].frame_id})]
+        instances = ego + list(compress(self._actors.of(actor_list), others.tobytes()))
+        rows = rows_where(others, POSE)
         wheels = now.frame.wheels
         if wheels is not None and now.settings.wheel_tf:
             are_placed = chosen[wheels.actor] & _are_placed(wheels)
@@ -123,7 +142,9 @@ class TransformEncoder(TopicEncoder):
         return self._array.blocks(instances, rows, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Compute the poses of the wheels; those of the actors are POSE."""
+        """Compute the poses of the wheels and in the odom frame; those of the actors are POSE."""
+        if self._odom_pose is not None and now.actor_list.i_ego >= 0:
+            numbers[EGO_IN_ODOM] = _within(self._odom_pose, now.rows[now.actor_list.i_ego, :7])
         wheels = now.frame.wheels
         if wheels is None or not now.settings.wheel_tf:
             return
@@ -148,6 +169,20 @@ class TransformEncoder(TopicEncoder):
                     'child': wheel_frame(self._prefix, actor, wheel)})
             instances.append(of_actor[wheel])
         return instances
+
+
+def _within(frame_pose: Sequence[float], pose: Floats) -> Floats:
+    """
+    Return (1, 7) a pose in the axes of a frame.
+
+    :param frame_pose: x y z, m, roll pitch yaw, rad, of the frame.
+    :param pose: (7,) position and orientation, in the axes in which that of the frame is given.
+    """
+    orientation = quaternion_from_rpy(np.array([frame_pose[3:]]))
+    position = (pose[:3] - np.array(frame_pose[:3])) @ global_from_unit(orientation)[0]
+    turned = quaternion_product(orientation[0] * CONJUGATE_XYZW, pose[3:])
+    relative: Floats = np.concatenate((position, turned))[None]
+    return relative
 
 
 def _are_placed(wheels: Wheels) -> Bools:
@@ -176,13 +211,16 @@ def encode_static_frames(settings: Settings, definitions: Definitions,
 
     The stamp is zero: the transforms are valid at any time.
 
-    :param settings: parameters; the global and the parent frame are used.
+    :param settings: parameters; the global, the parent and the odom frame are used.
     :param definitions: definitions of the messages.
     :param transforms: transforms of the simulator.
     """
     if settings.parent_frame:
         transforms = (StaticTransform(settings.parent_frame, settings.global_frame,
                                       settings.global_frame_pose), *transforms)
+    if settings.odom_frame:
+        transforms = (*transforms, StaticTransform(settings.global_frame, settings.odom_frame,
+                                                   settings.odom_frame_pose))
     if not transforms:
         return None
     message = Template(definitions, STATIC_TF_TOPIC.type_name, {

@@ -36,6 +36,7 @@ from state_sensor_ros.naming import Actor, Registry, registry_of
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
+from state_sensor_ros.topics.transforms import encode_static_frames
 
 
 def encoded(frame, settings=ALL_ON, subscriptions=EVERYTHING, registry=None, **options):
@@ -270,6 +271,23 @@ def test_tf_is_of_all_or_of_the_ego(tf, children):
     found = encoded(two_actors(), settings, registry=Registry(ego_frame='base_link'))
     assert [t.child_frame_id for t in found['/tf'].transforms] == children
     assert {t.header.frame_id for t in found['/tf'].transforms} == {'map'}
+
+
+def test_ego_is_in_the_odom_frame_and_it_in_the_global_frame():
+    # The ego is at (1, 2, 3); odom at (1, 1, 0), turned to the left: the ego is 1 m ahead of it.
+    settings = replace(ALL_ON, wheel_tf=False, odom_frame='odom',
+                       odom_frame_pose=(1.0, 1.0, 0.0, 0.0, 0.0, math.pi / 2))
+    ego, cone = encoded(two_actors(), settings)['/tf'].transforms
+    place, turn = ego.transform.translation, ego.transform.rotation
+    assert (ego.header.frame_id, ego.child_frame_id) == ('odom', 'demo_1')
+    assert (place.x, place.y, place.z) == pytest.approx((1.0, 0.0, 3.0))
+    # The ego heads as odom does.
+    assert (turn.x, turn.y, turn.z, abs(turn.w)) == pytest.approx((0.0, 0.0, 0.0, 1.0))
+    assert (cone.header.frame_id, cone.transform.translation.x) == ('map', -7.5)
+    topic, data = encode_static_frames(settings, definitions(), ())
+    [fixed] = read(data, topic.type_name).transforms
+    assert (fixed.header.frame_id, fixed.child_frame_id) == ('map', 'odom')
+    assert fixed.transform.translation.y == 1.0
 
 
 def test_tf_of_wheels_is_under_the_actor_where_the_position_is_known():
