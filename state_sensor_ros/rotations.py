@@ -216,6 +216,29 @@ def body_from_unit(orientation_xyzw: Sequence[float],
     return a + w * d + e * z - f * y, b + w * e + f * x - d * z, c + w * f + d * y - e * x
 
 
+# A number that depends less on an unknown one is known: roads are not level.
+_LEAST_SHARE = 0.1
+
+
+def motion_in_axes(motion: Floats, axes: Floats) -> Floats:
+    """
+    Return motion in the axes of its bodies.
+
+    :param motion: (K, 6) float64, two vectors of each body, axes of the global frame, NaN if
+        unknown.
+    :param axes: (K, 3, 3) rotation matrices from the axes of the bodies to those of the frame.
+    :returns: (K, 6) float64, NaN if it depends on an unknown number.
+    """
+    # A row vector times the matrix is the column vector times its inverse.
+    vectors = motion.reshape(-1, 2, 3)
+    turned: Floats = vectors @ axes
+    if not math.isfinite(turned.sum()):
+        is_unknown = np.isnan(vectors)
+        turned = np.where(is_unknown, 0.0, vectors) @ axes
+        turned[is_unknown @ np.abs(axes) > _LEAST_SHARE] = np.nan
+    return turned.reshape(-1, 6)
+
+
 def body_from_global(orientation_xyzw: Floats, vectors_xyz: Floats) -> Floats:
     """
     Rotate vectors by the inverse of their body's orientation.

@@ -117,15 +117,23 @@ class Reference:
         numbers = self.frame.kinematics[i]
         quaternion = unit(numbers[3:7])
         linear, angular = np.nan_to_num(numbers[7:10]), np.nan_to_num(numbers[10:13])
+        unknown = np.isnan(numbers[7:13]).astype(float)
         if self.settings.twist_frame == 'child':
             linear, angular = into_body(quaternion, linear), into_body(quaternion, angular)
+            unknown = np.concatenate([
+                sum(share * np.abs(into_body(quaternion, axis))
+                    for share, axis in zip(vector, np.eye(3), strict=True))
+                for vector in unknown.reshape(2, 3)])
+        twist_numbers = np.where(unknown > 0.1, 0.0, (*linear, *angular))
+        variances = np.where(unknown > 0.1, 1e6, self.settings.twist_covariance_diagonal)
         return new(
             'nav_msgs/msg/Odometry', header=self.header(self.settings.global_frame),
             child_frame_id=self.actor_list.actors[i].frame_id,
             pose=new('geometry_msgs/msg/PoseWithCovariance', pose=pose(numbers[:3], quaternion),
                      covariance=diagonal(self.settings.pose_covariance_diagonal)),
-            twist=new('geometry_msgs/msg/TwistWithCovariance', twist=twist(linear, angular),
-                      covariance=diagonal(self.settings.twist_covariance_diagonal)))
+            twist=new('geometry_msgs/msg/TwistWithCovariance',
+                      twist=twist(twist_numbers[:3], twist_numbers[3:]),
+                      covariance=diagonal(variances)))
 
     def lane(self, i):
         lanes, k = self.frame.lanes, self.lane_of.get(i)

@@ -382,7 +382,7 @@ class FrameGroundTruth:
         axes = global_from_unit(orientation)[0]
         base = origin + axes @ self._offset
         twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
-                            is_finite=True)[0]
+                            is_finite=False)[0]
         self._ego.add(np.array((stamp_ns, origin, (*base, *orientation[0]),
                                 twist[:3] @ axes[:, 0]), _EGO_ROW))
         self._ego_frames.add(ego.frame_id)

@@ -30,7 +30,7 @@ import numpy as np
 from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, Rows
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.rotations import global_from_body, global_from_unit
+from state_sensor_ros.rotations import global_from_body, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 
 # Longest time between two frames for which accelerations are computed, s.
@@ -46,8 +46,8 @@ class Objects:
     center xyz (m) and orientation xyzw of the actor, of unit length; ``axes`` (K, 3, 3) rotation
     matrices of these; ``sizes`` (K, 3) length, width, height (m) along the actor's axes;
     ``twists`` (K, 6) velocity of the center (m/s) and angular velocity (rad/s);
-    ``accelerations`` (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame, 0
-    if unknown.
+    ``accelerations`` (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame,
+    NaN if unknown.
     """
 
     rows: Rows
@@ -85,25 +85,19 @@ class Objects:
                 map(np.concatenate, zip(self._own_motion, others.own_motion, strict=True))))
         return joined
 
+    def is_known(self) -> bool:
+        """Return whether all twists and accelerations are known."""
+        return math.isfinite(self.twists.sum() + self.accelerations.sum())
+
     @property
     def own_motion(self) -> tuple[Floats, Floats]:
         """Twists and accelerations in the axes of their objects, (K, 6) each; computed once."""
         if self._own_motion is None:
             object.__setattr__(self, '_own_motion', (
-                self.turned(self.twists), self.turned(self.accelerations)))
+                motion_in_axes(self.twists, self.axes),
+                motion_in_axes(self.accelerations, self.axes)))
         assert self._own_motion is not None
         return self._own_motion
-
-    def turned(self, vectors: Floats) -> Floats:
-        """
-        Return vectors in the axes of their objects.
-
-        :param vectors: (K, 6) float64, two vectors for each object, axes of the global frame.
-        :returns: (K, 6) float64.
-        """
-        # A row vector times the matrix is the column vector times its inverse.
-        turned: Floats = (vectors.reshape(-1, 2, 3) @ self.axes).reshape(-1, 6)
-        return turned
 
 
 _MEMBERS = ('rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'accelerations')
@@ -282,7 +276,7 @@ class _Motion:
 
 
 def centre_twists(frame: Frame, centres: Centres) -> Floats:
-    """Return (N, 6) velocities of the centers and angular velocities, 0 if unknown."""
+    """Return (N, 6) velocities of the centers and angular velocities, NaN if unknown."""
     if frame.forward_speed is not None:
         # Without angular velocities those of the origins are the same.
         return _forward_twists(frame.forward_speed, centres.axes)
@@ -290,8 +284,8 @@ def centre_twists(frame: Frame, centres: Centres) -> Floats:
 
 
 def _forward_twists(forward_speed: Floats, axes: Floats) -> Floats:
-    twists = np.zeros((len(forward_speed), 6))
-    twists[:, :3] = np.nan_to_num(forward_speed)[:, None] * axes[:, :, 0]
+    twists = np.full((len(forward_speed), 6), np.nan)
+    twists[:, :3] = forward_speed[:, None] * axes[:, :, 0]
     return twists
 
 
@@ -301,14 +295,14 @@ def origin_twist(frame: Frame, row: int) -> Floats:
 
     :param frame: frame of any simulator.
     :param row: row of the actor.
-    :returns: (6,) float64, m/s, rad/s, axes of the global frame, 0 if unknown.
+    :returns: (6,) float64, m/s, rad/s, axes of the global frame, NaN if unknown.
     """
     if frame.forward_speed is not None:
         axes = global_from_body(frame.orientation_xyzw[row:row + 1])
         forward: Floats = _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
         return forward
     twist = frame.kinematics[row, 7:]
-    known: Floats = np.where(np.isfinite(twist), twist, 0.0)
+    known: Floats = np.where(np.isfinite(twist), twist, np.nan)
     return known
 
 
@@ -316,13 +310,15 @@ def transported(twists: Floats, arms: Floats, *, is_finite: bool) -> Floats:
     """
     Move velocities to other points of their bodies: v + omega x arm.
 
-    :param twists: (N, 6) float64, velocity and angular velocity; NaN counts as 0.
+    :param twists: (N, 6) float64, velocity and angular velocity, NaN if unknown; the velocity of a
+        body whose angular velocity is unknown stays.
     :param arms: (N, 3) float64, from the old to the new point, m, in the same axes.
     :param is_finite: whether all numbers are.
     :returns: (N, 6) float64, a copy.
     """
-    moved = twists.copy() if is_finite else np.where(np.isfinite(twists), twists, 0.0)
-    (x, y, z), (a, b, c) = moved[:, 3:].T, arms.T
+    moved = twists.copy() if is_finite else np.where(np.isfinite(twists), twists, np.nan)
+    rates = moved[:, 3:] if is_finite else np.nan_to_num(moved[:, 3:])
+    (x, y, z), (a, b, c) = rates.T, arms.T
     moved[:, 0] += y * c - z * b
     moved[:, 1] += z * a - x * c
     moved[:, 2] += x * b - y * a
@@ -330,8 +326,8 @@ def transported(twists: Floats, arms: Floats, *, is_finite: bool) -> Floats:
 
 
 def _accelerations(now: _Motion, last: _Motion | None) -> Floats:
-    """Return (N, 6) accelerations since the last frame; 0 for actors that it does not have."""
-    accelerations = np.zeros_like(now.twists)
+    """Return (N, 6) accelerations since the last frame, NaN for actors that it does not have."""
+    accelerations = np.full_like(now.twists, np.nan)
     elapsed = math.nan if last is None else now.game_time - last.game_time
     # A comparison with NaN is false.
     if last is None or not 0.0 < elapsed <= MAX_GAP_S:

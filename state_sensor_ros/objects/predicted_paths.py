@@ -16,6 +16,7 @@ with constant velocity and yaw rate.
 from __future__ import annotations
 
 from bisect import bisect_right
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +91,10 @@ class ConstantPaths:
         :param twists: (K, 6) float64, their velocities; None for those that they have.
         """
         twists, now = objects.twists if twists is None else twists, objects.poses
+        lengths = constant_lengths(objects.classes, twists)
+        # An unknown rate counts as 0.
+        if not math.isfinite(twists.sum()):
+            twists = np.nan_to_num(twists)
         rates = twists[:, 5]
         are_straight = np.abs(rates) < _STRAIGHT
         half_turns = _half_turns(rates)
@@ -112,7 +117,19 @@ class ConstantPaths:
         # The product with the half turn cos(a/2) + k sin(a/2).
         np.multiply(half_turns, _complex(now[:, 3:5]), out=orientation_xy)
         np.multiply(half_turns.conj(), _complex(now[:, 5:7]), out=orientation_zw)
-        return Paths(poses, whole_lengths(objects.classes))
+        return Paths(poses, lengths)
+
+
+def constant_lengths(classes: Kinds, twists: Floats) -> Rows:
+    """
+    Return the number of poses of paths with constant velocity: only the present one if unknown.
+
+    :param classes: (K,) uint8, index in CLASSES.
+    :param twists: (K, 6) float64, NaN if unknown.
+    :returns: (K,) int64.
+    """
+    lengths: Rows = np.where(np.isnan(twists[:, :3]).any(axis=1), 1, whole_lengths(classes))
+    return lengths
 
 
 def whole_lengths(classes: Kinds) -> Rows:

@@ -70,7 +70,7 @@ def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
     kinematics = _full(frame)
     kinematics[rows, :3] = objects.poses[:, :3] + arms
     kinematics[rows, 3:7] = objects.poses[:, 3:]
-    kinematics[rows, 7:] = transported(objects.twists, arms, is_finite=True)
+    kinematics[rows, 7:] = transported(objects.twists, arms, is_finite=False)
     return replace(frame, kinematics=kinematics, forward_speed=None, accelerations=None,
                    boxes=_with_boxes(frame.boxes or NO_BOXES, rows, objects))
 

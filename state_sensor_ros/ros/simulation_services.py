@@ -254,15 +254,17 @@ class SimulationServices:
         twist = origin_twist(frame, row)
         _assign(state.twist.linear, twist[:3])
         _assign(state.twist.angular, twist[3:])
+        # NaN if unknown.
+        change = np.full(6, np.nan)
         before, name = snapshot.before, frame.names[row]
         if before is not None and name in before.names:
             elapsed = frame.game_time - before.game_time
             if 0.0 < elapsed <= MAX_GAP_S:
                 change = (twist - origin_twist(before, before.names.index(name))) / elapsed
-                _assign(state.acceleration.linear, change[:3])
-                _assign(state.acceleration.angular, change[3:])
         if np.isfinite(given := frame.acceleration_xyz[row]).all():
-            _assign(state.acceleration.linear, given)
+            change[:3] = given
+        _assign(state.acceleration.linear, change[:3])
+        _assign(state.acceleration.angular, change[3:])
         return state
 
 

@@ -222,7 +222,7 @@ class Encoder:
         # The actor list is immutable and compared by identity: the same object has the same
         # actors, and an equal copy only costs a new layout.
         common = (actor_list, bodies.usable.tobytes(), frame.lanes.actor.tobytes(),
-                  frame.forward_speed is None)
+                  bodies.is_finite and frame.forward_speed is None)
         messages: Messages = []
         # Rows that are not sent are computed, too, whatever they hold.
         with _NOTHING if bodies.is_plain else np.errstate(all='ignore'):

@@ -16,19 +16,28 @@ import numpy as np
 
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Floats, Needs
-from state_sensor_ros.rotations import body_from_unit, global_from_unit
+from state_sensor_ros.rotations import body_from_unit, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.per_actor import PerActorTopic
-from state_sensor_ros.topics.tables import diagonal, header, POSE, pose, twist, UNKNOWN_VARIANCE
+from state_sensor_ros.topics.tables import (
+    diagonal,
+    header,
+    POSE,
+    pose,
+    slots,
+    twist,
+    UNKNOWN_VARIANCE,
+    with_variances,
+)
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.
 TWIST = Table('twist', np.float64, 6)
-# Of actors with a message: variance of linear x, for a source that measures only this component.
-FORWARD_VARIANCE = Table('forward variance', np.float64, 1)
+# Of actors with a message, if a number of the frame is unknown.
+TWIST_VARIANCE = Table('twist variance', np.float64, 6)
 
 
 class OdometryEncoder(TopicEncoder):
@@ -40,10 +49,9 @@ class OdometryEncoder(TopicEncoder):
     uses_rows = True
 
     def set_up(self, settings: Settings) -> None:
-        # Index 1 if only the forward speed is measured.
-        self._actor_topics = [
-            self._topic(settings, settings.twist_covariance_diagonal),
-            self._topic(settings, (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))]
+        # By whether a number of the frame is unknown.
+        self._actor_topics = [self._topic(settings, settings.twist_covariance_diagonal),
+                              self._topic(settings, slots(TWIST_VARIANCE))]
 
     def is_on_for_actors(self, settings: Settings) -> bool:
         """Return ``odometry``."""
@@ -55,7 +63,7 @@ class OdometryEncoder(TopicEncoder):
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the messages of all actors in one block."""
-        topic = self._actor_topics[now.frame.forward_speed is not None]
+        topic = self._actor_topics[now.is_partial]
         return topic.blocks(now, now.usable, (POSE,), np.arange(len(now.usable)))
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
@@ -65,15 +73,19 @@ class OdometryEncoder(TopicEncoder):
         if moving is not None:
             actors = actors[moving]
         in_body = now.settings.twist_frame == 'child'
-        if forward_speed is None:
-            numbers[TWIST] = _twists(actors, now.frame.bodies().is_finite, in_body)
+        if not now.is_partial:
+            numbers[TWIST] = _twists(actors, in_body, is_known=True)
             return
-        forward = forward_speed if moving is None else forward_speed[moving]
-        numbers[TWIST] = _forward_twists(forward, actors[:, 3:7], in_body)
-        # In global axes every component depends on the unknown lateral speed.
-        numbers[FORWARD_VARIANCE] = np.where(
-            np.isnan(forward) | (not in_body), UNKNOWN_VARIANCE,
-            now.settings.twist_covariance_diagonal[0])[:, None]
+        variances = now.settings.twist_covariance_diagonal
+        if forward_speed is None:
+            twists = _twists(actors, in_body, is_known=False)
+        else:
+            forward = forward_speed if moving is None else forward_speed[moving]
+            twists = _forward_twists(forward, actors[:, 3:7], in_body)
+            if not in_body:
+                # Each component depends on the unknown lateral speed.
+                variances = (UNKNOWN_VARIANCE,) * 6
+        numbers[TWIST], numbers[TWIST_VARIANCE] = with_variances(twists, variances)
 
     def _topic(self, settings: Settings, twist_variances: Sequence[float | Slot]) -> PerActorTopic:
         template = self.message(ODOMETRY, {
@@ -85,29 +97,22 @@ class OdometryEncoder(TopicEncoder):
             template, {'child': actor.frame_id}))
 
 
-def _twists(actors: Floats, is_finite: bool, in_body: bool) -> Floats:
-    """Return (K, 6) twists; 0 for unknown components (doc/interface.md#missing-numbers)."""
-    if in_body and is_finite and len(actors) == 1:
+def _twists(actors: Floats, in_body: bool, *, is_known: bool) -> Floats:
+    """Return (K, 6) twists, NaN if unknown."""
+    if in_body and is_known and len(actors) == 1:
         # The ego alone, as for displays: numpy's calls would take three times as long.
         numbers = actors[0].tolist()
         return np.array((body_from_unit(numbers[3:7], numbers[7:10])
                          + body_from_unit(numbers[3:7], numbers[10:]),))
-    known = actors[:, 7:]
-    if not is_finite:
-        # Only NaN differs from itself.
-        known = np.where(known == known, known, 0.0)
-    if in_body:
-        # A row vector times the matrix is the column vector times its inverse.
-        known = (known.reshape(-1, 2, 3) @ global_from_unit(actors[:, 3:7])).reshape(-1, 6)
-    return known
+    twists = actors[:, 7:]
+    return motion_in_axes(twists, global_from_unit(actors[:, 3:7])) if in_body else twists
 
 
 def _forward_twists(forward_speed: Floats, orientation_xyzw: Floats, in_body: bool) -> Floats:
     """Return (K, 6) twists of actors whose speed along their own x axis alone is known."""
-    forward = np.where(np.isnan(forward_speed), 0.0, forward_speed)
-    twists = np.zeros((len(forward), TWIST.width))
+    twists = np.full((len(forward_speed), TWIST.width), np.nan)
     if in_body:
-        twists[:, 0] = forward
+        twists[:, 0] = forward_speed
     else:
-        twists[:, :3] = forward[:, None] * global_from_unit(orientation_xyzw)[:, :, 0]
+        twists[:, :3] = forward_speed[:, None] * global_from_unit(orientation_xyzw)[:, :, 0]
     return twists

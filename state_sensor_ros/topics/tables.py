@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
-from state_sensor_ros.frame import Lanes, NS_PER_S
+from state_sensor_ros.frame import Floats, Lanes, NS_PER_S
 
 # Of the frame: seconds, nanoseconds.
 STAMP = Table('stamp', np.int32, 2)
@@ -132,6 +132,27 @@ def diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
     matrix: list[float | Slot] = [0.0] * 36
     matrix[::7] = variances
     return matrix
+
+
+def slots(table: Table) -> list[float | Slot]:
+    """
+    Return a slot for each column.
+
+    :param table: variances of :func:`with_variances`.
+    """
+    return [Slot(table, i) for i in range(table.width)]
+
+
+def with_variances(motion: Floats, variances: Sequence[float]) -> tuple[Floats, Floats]:
+    """
+    Return twists or accelerations without unknown numbers, and their variances.
+
+    :param motion: (K, 6) float64, NaN if unknown.
+    :param variances: six numbers, of what is known.
+    :returns: (K, 6) 0 if unknown, and (K, 6) UNKNOWN_VARIANCE if unknown.
+    """
+    is_known = np.isfinite(motion)
+    return np.where(is_known, motion, 0.0), np.where(is_known, variances, UNKNOWN_VARIANCE)
 
 
 def lane() -> Fields:

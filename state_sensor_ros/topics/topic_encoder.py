@@ -161,6 +161,11 @@ class FrameToSend:
     blocks: Sequence[MessageBlock] = ()
     last_command: Callable[[], LastCommand | None] = no_command
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a number of an actor's motion may be unknown."""
+        return self.frame.forward_speed is not None or not self.frame.bodies().is_finite
+
 
 class TopicEncoder:
     """

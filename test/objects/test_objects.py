@@ -120,7 +120,7 @@ def test_velocity_is_that_of_the_centre_in_the_axes_of_the_object(attitude, spee
                        boxes=boxes_of(box_at(0, arm, own, (4.0, 2.0, 1.5))))
     expected = np.add(velocity, cross(rate, arm))
     assert found.twists[0] == pytest.approx((*expected, *rate))
-    in_own = found.turned(found.twists)[0]
+    in_own = found.own_motion[0][0]
     assert in_own[:3] == pytest.approx(into(own, expected))
     # A reversing car moves against its own x axis; it is not turned.
     assert in_own[0] == pytest.approx(
@@ -128,9 +128,11 @@ def test_velocity_is_that_of_the_centre_in_the_axes_of_the_object(attitude, spee
     assert found.poses[0, 3:] == pytest.approx(own)
 
 
-def test_unknown_velocity_is_zero():
-    found = objects_of([row(velocity=(1.0, np.nan, 2.0), rate=(np.nan, 0.0, 0.0))])
-    assert found.twists[0] == pytest.approx((1.0, 0.0, 2.0, 0.0, 0.0, 0.0))
+def test_unknown_velocity_is_unknown_along_the_axes_that_it_reaches():
+    found = objects_of([row(velocity=(1.0, np.nan, 2.0), rate=(np.nan, 0.0, 0.5),
+                            orientation=quaternion(0.0, 0.02, math.radians(90.0)))])
+    assert np.isnan(found.twists[0]).tolist() == [False, True, False, True, False, False]
+    assert np.isnan(found.own_motion[0][0]).tolist() == [True, False, False, False, True, False]
 
 
 def test_ego_is_no_object_and_bad_poses_are_dropped():
@@ -175,23 +177,26 @@ def test_classes_can_be_selected():
 def test_acceleration_is_the_difference_of_two_frames():
     world = World()
     first = world.objects([row(velocity=(1.0, 0.0, 0.0))], game_time=2.0)
-    assert not first.accelerations.any()
+    assert np.isnan(first.accelerations).all()
     second = world.objects([row(velocity=(2.0, 3.0, 0.0))], game_time=2.5)
     assert second.accelerations[0] == pytest.approx((2.0, 6.0, 0.0, 0.0, 0.0, 0.0))
     # A new actor has none, the others keep theirs in whatever order they are.
     third = world.objects([row(), row(velocity=(4.0, 3.0, 0.0))], ('new', 'car'), game_time=3.0)
-    assert third.accelerations.tolist() == [[0.0] * 6, [4.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
-    assert not world.objects([row(), row()], ('new', 'car'), game_time=4.25).accelerations.any()
+    assert np.isnan(third.accelerations[0]).all()
+    assert third.accelerations[1].tolist() == [4.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    after_a_gap = world.objects([row(), row()], ('new', 'car'), game_time=4.25)
+    assert np.isnan(after_a_gap.accelerations).all()
     world.objects([row()], game_time=4.5)
     world.maker.restart()
-    assert not world.objects([row(velocity=(9.0, 0.0, 0.0))], game_time=4.6).accelerations.any()
+    restarted = world.objects([row(velocity=(9.0, 0.0, 0.0))], game_time=4.6)
+    assert np.isnan(restarted.accelerations).all()
 
 
 def test_forward_speed_alone_is_along_the_axis_of_the_actor():
     own = quaternion(0.0, -0.1, 1.0)
     found = objects_of([row(orientation=own, velocity=(np.nan,) * 3, rate=(np.nan,) * 3)],
                        forward_speed=np.array([5.0]))
-    assert found.turned(found.twists)[0] == pytest.approx((5.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert found.own_motion[0][0] == pytest.approx((5.0, 0.0, 0.0, *(np.nan,) * 3), nan_ok=True)
 
 
 def test_corners_of_boxes_are_in_the_frame_of_the_actor():

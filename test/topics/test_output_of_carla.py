@@ -52,8 +52,8 @@ def test_objects_have_boxes_and_forward_speeds(messages):
     twist = car.kinematics.twist_with_covariance
     assert (twist.twist.linear.x, twist.twist.linear.y) == (-3.5, pytest.approx(0.0))
     assert list(twist.covariance[::7]) == [1e-9, *[UNKNOWN] * 5]
-    assert list(car.kinematics.acceleration_with_covariance.covariance[::7]) == [
-        1e-9, *[UNKNOWN] * 5]
+    # There is no frame before it.
+    assert list(car.kinematics.acceleration_with_covariance.covariance[::7]) == [UNKNOWN] * 6
     derived, _ = messages['~/objects'].objects
     assert (derived.twist.linear.x, derived.twist.linear.y) == pytest.approx((0.0, 3.5))
 

@@ -311,7 +311,7 @@ def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
         notes.add_each('sizes', actors.ids[chosen][~rows.has_box[chosen]])
         floats = rows.floats[chosen].copy()
         _set_velocities(floats)
-    values = np.nan_to_num(floats[:, _VALUES])
+    values = floats[:, _VALUES]
     egos = np.flatnonzero(actors.are_egos[chosen])
     tags = actors.actor_list.tags
     types = np.array([type_of(int(actors.classes[row]), tags[row]) for row in chosen], np.uint8)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from itertools import count
+import math
 import struct
 from typing import Any, BinaryIO, TYPE_CHECKING
 
@@ -219,10 +220,13 @@ def _add_objects(message: GroundTruth, objects: OsiFrame, ids: list[int]) -> Non
         moving.type = osi_type.number
         _set_pose(moving, id_, row)
         base = moving.base
+        # What is unknown has no member.
         for vector, begin in ((base.velocity, 9), (base.acceleration, 12)):
-            vector.x, vector.y, vector.z = row[begin:begin + 3]
-        rate = base.orientation_rate
-        rate.roll, rate.pitch, rate.yaw = row[15:18]
+            if all(map(math.isfinite, row[begin:begin + 3])):
+                vector.x, vector.y, vector.z = row[begin:begin + 3]
+        if all(map(math.isfinite, row[15:18])):
+            rate = base.orientation_rate
+            rate.roll, rate.pitch, rate.yaw = row[15:18]
         if osi_type.vehicle:
             moving.vehicle_classification.type = osi_type.vehicle
             moving.vehicle_classification.role = _ROLE_CIVIL

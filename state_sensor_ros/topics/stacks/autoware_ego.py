@@ -19,19 +19,19 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
 from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT, Needs
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
-from state_sensor_ros.rotations import global_from_unit
+from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
 from state_sensor_ros.topics.odometry import ODOMETRY
-from state_sensor_ros.topics.stacks.object_topic import motion_variances
 from state_sensor_ros.topics.tables import (
     diagonal,
     Fields,
     header,
     pose,
+    slots,
     STAMP,
     twist,
-    UNKNOWN_VARIANCE,
+    with_variances,
 )
 from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import (
@@ -42,12 +42,13 @@ from state_sensor_ros.topics.topic_encoder import (
     TopicEncoder,
 )
 
-# Of base_link: position and orientation; velocities and their changes in its own axes; variance of
-# the speed; speeds forward and left, heading rate (float32); angle of the tires (float32).
+# Of base_link: position and orientation; velocities and their changes in its own axes, with their
+# variances; speeds forward and left, heading rate (float32); angle of the tires (float32).
 EGO_POSE = Table('ego pose', np.float64, 7)
 EGO_TWIST = Table('ego twist', np.float64, 6)
 EGO_ACCELERATION = Table('ego acceleration', np.float64, 6)
-EGO_SPEED_VARIANCE = Table('ego speed variance', np.float64, 1)
+EGO_TWIST_VARIANCE = Table('ego twist variance', np.float64, 6)
+EGO_ACCELERATION_VARIANCE = Table('ego acceleration variance', np.float64, 6)
 EGO_SPEEDS = Table('ego speeds', np.float32, 3)
 TYRE_ANGLE = Table('ego tire angle', np.float32, 1)
 
@@ -80,9 +81,7 @@ class AutowareEgoEncoder(TopicEncoder):
 
     def set_up(self, settings: Settings) -> None:
         self._base_link = BaseLink(settings, self._report)
-        # By whether only the speed forward is measured.
-        self._templates = [_templates(settings, self._definitions, is_forward_only)
-                           for is_forward_only in (False, True)]
+        self._templates = _templates(settings, self._definitions)
         self._last: tuple[float, Floats] | None = None
 
     def needs(self, settings: Settings) -> Needs:
@@ -94,9 +93,10 @@ class AutowareEgoEncoder(TopicEncoder):
         self._last = None
 
     def key(self, now: FrameToSend) -> object:
-        """Return whether the angle of the tires is known."""
+        """Return whether the angle of the tires and the speed are known."""
         i_ego = now.actor_list.i_ego
-        return i_ego >= 0 and math.isfinite(_tyre_angle(now.frame, i_ego))
+        return i_ego >= 0 and (math.isfinite(_tyre_angle(now.frame, i_ego)),
+                               math.isfinite(_speed(now.frame, i_ego)))
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the messages; there is none without an ego."""
@@ -104,13 +104,16 @@ class AutowareEgoEncoder(TopicEncoder):
         if i_ego < 0 or not now.usable[i_ego]:
             self._last = None
             return []
-        templates = self._templates[now.frame.forward_speed is not None]
-        topics = [topic for topic in self.topics if now.subscriptions.has(topic) and (
-            topic is not STEERING_TOPIC or math.isfinite(_tyre_angle(now.frame, i_ego)))]
+        # Their messages cannot say that a number is unknown.
+        unknown = {topic for topic, number_of in (
+            (STEERING_TOPIC, _tyre_angle), (VELOCITY_TOPIC, _speed))
+            if not math.isfinite(number_of(now.frame, i_ego))}
+        topics = [topic for topic in self.topics
+                  if now.subscriptions.has(topic) and topic not in unknown]
         if not topics:
             return []
-        return message_blocks([MessageInstance(templates[topic], {}) for topic in topics], {},
-                              topics)
+        return message_blocks([MessageInstance(self._templates[topic], {}) for topic in topics],
+                              {}, topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Compute the state of base_link."""
@@ -120,35 +123,38 @@ class AutowareEgoEncoder(TopicEncoder):
         row[3:7] /= np.sqrt(row[3:7] @ row[3:7])
         # From the axes of base_link to those of the global frame.
         axes = global_from_unit(row[None, 3:7])[0]
-        variance = settings.twist_covariance_diagonal[0]
         if forward_speed is not None:
-            speed = float(forward_speed[i_ego])
-            row[7:] = 0.0
-            if np.isnan(speed):
-                variance = UNKNOWN_VARIANCE
-            else:
-                row[7:10] = speed * axes[:, 0]
-        if not frame.bodies().is_finite:
-            row[7:] = np.where(np.isfinite(row[7:]), row[7:], 0.0)
+            row[7:10] = forward_speed[i_ego] * axes[:, 0]
         move_by(row, axes @ self._base_link.offset(frame, i_ego))
-        velocities = row[7:].reshape(2, 3) @ axes
+        velocities = motion_in_axes(row[None, 7:], axes[None])
         changes = self._accelerations(frame.game_time, row[7:])
         if frame.accelerations is not None and np.isfinite(frame.accelerations[i_ego]).all():
             changes[:3] = frame.accelerations[i_ego]
-        accelerations = changes.reshape(2, 3) @ axes
-        speeds = np.array([(velocities[0, 0], velocities[0, 1], velocities[1, 2])])
-        numbers |= {EGO_POSE: row[None, :7], EGO_TWIST: velocities.reshape(1, 6),
-                    EGO_ACCELERATION: accelerations.reshape(1, 6),
-                    EGO_SPEED_VARIANCE: np.array([[variance]]), EGO_SPEEDS: speeds,
+        accelerations = motion_in_axes(changes[None], axes[None])
+        if forward_speed is not None:
+            velocities[0, 1:3] = accelerations[0, 1:3] = math.nan
+        variances = settings.twist_covariance_diagonal
+        numbers[EGO_SPEEDS] = velocities[:, (0, 1, 5)]
+        numbers[EGO_TWIST], numbers[EGO_TWIST_VARIANCE] = with_variances(
+            velocities, variances)
+        numbers[EGO_ACCELERATION], numbers[EGO_ACCELERATION_VARIANCE] = with_variances(
+            accelerations, variances)
+        numbers |= {EGO_POSE: row[None, :7],
                     TYRE_ANGLE: np.array([[_tyre_angle(frame, i_ego)]])}
 
     def _accelerations(self, game_time: float, twist_now: Floats) -> Floats:
-        """Return (6,) change of the twist since the last frame, global axes; 0 without one."""
+        """Return (6,) change of the twist since the last frame, global axes; NaN without one."""
         last, self._last = self._last, (game_time, twist_now)
         if last is None or not 0.0 < game_time - last[0] <= MAX_GAP_S:
-            return np.zeros(6)
+            return np.full(6, np.nan)
         accelerations: Floats = (twist_now - last[1]) / (game_time - last[0])
         return accelerations
+
+
+def _speed(frame: Frame, i_ego: int) -> float:
+    """Return a number that is finite if the speed of the ego is known."""
+    return float(frame.velocity_xyz[i_ego].sum() if frame.forward_speed is None
+                 else frame.forward_speed[i_ego])
 
 
 def _tyre_angle(frame: Frame, i_ego: int) -> float:
@@ -175,22 +181,21 @@ def _tyre_angle(frame: Frame, i_ego: int) -> float:
     return sum(angles) / len(angles) if angles else math.nan
 
 
-def _templates(settings: Settings, definitions: Definitions,
-               is_forward_only: bool) -> dict[Topic, Template]:
+def _templates(settings: Settings, definitions: Definitions) -> dict[Topic, Template]:
     """Return the templates of EGO_TOPICS by their topic."""
     frame_id = settings.ego_frame or BASE_LINK
     own = header(frame_id)
-    covariance = diagonal(motion_variances(
-        settings, EGO_SPEED_VARIANCE if is_forward_only else None))
     prototypes: dict[Topic, Fields] = {
         KINEMATIC_STATE_TOPIC: {
             'header': header(settings.global_frame), 'child_frame_id': frame_id,
             'pose': {'pose': pose(EGO_POSE),
                      'covariance': diagonal(settings.pose_covariance_diagonal)},
-            'twist': {'twist': twist(EGO_TWIST, 0), 'covariance': covariance}},
+            'twist': {'twist': twist(EGO_TWIST, 0),
+                      'covariance': diagonal(slots(EGO_TWIST_VARIANCE))}},
         ACCELERATION_TOPIC: {
             'header': own, 'accel': {'accel': twist(EGO_ACCELERATION, 0),
-                                     'covariance': covariance}},
+                                     'covariance': diagonal(
+                                         slots(EGO_ACCELERATION_VARIANCE))}},
         VELOCITY_TOPIC: {
             'header': own, **{name: Slot(EGO_SPEEDS, i) for i, name in enumerate(
                 ('longitudinal_velocity', 'lateral_velocity', 'heading_rate'))}},

@@ -23,21 +23,28 @@ from state_sensor_ros.frame import NS_PER_S, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import (
+    constant_lengths,
     ConstantPaths,
     Paths,
     STEP_S,
     TruePaths,
-    whole_lengths,
 )
 from state_sensor_ros.perception.perceiver import perceived_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
     CENTRE,
-    motion_variances,
     ObjectTopicEncoder,
     SIZE,
 )
-from state_sensor_ros.topics.tables import diagonal, Fields, pose, twist, UNKNOWN_VARIANCE, xyz
+from state_sensor_ros.topics.tables import (
+    diagonal,
+    Fields,
+    pose,
+    slots,
+    twist,
+    with_variances,
+    xyz,
+)
 from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 
@@ -46,10 +53,9 @@ IS_STATIONARY = Table('object is stationary', np.bool_, 1)
 # Of objects: linear xyz, angular xyz, in the axes of the object.
 OWN_TWIST = Table('object twist, own axes', np.float64, 6)
 OWN_ACCELERATION = Table('object acceleration, own axes', np.float64, 6)
-# Of objects: variance of the speed along x and of its change, of a source that measures this
-# component only. A message has a row of a table once.
-SPEED_VARIANCE = Table('object speed variance', np.float64, 1)
-CHANGE_VARIANCE = Table('object acceleration variance', np.float64, 1)
+# Of objects, if a number of one of them is unknown.
+TWIST_VARIANCE = Table('object twist variance', np.float64, 6)
+ACCELERATION_VARIANCE = Table('object acceleration variance', np.float64, 6)
 # Of false positives: the bytes of their ids.
 FALSE_UUID = Table('false positive id', np.uint8, 16)
 # Of predicted poses, object by object: position xyz, orientation xyzw.
@@ -107,10 +113,10 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         """Return the topic if ``autoware_objects`` has it."""
         return cls.topics if cls.member in settings.autoware_objects else ()
 
-    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         """Return an object with its identity."""
         return {'object_id': {'uuid': [Given(f'id_{i}') for i in range(_UUID_BYTES)]},
-                **self.nameless_object_fields(settings, is_forward_only)}
+                **self.nameless_object_fields(settings, is_partial)}
 
     def false_positive_fields(self) -> Fields:
         """Return the identity of a false positive."""
@@ -121,10 +127,10 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         ids = b''.join([object_id(false_positive.name) for false_positive in false_positives])
         return {FALSE_UUID: np.frombuffer(ids, np.uint8).reshape(-1, _UUID_BYTES)}
 
-    def nameless_object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def nameless_object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         """Return an object without an identity."""
         def covariance(of: Settings, table: Table) -> Prototype:
-            return diagonal(motion_variances(of, table if is_forward_only else None))
+            return diagonal(slots(table) if is_partial else of.twist_covariance_diagonal)
 
         measured = self._measured
         return {
@@ -132,9 +138,9 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
             'classification': [{'label': Given('label'), 'probability': 1.0}],
             'kinematics': self.kinematics(
                 {'pose': pose(CENTRE), 'covariance': diagonal(measured.pose_covariance_diagonal)},
-                {'twist': twist(OWN_TWIST, 0), 'covariance': covariance(measured, SPEED_VARIANCE)},
+                {'twist': twist(OWN_TWIST, 0), 'covariance': covariance(measured, TWIST_VARIANCE)},
                 {'accel': twist(OWN_ACCELERATION, 0),
-                 'covariance': covariance(settings, CHANGE_VARIANCE)}),
+                 'covariance': covariance(settings, ACCELERATION_VARIANCE)}),
             'shape': {'type': _BOUNDING_BOX, 'dimensions': xyz(SIZE, 0)}}
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
@@ -152,21 +158,23 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the motion in the objects' own axes."""
         super().tables(now, objects, numbers)
-        forward_speed = now.frame.forward_speed
         # The same objects have the same motion: computed for the first of the topics.
         if numbers.get(OWN_TWIST) is not objects.own_motion[0]:
             numbers[OWN_TWIST], numbers[OWN_ACCELERATION] = objects.own_motion
             linear = objects.twists[:, :3]
+            # A comparison with NaN is false.
             numbers[IS_STATIONARY] = (np.einsum('ij,ij->i', linear, linear)
                                       < _STATIONARY_SPEED ** 2).astype(np.uint8)[:, None]
-        if forward_speed is not None:
-            is_unknown = np.zeros(len(objects.rows), np.bool_)
-            are_actors = objects.rows >= 0
-            is_unknown[are_actors] = np.isnan(forward_speed[objects.rows[are_actors]])
-            for table, settings in ((SPEED_VARIANCE, self._measured),
-                                    (CHANGE_VARIANCE, now.settings)):
-                numbers[table] = np.where(is_unknown, UNKNOWN_VARIANCE,
-                                          settings.twist_covariance_diagonal[0])[:, None]
+        if self.is_partial(now):
+            for motion, of, table, variance in zip(
+                    objects.own_motion, (self._measured, now.settings),
+                    (OWN_TWIST, OWN_ACCELERATION), (TWIST_VARIANCE, ACCELERATION_VARIANCE),
+                    strict=True):
+                if now.frame.forward_speed is not None:
+                    motion = motion.copy()
+                    motion[:, 1:3] = np.nan
+                numbers[table], numbers[variance] = with_variances(
+                    motion, of.twist_covariance_diagonal)
 
 
 class GroundTruthEncoder(AutowareObjectEncoder):
@@ -191,9 +199,9 @@ class DetectionEncoder(AutowareObjectEncoder):
     topics = object_topic('detection/objects', 'autoware_perception_msgs/msg/DetectedObjects')
     member = 'detection'
 
-    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         """Return an object without an identity."""
-        return self.nameless_object_fields(settings, is_forward_only)
+        return self.nameless_object_fields(settings, is_partial)
 
     def false_positive_fields(self) -> Fields:
         """Return no other fields: a false positive has no identity either."""
@@ -245,7 +253,7 @@ class PredictionEncoder(AutowareObjectEncoder):
             if now.upcoming is None:
                 # From where the object is perceived, with its true velocity.
                 paths = self._constant_paths.paths(perceived.objects, perceived.true_twists)
-                self._last = now, paths, whole_lengths(truth.classes)
+                self._last = now, paths, constant_lengths(truth.classes, truth.twists)
             else:
                 names = tuple([now.actor_list.names[row] for row in truth.rows.tolist()])
                 paths = self._true_paths.paths(truth, names, now.upcoming)

@@ -41,7 +41,7 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
 
     topics = (Topic('~/objects', 'derived_object_msgs/msg/ObjectArray', is_perceived=True),)
 
-    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         """Return an object."""
         return {
             'header': header(settings.global_frame), 'id': Given('id'),
@@ -67,6 +67,6 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
         return {FALSE_ID: ids[:, None]}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
-        """Add the motion in the global frame."""
+        """Add the motion in the global frame, NaN if unknown: a message has no variances."""
         super().tables(now, objects, numbers)
         numbers[GLOBAL_TWIST], numbers[GLOBAL_ACCELERATION] = objects.twists, objects.accelerations

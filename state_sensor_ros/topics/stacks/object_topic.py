@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.patch_buffer import ArrayCut, PatchBuffer
-from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Values
+from state_sensor_ros.cdr.templates import MessageInstance, Table, Values
 from state_sensor_ros.classes import CAR
 from state_sensor_ros.frame import Needs, Rows
 from state_sensor_ros.naming import Actor
@@ -28,7 +28,7 @@ from state_sensor_ros.objects.predicted_paths import TIMES_S
 from state_sensor_ros.perception.perceiver import Perceived
 from state_sensor_ros.settings import PERCEPTION, Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.tables import Fields, header, UNKNOWN_VARIANCE
+from state_sensor_ros.topics.tables import Fields, header
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 # Of objects: center xyz, orientation xyzw.
@@ -39,17 +39,6 @@ FALSE_POSES = len(TIMES_S)
 _ANY_FALSE_POSITIVE = Actor('false_positive', '', '', 0, False)
 # Of objects: length, width, height.
 SIZE = Table('object size', np.float64, 3)
-
-
-def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float | Slot]:
-    """
-    Return the variances of a twist or an acceleration in the body's own axes.
-
-    :param settings: parameters; ``twist_covariance_diagonal`` is used.
-    :param speed: variance of the speed forward, if the source measures nothing else.
-    """
-    return settings.twist_covariance_diagonal if speed is None \
-        else (Slot(speed, 0), *[UNKNOWN_VARIANCE] * 5)
 
 
 def with_noise(settings: Settings) -> Settings:
@@ -93,9 +82,8 @@ class ObjectTopicEncoder(TopicEncoder):
         self._perception = settings.perception
         # With the covariances of the messages of this topic.
         self._measured = settings if self.is_true else with_noise(settings)
-        # By whether only the speed forward is measured.
-        elements = [self.object_fields(settings, is_forward_only)
-                    for is_forward_only in (False, True)]
+        # By whether a number of an object's motion is unknown.
+        elements = [self.object_fields(settings, is_partial) for is_partial in (False, True)]
         self._elements = [PerActor(self._maker(element)) for element in elements]
         # Of false positives, whose ids are numbers: their layout is always the same.
         self._false_layouts = [
@@ -115,12 +103,11 @@ class ObjectTopicEncoder(TopicEncoder):
         """
         return {}
 
-    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         """
         Return the prototype of an object.
 
-        :param is_forward_only: whether the source measures the speed forward and no other
-            velocity.
+        :param is_partial: whether a number of an object's motion is unknown.
         """
         raise NotImplementedError
 
@@ -142,14 +129,18 @@ class ObjectTopicEncoder(TopicEncoder):
         """Return the objects, their classes and the number of places for false positives."""
         perceived = self._perceived(now)
         return (perceived.truth.rows.tobytes(), perceived.truth.classes.tobytes(),
-                perceived.n_false_places)
+                perceived.n_false_places, self.is_partial(now))
+
+    def is_partial(self, now: FrameToSend) -> bool:
+        """Return whether a number of an object's motion is unknown."""
+        return now.frame.forward_speed is not None or not self._perceived(now).truth.is_known()
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out all objects and places for false positives; what is reported is cut out."""
         if now.settings.perception != self._perception:
             self._make_templates(now.settings)
         perceived = self._perceived(now)
-        false_positive = self._false_layouts[now.frame.forward_speed is not None]
+        false_positive = self._false_layouts[self.is_partial(now)]
         self._buffer.update([self._head, *self._instances(now, perceived.truth),
                              *[false_positive] * perceived.n_false_places])
         block = MessageBlock(self._buffer, {}, self.topics)
@@ -161,7 +152,7 @@ class ObjectTopicEncoder(TopicEncoder):
         n_actors = len(now.usable)
         classes, n_poses = np.zeros(n_actors, np.uint8), np.zeros(n_actors, np.uint8)
         classes[truth.rows], n_poses[truth.rows] = truth.classes, self.path_lengths(now, truth)
-        elements = self._elements[now.frame.forward_speed is not None].of(
+        elements = self._elements[self.is_partial(now)].of(
             now.actor_list, Column(classes.tobytes()), Column(n_poses.tobytes()))
         return [elements[row] for row in truth.rows.tolist()]
 

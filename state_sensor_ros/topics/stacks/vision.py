@@ -45,7 +45,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
     topics = (Topic('~/detections', 'vision_msgs/msg/Detection3DArray', is_perceived=True),)
     uses_perception = ObjectTopicEncoder.uses_perception - {'perception.velocity_std'}
 
-    def object_fields(self, settings: Settings, is_forward_only: bool) -> Fields:
+    def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         """Return a detection."""
         return {
             'header': header(settings.global_frame), 'id': Given('id'),

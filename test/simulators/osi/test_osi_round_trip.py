@@ -8,15 +8,19 @@
 # language governing permissions and limitations under the License.
 """Traces in, through a bag or a conversion, and out again."""
 
+from collections import defaultdict
 from importlib.util import find_spec
 
 from budgets import one_of
 import numpy as np
 import osi_traces
 import pytest
+import stack_bags
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+
+MOTION = 'velocity', 'acceleration', 'orientation_rate'
 
 
 def messages_of(path):
@@ -155,3 +159,33 @@ def test_trace_of_another_program_is_valid_for_omega_prime(tmp_path):
     assert main(['convert', str(tmp_path / 'bag'), str(back)]) == 0
     for trace in (path, back):
         omega_prime.Recording.from_file(trace, validate=True)
+
+
+def test_velocities_that_a_trace_does_not_have_are_unknown_in_every_output(tmp_path):
+    """As other programs write them: position, orientation and size alone."""
+    trace, bag, again = tmp_path / 'trace.osi', tmp_path / 'bag', tmp_path / 'again.osi.mcap'
+    messages = [osi_traces.ground_truth(0.1 * i, host_vehicle_id=0) for i in range(4)]
+    for each in [each for message in messages for each in message.moving_object]:
+        for name in MOTION:
+            each.base.ClearField(name)
+    osi_traces.write_plain(trace, messages)
+    assert main(['convert', str(trace), str(bag), '--outputs', 'autoware',
+                 'derived_objects']) == 0
+    found = defaultdict(list)
+    for topic, _, _, message in stack_bags.messages_of(bag):
+        found[topic].append(message)
+    objects = [each for message in found['/perception/object_recognition/tracking/objects']
+               for each in message.objects]
+    assert objects
+    assert not any(each.kinematics.is_stationary for each in objects)
+    for part in (*[each.twist for each in found['/localization/kinematic_state']],
+                 *[each.accel for each in found['/localization/acceleration']],
+                 *[each.kinematics.twist_with_covariance for each in objects],
+                 *[each.kinematics.acceleration_with_covariance for each in objects]):
+        assert list(part.covariance[::7]) == [1e6] * 6
+    assert np.isnan([each.twist.linear.x for message in found['/state_sensor/objects']
+                     for each in message.objects]).all()
+    assert '/vehicle/status/velocity_status' not in found
+    assert main(['convert', str(trace), str(again)]) == 0
+    assert not any(each.base.HasField(name) for message in messages_of(again)
+                   for each in message.moving_object for name in MOTION)
