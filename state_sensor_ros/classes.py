@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 # Tag of the actor that the sensor belongs to.
 EGO_TAG = 'ego'
@@ -83,6 +84,10 @@ def class_of(kind: int, tags: Iterable[str], default: int | None = None) -> int:
     if default is not None:
         return default
     return CAR if kind == Kind.VEHICLE else UNKNOWN
+
+
+# Cached: the actors of a stream have few different tags.
+cached_class_of = lru_cache(maxsize=1024)(class_of)
 
 
 def has_ego_tag(tags: Iterable[str], ego_tag: str = EGO_TAG) -> bool:

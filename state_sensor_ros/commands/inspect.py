@@ -56,7 +56,6 @@ from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
-from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
 
@@ -244,7 +243,7 @@ def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
     result = inspector.consistency.result(of_all=True)
     check = inspector.consistency
     if not result.n_pairs:
-        text = 'nothing moves' if check.not_compared.keys() <= {SLOW} else 'nothing compared'
+        text = result.reason
     else:
         text = ', '.join((
             _compared('displacement', 'velocity x time', result.linear_slope,
@@ -252,6 +251,8 @@ def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
             _compared('rotation', 'angular velocity x time', result.angular_slope,
                       f'{_figure(result.angular_residual)} rad')))
     rows = [('consistency', text)]
+    if result.jumps:
+        rows.append(('', result.jumps))
     if check.not_compared:
         rest = ', '.join(f'{count} {reason}' for reason, count in check.not_compared.items())
         rows.append(('', (f'{counted(check.n_compared, "pair")} of poses compared; not compared: '
@@ -301,7 +302,7 @@ def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
             'linear_residual_m': _known(result.linear_residual),
             'angular_slope': _known(result.angular_slope),
             'angular_residual_rad': _known(result.angular_residual),
-            'slip': _known(result.slip), 'pairs': result.n_pairs,
+            'slip': _known(result.slip), 'pairs': result.n_pairs, 'jumps': result.jumps,
             'compared': inspector.consistency.n_compared,
             'not_compared': dict(inspector.consistency.not_compared),
             'complaints': [asdict(complaint) for complaint in inspector.complaints.values()]},

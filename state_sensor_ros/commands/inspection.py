@@ -242,7 +242,7 @@ class Inspector:
         self._check_consistency(frame)
 
     def _check_consistency(self, frame: Frame) -> None:
-        self.consistency.add(frame)
+        self.consistency.add(frame, self._place())
         self._last_place = self._place()
         if self._recording.index % _CHECK_PERIOD == 0:
             self._note_complaints(self._last_place)

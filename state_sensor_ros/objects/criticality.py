@@ -25,10 +25,9 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.classes import PERSON, UNKNOWN
+from state_sensor_ros.classes import cached_class_of, PERSON, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Needs, Rows
 from state_sensor_ros.objects.object_maker import (
-    cached_class_of,
     centre_twists,
     Centres,
     centres_of,

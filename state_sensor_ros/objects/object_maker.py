@@ -27,7 +27,7 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
+from state_sensor_ros.classes import cached_class_of, CLASSES, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, Rows
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.rotations import global_from_body, global_from_unit, motion_in_axes
@@ -173,10 +173,6 @@ def as_slice(rows: Rows) -> Rows | slice:
 
 _IDENTITY: Floats = np.eye(3)
 _NOTHING = nullcontext()
-
-
-# Cached: the actors of a stream have few different tags.
-cached_class_of = lru_cache(maxsize=1024)(class_of)
 
 
 @lru_cache(maxsize=4)

@@ -350,7 +350,12 @@ class Pipeline:
             self.snapshot = Snapshot(frame, actor_list, stamp_ns, packet, received_ns,
                                      None if last is None else last.frame)
             if frame.game_time >= self.consistency.next_s:
-                self.consistency.add(frame)
+                self._check_consistency(frame)
+
+    def _check_consistency(self, frame: Frame) -> None:
+        self.consistency.add(frame)
+        for complaint in self.consistency.new_complaints():
+            self._report(f'consistency {complaint}', f'{complaint} (reported once)')
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> ActorList:
         """Open and close topics of actors; return the actors of the frame."""

@@ -219,8 +219,7 @@ def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
     :param missing: reason why no frames arrive, as of :meth:`StreamDiagnosis.missing`.
     """
     level = Level.WARN if result.complaints else Level.OK
-    fine = 'twist and pose agree' if result.n_pairs else 'nothing has moved yet'
-    message = '; '.join(result.complaints) or fine
+    message = '; '.join(result.complaints) or result.reason or 'twist and pose agree'
     if missing:
         level, message = Level.STALE, f'{missing}; before that: {message}'
     return Status(level, message, (
@@ -230,6 +229,7 @@ def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
         ('angular residual (rad)', shown(result.angular_residual)),
         ('slip (sine)', shown(result.slip)),
         ('pairs compared', str(result.n_pairs)),
+        ('jumps', result.jumps or 'none'),
     ))
 
 

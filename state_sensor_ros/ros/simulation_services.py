@@ -255,7 +255,7 @@ class SimulationServices:
         _assign(state.twist.linear, twist[:3])
         _assign(state.twist.angular, twist[3:])
         # NaN if unknown.
-        change = np.full(6, np.nan)
+        change: Floats = np.full(6, np.nan)
         before, name = snapshot.before, frame.names[row]
         if before is not None and name in before.names:
             elapsed = frame.game_time - before.game_time

@@ -10,6 +10,7 @@
 
 from dataclasses import replace
 import json
+import math
 
 import numpy as np
 import pytest
@@ -134,6 +135,56 @@ def test_consistency_restart_has_no_pairs(traffic):
     assert check.result().n_pairs == 9
     check.restart()
     assert check.result().n_pairs == 0
+
+
+def drive(speeds, *, said=None, n_frames=30, jump=None):
+    """
+    Return the check after frames of actors that drive along x.
+
+    :param speeds: m/s by name; a name that begins with ``w`` is that of a walker.
+    :param said: by name, velocities that the source sends in place of the speeds.
+    :param jump: name, frame and distance of an actor that is put somewhere else.
+    """
+    check, names = ConsistencyCheck(), tuple(speeds)
+    said = speeds | (said or {})
+    for i in range(n_frames):
+        positions = [(speed * 0.1 * i, 5.0 * row, 0.0) for row, speed in enumerate(
+            speeds.values())]
+        if jump is not None and i >= jump[1]:
+            row = names.index(jump[0])
+            positions[row] = (positions[row][0], positions[row][1], jump[2])
+        check.add(build_frame(
+            'toy', 0.1 * i, names, positions,
+            velocity_xyz=[(said[name], 0.0, 0.0) for name in names],
+            is_vehicle=[name[0] != 'w' for name in names],
+            tags=[('pedestrian' if name[0] == 'w' else 'car',) for name in names]),
+            f'frame {i}')
+    return check
+
+
+def test_velocities_of_0_are_found_by_class_and_actor():
+    cars = {f'c{i}': 10.0 for i in range(20)}
+    check = drive(cars | {'w1': 1.5, 'w2': 1.5}, said={'w1': 0.0, 'w2': 0.0})
+    assert check.result().complaints == (
+        'person: velocities of 2 actors are 0 while they move',)
+    assert [len(check.new_complaints()) for _ in range(2)] == [1, 0]
+    assert check.result().linear_slope == pytest.approx(1.0)
+    # Cars far from the ego, of which CARLA's hybrid physics gives no velocity.
+    assert drive(cars, said={'c3': 0.0, 'c4': 0.0}).result().complaints == (
+        'car: velocities of 2 actors are 0 while they move',)
+
+
+@pytest.mark.parametrize('said', [{}, {'c1': math.nan}])
+def test_a_jump_is_counted_and_no_result(said):
+    check = drive({'c1': 10.0, 'c2': 0.0}, said=said, jump=('c1', 21, -200.0))
+    assert check.result().complaints == ()
+    assert check.result().jumps == '1 jump, the longest 200 m (c1, frame 21)'
+    assert not said or check.not_compared['without a velocity'] == 29
+
+
+def test_one_frame_alone_is_not_compared():
+    assert drive({'c1': 10.0}, n_frames=1).result().reason == 'nothing compared: 1 frame'
+    assert drive({'c1': 0.0}).result().reason == 'nothing moves'
 
 
 @pytest.mark.parametrize(('n_actors', 'period_s'), [(10, 5.0), (1000, 5.0), (10000, 50.0)])

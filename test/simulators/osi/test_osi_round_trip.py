@@ -174,7 +174,7 @@ def test_velocities_that_a_trace_does_not_have_are_unknown_in_every_output(tmp_p
     found = defaultdict(list)
     for topic, _, _, message in stack_bags.messages_of(bag):
         found[topic].append(message)
-    objects = [each for message in found['/perception/object_recognition/tracking/objects']
+    objects = [each for message in found['/perception/object_recognition/ground_truth/objects']
                for each in message.objects]
     assert objects
     assert not any(each.kinematics.is_stationary for each in objects)
