@@ -20,6 +20,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 import select
 import socket
+import struct
 import threading
 import time
 from typing import Any, TypeAlias, TypeVar
@@ -49,6 +50,9 @@ Addresses: TypeAlias = Sequence[
 # Room for all parts of a message, which a program sends faster than they are read.
 _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
 _MAX_DATAGRAM_BYTES = 65536
+# Linux: a note of each datagram, with the number of those that were dropped before it.
+_SO_RXQ_OVFL = 40
+_DROPS = struct.Struct('=I')
 _REPLY_S = 1.0
 
 
@@ -363,10 +367,13 @@ class DatagramPort:
 
     :param host: address of this machine at which datagrams are received.
     :param port: 1 to 65535.
+    :ivar n_dropped: datagrams that the system dropped before the last one that was received, if it
+        counts them, as Linux does.
     :raises TransportError: if it cannot be opened.
     """
 
     def __init__(self, host: str, port: int) -> None:
+        self.n_dropped = 0
         where = f'UDP {host}:{port}'
         try:
             family, *_, address = addresses_of(
@@ -378,6 +385,8 @@ class DatagramPort:
             with suppress(OSError):
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
                                         _RECEIVE_BUFFER_BYTES)
+            with suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
             self._socket.bind(address)
         except OSError as error:
             self._socket.close()
@@ -400,7 +409,12 @@ class DatagramPort:
         if self._wakened in ready or self._socket not in ready:
             return None
         try:
-            return self._socket.recv(_MAX_DATAGRAM_BYTES)
+            data, notes, _, _ = self._socket.recvmsg(
+                _MAX_DATAGRAM_BYTES, socket.CMSG_SPACE(_DROPS.size))
+            for level, kind, note in notes:
+                if (level, kind) == (socket.SOL_SOCKET, _SO_RXQ_OVFL):
+                    [self.n_dropped] = _DROPS.unpack(note[:_DROPS.size])
+            return data
         except BlockingIOError:
             # The kernel has dropped it: its checksum was wrong.
             return None

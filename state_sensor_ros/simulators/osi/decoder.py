@@ -140,15 +140,21 @@ class OsiDecoder(SingleFrameDecoder):
             self._host = timed.host
         self._lanes.update(truth)
         faults: list[Fault] = []
-        if truth.stationary_object:
-            self._stationary = _Actors()
-            names = ObjectNames()
-            for still in truth.stationary_object:
-                known = names.of_stationary(still)
-                if known is None:
-                    faults.append(_duplicate('stationary_object', still))
-                else:
-                    self._stationary.add(known, still.id.value, (*_pose_of(still), *_AT_REST))
+        if not truth.stationary_object:
+            return faults
+        if self._stationary.rows and not all(
+                still.base.HasField('position') for still in truth.stationary_object):
+            return [Fault(DROPPED, DecodeError(
+                'stationary_object', 'one without a position',
+                'positions of all: those of the message before are kept'))]
+        self._stationary = _Actors()
+        names = ObjectNames()
+        for still in truth.stationary_object:
+            known = names.of_stationary(still)
+            if known is None:
+                faults.append(_duplicate('stationary_object', still))
+            else:
+                self._stationary.add(known, still.id.value, (*_pose_of(still), *_AT_REST))
         return faults
 
     def _decoded(self, timed: TimedGroundTruth) -> Decoded:

@@ -31,6 +31,7 @@ from state_sensor_ros.simulators.protobuf_lists import (
 
 if TYPE_CHECKING:
     from osi3.osi_groundtruth_pb2 import GroundTruth
+    from osi3.osi_sensordata_pb2 import SensorData
     from osi3.osi_sensorview_pb2 import SensorView
 
 NS_PER_S = 1_000_000_000
@@ -39,6 +40,7 @@ _USED = frozenset(('timestamp', 'host_vehicle_id', 'stationary_object', 'moving_
                    'logical_lane'))
 TIME = frozenset(('timestamp',))
 _USED_OF_VIEW = frozenset(('timestamp', 'host_vehicle_id'))
+_USED_OF_SENSED = frozenset(('timestamp', 'sensor_view', 'moving_object', 'stationary_object'))
 _TRUTH_OF_VIEW = 'global_ground_truth'
 
 
@@ -49,10 +51,17 @@ class MessageKind(str, Enum):
     SENSOR_VIEW = 'osi3.SensorView'
 
 
+KINDS = ' or '.join(kind.value for kind in MessageKind)
 # As ASAM names its traces: DATE_TYPE_OSI_PROTOBUF_FRAMES.osi.
 _KINDS_OF_NAMES: Mapping[str, MessageKind] = {
     'gt': MessageKind.GROUND_TRUTH, 'sv': MessageKind.SENSOR_VIEW}
 _KIND_IN_NAME = re.compile(r'_(gt|sv)_')
+# Types without ground truth.
+_OTHER_KINDS: Mapping[str, str] = {
+    'sd': 'SensorData', 'svc': 'SensorViewConfiguration', 'hvd': 'HostVehicleData',
+    'tc': 'TrafficCommand', 'tcu': 'TrafficCommandUpdate', 'tu': 'TrafficUpdate',
+    'mr': 'MotionRequest', 'su': 'StreamingUpdate'}
+_OTHER_IN_NAME = re.compile(r'^\d{8}T\d+Z?_([a-z]+)_')
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,12 @@ def kind_of_name(name: str) -> MessageKind | None:
     Return the kind of the messages of a trace, None if its name does not say it.
 
     :param name: name of the file.
+    :raises DecodeError: if it says another type, as ASAM names traces.
     """
+    match = _OTHER_IN_NAME.match(name)
+    if match is not None and match[1] in _OTHER_KINDS:
+        raise DecodeError('name', f'a trace of osi3.{_OTHER_KINDS[match[1]]} (_{match[1]}_)',
+                          f'one of {KINDS} (_gt_, _sv_)')
     match = _KIND_IN_NAME.search(name)
     return None if match is None else _KINDS_OF_NAMES[match[1]]
 
@@ -95,11 +109,15 @@ def kind_of_messages(messages: Iterable[bytes]) -> tuple[MessageKind | None, boo
     have: the first message that has objects with positions as one of the kinds decides.
 
     :param messages: first messages of a trace or stream, serialized.
+    :raises DecodeError: if it is SensorData, what sensors report.
     """
     guess = None
     for data in messages:
         scores = {kind: _score(data, kind) for kind in MessageKind}
         best = max(scores, key=scores.__getitem__)
+        if _sensed(data) > max(scores[best], 1):
+            raise DecodeError('message', 'osi3.SensorData, objects as sensors report them',
+                              f'an {KINDS}')
         if scores[best] > 1:
             return best, True
         if scores[best] >= 0 and guess is None:
@@ -115,11 +133,26 @@ def _score(data: bytes, kind: MessageKind) -> int:
         return 0
     except DecodeError:
         return -1
-    n_placed = sum(thing.HasField('base') and thing.base.HasField('position')
-                   for objects in (truth.moving_object, truth.stationary_object)
-                   for thing in objects)
-    score: int = 2 * n_placed + truth.HasField('timestamp')
-    return score
+    return 2 * n_placed(truth) + bool(truth.HasField('timestamp'))
+
+
+def n_placed(truth: GroundTruth | SensorData) -> int:
+    """Return the number of objects with a position."""
+    return sum(thing.base.HasField('position')
+               for objects in (truth.moving_object, truth.stationary_object) for thing in objects)
+
+
+def _sensed(data: bytes) -> int:
+    """Return the score of a message as SensorData."""
+    from google.protobuf.message import DecodeError as ProtobufError
+    from osi3.osi_sensordata_pb2 import SensorData
+    try:
+        sensed = SensorData.FromString(checked_message(
+            data, SensorData.DESCRIPTOR, _USED_OF_SENSED))
+    except (ProtobufError, NotFieldsError, TooManyError):
+        return -1
+    views = [view.global_ground_truth for view in sensed.sensor_view]
+    return 2 * (n_placed(sensed) + sum(map(n_placed, views))) + bool(sensed.HasField('timestamp'))
 
 
 def parse_truth(data: bytes, kind: MessageKind,

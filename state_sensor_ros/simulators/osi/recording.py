@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 import math
@@ -34,7 +35,9 @@ from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
     kind_of_name,
+    KINDS,
     MessageKind,
+    n_placed,
     parse_truth,
     TIME,
 )
@@ -56,8 +59,10 @@ _LENGTH = struct.Struct('<I')
 _PROTOBUF = 'protobuf'
 # Most messages that are searched for objects if the name of the file does not say their type.
 _N_TRIED = 50
+# Most messages that are searched for a position.
+_N_SEARCHED = 10_000
+_OBJECTS = frozenset(('moving_object', 'stationary_object'))
 _FORMAT = 'a trace of ASAM OSI'
-_KINDS = ' or '.join(kind.value for kind in MessageKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,10 @@ class PlainTrace:
         self._file: BinaryIO = open_positioned(path)
         with closed_on_failure(self):
             self.total = os.fstat(self._file.fileno()).st_size
-            self.kind = kind_of_name(path.name) or self._kind()
+            try:
+                self.kind = kind_of_name(path.name) or self._kind()
+            except DecodeError as error:
+                raise TrajectoryFormatError(self._name, error.found, error.expected) from error
 
     def _kind(self) -> MessageKind:
         if not self.total:
@@ -134,7 +142,7 @@ class PlainTrace:
         if kind is None:
             raise TrajectoryFormatError(
                 f'{self._name}: message 1', 'bytes that cannot be parsed',
-                f'an {_KINDS}')
+                f'an {KINDS}')
         return kind
 
     def _first_messages(self) -> Iterator[bytes]:
@@ -214,10 +222,10 @@ class McapTrace:
                     if is_truth(stored.type_name, stored.serialization)
                     and self._reader.counts[number]}
         if not channels:
-            raise TrajectoryFormatError(self._name, f'no messages of the type {_KINDS}',
+            raise TrajectoryFormatError(self._name, f'no messages of the type {KINDS}',
                                         'a channel of them')
         if topic and topic not in channels:
-            raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {_KINDS}',
+            raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {KINDS}',
                                         f'one of {", ".join(sorted(channels))}')
         if not topic and len(channels) > 1:
             raise TrajectoryFormatError(self._name, f'the channels {", ".join(sorted(channels))}',
@@ -290,7 +298,21 @@ class OsiRecording(TimedRecording):
         if first is None:
             raise TrajectoryFormatError(name, 'no messages', 'at least one')
         self._first = first.data
+        self._check_places(name)
         super().__init__(name, f'trace of ASAM OSI, {file.kind.value}', 'osi', file.total)
+
+    def _check_places(self, name: str) -> None:
+        """Refuse objects none of which has a position, up to the first message that has one."""
+        n_objects = 0
+        with suppress(TruncatedError, DecodeError):
+            for stored in islice(self._file.messages(), _N_SEARCHED):
+                truth = parse_truth(stored.data, self._file.kind, _OBJECTS).truth
+                if n_placed(truth):
+                    return
+                n_objects += len(truth.moving_object) + len(truth.stationary_object)
+        if n_objects:
+            raise TrajectoryFormatError(name, f'{n_objects} objects without a position',
+                                        f'positions, as an {self._file.kind.value} has them')
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder with what only the first message may have."""

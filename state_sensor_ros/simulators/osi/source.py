@@ -30,6 +30,10 @@ from state_sensor_ros.simulators.osi.parameters import OsiParameters
 _HEAD = struct.Struct('<iI')
 # Time between two checks whether the stream is over, s.
 _WAIT_S = 1.0
+# Memory of a part besides its content, bytes. Longest time from the first part of a message to its
+# last one, s: a sender writes them one after the other.
+_PART_BYTES = 64
+_LONGEST_MESSAGE_S = 1.0
 # UDP has no end: a stream without reconnects is over after this silence, s.
 _END_S = 5.0
 
@@ -77,7 +81,7 @@ class OsiSource(LiveSource):
             heard_s = time.monotonic()
             self.health.silence = ''
             self.health.n_bytes += len(datagram)
-            message = self._parts.add(datagram)
+            message = self._parts.add(datagram, port.n_dropped)
             self._count(self._parts)
             if message is not None:
                 yield Packet(message, math.nan, 0, 0)
@@ -87,8 +91,10 @@ class OsiSource(LiveSource):
         health = self.health
         if parts.n_lost > health.n_cut_packets:
             health.n_cut_packets = parts.n_lost
+            drops = f', {counted(parts.n_dropped, "datagram")} not read in time' \
+                if parts.n_dropped else ''
             self._report('osi_lost', f'{self._address}: {counted(parts.n_lost, "message")} lost, '
-                         'of which a part was missing or out of order')
+                         f'of which a part was missing or out of order{drops}')
         if parts.n_invalid > health.n_protocol_errors:
             health.n_protocol_errors = parts.n_invalid
             self._report('osi_invalid', f'{self._address}: {counted(parts.n_invalid, "datagram")} '
@@ -112,25 +118,41 @@ class MessageParts:
     Joins the parts of messages; incomplete messages are dropped.
 
     :param limit: longest message, bytes.
-    :ivar n_lost: messages of which a part was missing, or out of order, or that were too long.
+    :ivar n_dropped: datagrams that the system has dropped.
     :ivar n_invalid: datagrams that are not parts of messages.
     """
 
     def __init__(self, limit: int) -> None:
-        self.n_lost = self.n_invalid = 0
+        self.n_dropped = self.n_invalid = 0
+        self._n_incomplete = self._n_skipped = self._n_joined = self._n_messages = 0
         self._limit = limit
         self._parts: list[bytes] = []
         self._n_bytes = 0
+        self._begin_s = 0.0
         # Whether the current message is counted as lost: its other parts are skipped.
         self._is_lost = False
 
-    def add(self, datagram: bytes) -> bytes | None:
+    @property
+    def n_lost(self) -> int:
+        """
+        Number of messages that were lost: a part was missing, out of order, or they were too long.
+
+        Datagrams that the system dropped are parts of as many messages as others are.
+        """
+        n_parts = self.n_dropped + self._n_skipped
+        usual = self._n_joined / self._n_messages if self._n_messages else 1.0
+        return max(self._n_incomplete, round(n_parts / usual) if self.n_dropped else 0)
+
+    def add(self, datagram: bytes, n_dropped: int = 0, now_s: float | None = None) -> bytes | None:
         """
         Add a part.
 
         :param datagram: datagram as received.
+        :param n_dropped: number of datagrams that the system dropped before it.
+        :param now_s: when it was received; by default now.
         :returns: the message that it completes, if any.
         """
+        now_s = time.monotonic() if now_s is None else now_s
         counter, size = _HEAD.unpack_from(datagram) if len(datagram) >= _HEAD.size else (0, 0)
         if not counter or len(datagram) != _HEAD.size + size:
             self.n_invalid += 1
@@ -139,22 +161,40 @@ class MessageParts:
         if number == 1:
             self._drop(is_lost=bool(self._parts))
             self._is_lost = False
-        elif number != len(self._parts) + 1 or self._n_bytes + size > self._limit:
+            self._begin_s = now_s
+        elif not self._is_next(number, size, is_last=counter < 0, n_dropped=n_dropped,
+                               now_s=now_s):
             self._drop(is_lost=not self._is_lost)
             self._is_lost = True
+        self.n_dropped = n_dropped
         if self._is_lost:
             # The last part ends the lost message: what follows is another one.
             self._is_lost = counter > 0
+            self._n_skipped += 1
             return None
         self._parts.append(datagram[_HEAD.size:])
-        self._n_bytes += size
+        self._n_bytes += size + _PART_BYTES
         if counter > 0:
             return None
         message = b''.join(self._parts)
+        self._n_messages += 1
+        self._n_joined += len(self._parts)
         self._drop(is_lost=False)
         return message
 
+    def _is_next(self, number: int, size: int, *, is_last: bool, n_dropped: int,
+                 now_s: float) -> bool:
+        """Return whether a part follows those that were received, of the same message."""
+        parts = self._parts
+        if number != len(parts) + 1 or n_dropped != self.n_dropped \
+                or now_s - self._begin_s > _LONGEST_MESSAGE_S \
+                or self._n_bytes + size + _PART_BYTES > self._limit:
+            return False
+        # All parts but the last one are full.
+        return size <= len(parts[0]) if is_last else size == len(parts[0])
+
     def _drop(self, *, is_lost: bool) -> None:
-        self.n_lost += is_lost
+        self._n_incomplete += is_lost
+        self._n_skipped += len(self._parts) if is_lost else 0
         self._parts = []
         self._n_bytes = 0

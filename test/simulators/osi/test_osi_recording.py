@@ -297,3 +297,47 @@ def test_osi_recording_without_an_ego_says_once_how_to_select_one(tmp_path, caps
     osi_traces.write_plain(path, messages)
     assert main(['inspect', str(path), '-p', 'osi.ego:=car_1']) == 0
     assert 'anomalies   frames without an ego: 1, first at message 5: ' in capsys.readouterr().out
+
+
+def sensor_data(time_s):
+    """Return what a sensor reports."""
+    from osi3.osi_sensordata_pb2 import SensorData
+    message = SensorData()
+    message.timestamp.nanos, message.sensor_id.value = round(time_s * 1e9), 3
+    each = message.moving_object.add()
+    each.header.tracking_id.value = 1
+    each.base.position.x, each.base.dimension.length = 20.0, 4.0
+    return message
+
+
+@pytest.mark.parametrize(('name', 'words'), [
+    ('20240101T000000Z_sd_370_2112_10_x.osi', 'osi3.SensorData (_sd_)'),
+    ('20240101T000000Z_tu_370_2112_10_x.osi', 'osi3.TrafficUpdate (_tu_)'),
+    ('x.osi', 'osi3.SensorData, objects as sensors report them')])
+def test_osi_other_types_are_refused_by_name_and_by_content(name, words, tmp_path, capsys):
+    osi_traces.write_plain(tmp_path / name, [sensor_data(0.1 * i) for i in range(3)])
+    for command in (['inspect', str(tmp_path / name)],
+                    ['convert', str(tmp_path / name), str(tmp_path / 't.csv')]):
+        assert main(command) == 1
+        assert words in capsys.readouterr().err
+    assert not (tmp_path / 't.csv').exists()
+
+
+def test_osi_trace_without_any_position_is_an_error(tmp_path, capsys):
+    messages = [osi_traces.ground_truth(0.1 * i) for i in range(3)]
+    for each in [each for message in messages for each in message.moving_object]:
+        each.base.ClearField('position')
+    osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
+    assert main(['convert', str(tmp_path / 'a_gt_.osi'), str(tmp_path / 't.csv')]) == 1
+    assert '9 objects without a position' in capsys.readouterr().err
+
+
+def test_osi_static_objects_are_replaced_only_by_ones_with_positions(tmp_path):
+    """A message that was joined of two may have some without."""
+    messages = osi_traces.drive(3)
+    messages[1].stationary_object.add().id.value = 7
+    osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
+    with sensor.open_recording(tmp_path / 'a_gt_.osi') as recording:
+        frames = list(recording)
+        assert [fault for fault in recording.faults if 'without a position' in fault.text]
+    assert [frame.names[-1] for frame in frames] == ['building_50'] * 3

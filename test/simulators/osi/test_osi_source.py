@@ -9,8 +9,10 @@
 # flake8: noqa: I100
 """Ground truth over UDP as esmini sends it: parts, lost ones, and the commands that receive it."""
 
+from contextlib import closing
 import json
 import socket
+import struct
 import threading
 
 from budgets import AWAIT_S
@@ -23,6 +25,7 @@ from stopwatch import Stopwatch
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.connections.connection import DatagramPort
 from state_sensor_ros.simulators.osi.source import MessageParts
 
 LIMIT = 100_000
@@ -68,12 +71,57 @@ def test_osi_each_loss_is_counted(order, n_lost, n_whole):
     assert parts.n_lost == n_lost
 
 
+@pytest.mark.parametrize(('n_dropped', 'sizes', 'late_s'), [
+    (1, (1000, 1000, 500), 0.0), (0, (1000, 1000, 1001), 0.0), (0, (1000, 999, 500), 0.0),
+    (0, (1000, 1000, 500), 5.0)])
+def test_osi_parts_of_two_messages_are_not_joined(n_dropped, sizes, late_s):
+    """Between the second and the third part, the rest of one message and the next one are lost."""
+    parts = MessageParts(LIMIT)
+    stream = [struct.pack('<iI', number, size) + bytes(size)
+              for number, size in zip((1, 2, -3), sizes, strict=True)]
+    found = [parts.add(stream[0], 0, 0.0), parts.add(stream[1], 0, 0.0),
+             parts.add(stream[2], n_dropped, late_s)]
+    assert found == [None] * 3
+    assert parts.n_lost >= 1
+    assert parts.add(osi_traces.datagrams(b'y')[0], n_dropped, late_s) == b'y'
+
+
+def test_osi_datagrams_that_the_system_drops_are_counted():
+    """As at 1 kHz: nothing reads while more arrives than the buffer of the socket holds."""
+    port, messages = osi_traces.free_udp_port(), [bytes([i]) * 20_000 for i in range(250)] * 4
+    receiver, parts = DatagramPort('127.0.0.1', port), MessageParts(LIMIT)
+    with closing(receiver), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        def send(sent):
+            for message in sent:
+                for datagram in osi_traces.datagrams(message):
+                    sender.sendto(datagram, ('127.0.0.1', port))
+
+        def receive():
+            while (datagram := receiver.receive(0.2)) is not None:
+                message = parts.add(datagram, receiver.n_dropped)
+                if message is not None:
+                    found.append(message)
+
+        found = []
+        send(messages)
+        receive()
+        # The count comes with the next datagram.
+        send(messages[:1])
+        receive()
+    assert all(len(set(message)) == 1 and len(message) == 20_000 for message in found)
+    assert parts.n_dropped > 0
+    assert len(found) + parts.n_lost == pytest.approx(len(messages) + 1, abs=2)
+
+
 def test_osi_parts_are_bounded_in_memory():
     parts = MessageParts(LIMIT)
     datagram = osi_traces.datagrams(b'x' * (LIMIT + 5000), 1000)
     assert all(parts.add(part) is None for part in datagram)
     assert parts.n_lost == 1
     assert parts.add(osi_traces.datagrams(b'y')[0]) == b'y'
+    # Parts without content take memory, too.
+    assert not any(map(parts.add, [struct.pack('<iI', i, 0) for i in range(1, 3 * LIMIT // 64)]))
+    assert parts.n_lost == 2
 
 
 @pytest.mark.parametrize('data', [b'', b'abc', b'\0' * 8, b'\1\0\0\0\5\0\0\0abc',
