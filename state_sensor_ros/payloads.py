@@ -29,6 +29,7 @@ def ignore(*text: str) -> None:
 DROPPED = 'dropped'
 DUPLICATE = 'duplicate'
 OTHER_ID = 'other_id'
+IGNORED = 'ignored'
 
 
 @dataclass(slots=True, eq=False)
@@ -52,9 +53,10 @@ class FutureFrame:
 @dataclass(frozen=True, slots=True)
 class Fault:
     """
-    One faulty actor, ``error`` with its key path.
+    One faulty actor or member, ``error`` with its key path.
 
-    ``kind`` DROPPED or DUPLICATE if it is not in the frame, OTHER_ID if it is, without its id.
+    ``kind`` DROPPED or DUPLICATE for an actor that is not in the frame, OTHER_ID for one that has
+    another id, IGNORED for a member that is not used.
     """
 
     kind: str

@@ -64,7 +64,7 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
 SOCKETS = {'connections', 'emulator'}
 WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
                    *(f'simulators/monodrive/{name}.py' for name in (
-                       'wire', 'wheels', 'lenient', 'assemble', 'formatting', 'scanner'))}
+                       'wire', 'wheels', 'single_actors', 'assemble', 'formatting', 'scanner'))}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}
 
 

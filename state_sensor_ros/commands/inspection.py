@@ -28,8 +28,8 @@ import numpy as np
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
 from state_sensor_ros.errors import counted, DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
-from state_sensor_ros.library.frame_recording import PAYLOAD, Recording
-from state_sensor_ros.payloads import DROPPED, DUPLICATE, OTHER_ID
+from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
+from state_sensor_ros.payloads import DROPPED, DUPLICATE, IGNORED, OTHER_ID
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 
@@ -41,7 +41,8 @@ _CHECK_PERIOD = 20
 NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are no frame'
 _FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
-           OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME}
+           OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME, IGNORED: 'members ignored',
+           MEMBER: 'unknown members'}
 NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
 CUT = 'ends inside the array'

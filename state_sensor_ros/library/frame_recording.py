@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 # A faulty recording may have one fault for each actor of each frame.
 MAX_KEPT = 1000
 # Kinds of faults, besides those of single actors.
-PAYLOAD, CUT, CONNECTION = 'payload', 'cut', 'connection'
+PAYLOAD, CUT, CONNECTION, MEMBER = 'payload', 'cut', 'connection', 'ignored_member'
 
 
 class Recording:
@@ -507,7 +507,8 @@ class FrameFault:
 
     :ivar kind: ``dropped`` or ``duplicate`` for an actor that was dropped, ``other_id`` for an
         actor that does not have the id of the source, ``payload`` for a whole payload, ``cut`` for
-        the missing end of a recording, ``connection`` for a lost connection.
+        the missing end of a recording, ``connection`` for a lost connection,
+        ``ignored_member`` for a member that no format has, ``ignored`` for one without effect.
     :ivar place: description of the place in the recording or stream.
     :ivar text: description of what was found and what was expected.
     :ivar error: the error with ``where``, ``found`` and ``expected``; None for ``cut`` and
@@ -564,11 +565,15 @@ class FaultList(list[FrameFault]):
         :param is_timed: whether frames without a time get that of the packet.
         :returns: the frames of the payload, none if it cannot be decoded.
         """
+        known = decoder.unknown_members
         try:
             decoded = decode_packet(decoder, packet, is_timed=is_timed)
         except DecodeError as error:
             self.add(_fault_of(PAYLOAD, place, error, index))
             return
+        for member in sorted(decoder.unknown_members - known):
+            self.add(_fault_of(MEMBER, place, DecodeError(
+                member, 'an unknown member, which is ignored', 'none'), index))
         for item in decoded:
             for fault in item.faults:
                 self.add(_fault_of(fault.kind, place, fault.error, index))

@@ -23,7 +23,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, shortened, StateSensorError
-from state_sensor_ros.frame import Frame, Needs, NO_BOXES, NS_PER_S
+from state_sensor_ros.frame import EVERYTHING, Frame, Needs, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.payloads import (
     decode_packet,
@@ -261,11 +261,11 @@ class Pipeline:
         if packet.is_alone and not self._are_clocks_reported:
             self._compare_clocks(packet, decoded.frame)
         self._publish(packet, decoded, subscriptions, received_ns, number)
-        unknown_members = self._codec.decoder.unknown_members
-        if not unknown_members <= self._unknown_members:
-            self._unknown_members |= unknown_members
-            self._report('unknown', 'ignored members that no known generation has: '
-                         + ', '.join(sorted(self._unknown_members)))
+        new = self._codec.decoder.unknown_members - self._unknown_members
+        if new:
+            self._unknown_members |= new
+            self._report(f'unknown {len(self._unknown_members)}', 'ignored members that no known '
+                         'generation has: ' + ', '.join(sorted(new)))
 
     def _recover(self) -> None:
         """Replace all state after an unexpected exception, which left it undefined."""
@@ -284,7 +284,8 @@ class Pipeline:
             raise DecodeError('payload', 'nothing', 'a frame')
         decoder, needs = self._codec.decoder, self._needs
         if self.counters.game_time >= self.consistency.next_details_s:
-            needs = replace(needs, wheels=True, boxes=True)
+            # Unknown members of the other parts are found then, too.
+            needs = EVERYTHING
         decoder.needs = needs
         decoded = decode_packet(decoder, packet)
         if len(decoded) > 1:

@@ -82,6 +82,7 @@ from state_sensor_ros.payloads import (
     FrameDecoder,
     FrameLike,
     ignore,
+    IGNORED,
     LateFrame,
     OTHER_ID,
     Packet,
@@ -105,7 +106,8 @@ from state_sensor_ros.simulators.simulator import (
 )
 
 __all__ = [
-    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'LIGHT_GREEN',
+    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'IGNORED',
+    'LIGHT_GREEN',
     'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'NODE', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT',
     'RECORDED', 'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
     'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',

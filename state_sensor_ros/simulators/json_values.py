@@ -28,14 +28,12 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError, MAX_SHOWN, shortened
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
 
 __all__ = [
     'NAN', 'NOT_TYPED', 'NO_QUADRUPLE', 'NO_TRIPLE', 'Json', 'JsonError', 'Number', 'Quadruple',
-    'Tags', 'Triple', 'as_rows', 'check_utf8', 'is_strict_json', 'located', 'member',
-    'packed_with_nulls', 'parse_payload', 'repaired', 'shortened', 'shown', 'text_of', 'to_flag',
-    'to_integer', 'to_list', 'to_number', 'to_object', 'to_quadruple', 'to_text', 'to_triple',
-    'wrong',
+    'Tags', 'Triple', 'as_rows', 'check_utf8', 'is_strict_json', 'located', 'packed_with_nulls',
+    'parse_finite', 'parse_payload', 'repaired', 'shortened', 'shown', 'text_of', 'to_flag',
+    'to_integer', 'to_list', 'to_object', 'to_text', 'wrong',
 ]
 
 Json: TypeAlias = object
@@ -90,15 +88,25 @@ def parse_payload(payload: bytes | bytearray | memoryview | msgspec.Raw) -> Json
     return _parsed(payload, _PARSER)
 
 
+def parse_finite(payload: bytes | bytearray | memoryview | msgspec.Raw) -> Json:
+    """
+    Parse as :func:`parse_payload`, with None for NaN, infinite numbers and those out of range.
+
+    :param payload: text in UTF-8, with or without BOM.
+    """
+    return _parsed(payload, _NULL_PARSER)
+
+
 def repaired(payload: bytes) -> bytes:
     """
     Return text that :func:`parse_payload` accepts as strict JSON.
 
     :param payload: text in UTF-8, with or without BOM.
-    :returns: JSON with ``null`` for NaN, infinite numbers and those out of range.
+    :returns: JSON with ``null`` for NaN, infinite numbers and those out of range, and ``?`` for
+        half of a surrogate pair, which is no character.
     :raises DecodeError: as :func:`parse_payload` does.
     """
-    return text_of(_parsed(payload, _NULL_PARSER)).encode()
+    return text_of(parse_finite(payload)).encode('utf-8', 'replace')
 
 
 def text_of(value: Json) -> str:
@@ -109,7 +117,7 @@ def text_of(value: Json) -> str:
     :raises DecodeError: if it is nested too deep.
     """
     try:
-        return json.dumps(value)
+        return json.dumps(value, ensure_ascii=False)
     except RecursionError:
         raise _too_deep() from None
 
@@ -186,17 +194,13 @@ NAN = math.nan
 NO_TRIPLE: Triple = (NAN, NAN, NAN)
 NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
 
-_MISSING = object()
-
 
 def shown(value: Json) -> str:
     """
     Return a short text of a value of any size, for errors.
 
-    :param value: parsed JSON, or the mark of a missing member.
+    :param value: parsed JSON.
     """
-    if value is _MISSING:
-        return 'nothing'
     if isinstance(value, dict):
         return 'an object'
     if isinstance(value, list):
@@ -211,7 +215,7 @@ def wrong(where: str, value: Json, expected: str) -> DecodeError:
     Return the error for a value of another type or range than expected.
 
     :param where: key path of the value.
-    :param value: value found there, or the mark of a missing member.
+    :param value: value found there.
     :param expected: description of the values that are accepted.
     """
     return DecodeError(where, shown(value), expected)
@@ -227,22 +231,6 @@ def to_object(value: Json, where: str) -> Mapping[str, Json]:
     """
     if not isinstance(value, dict):
         raise wrong(where, value, 'an object')
-    return value
-
-
-def member(owner: Mapping[str, Json], key: str, where: str, expected: str) -> Json:
-    """
-    Return a required member of an object.
-
-    :param owner: object.
-    :param key: name of the member.
-    :param where: key path of the object.
-    :param expected: description of the values that are accepted, for the error.
-    :raises DecodeError: if the object has no such member.
-    """
-    value = owner.get(key, _MISSING)
-    if value is _MISSING:
-        raise wrong(f'{where}.{key}', value, expected)
     return value
 
 
@@ -269,21 +257,6 @@ def located(items: Iterable[Json], where: str) -> Iterator[tuple[Json, str]]:
     :param where: key path of the array.
     """
     return ((item, f'{where}[{i}]') for i, item in enumerate(items))
-
-
-def to_number(value: Json, where: str) -> float:
-    """
-    Return a number, NaN for ``null`` and for numbers that are not finite.
-
-    :param value: parsed JSON.
-    :param where: its key path.
-    :raises DecodeError: if it is neither a number nor ``null``.
-    """
-    if value is None:
-        return NAN
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong(where, value, 'a number')
-    return float(value) if math.isfinite(value) else NAN
 
 
 def to_integer(value: Json, where: str, low: int, high: int) -> int:
@@ -330,65 +303,6 @@ def to_text(value: Json, where: str) -> str:
     if not value.isascii() and any('\ud800' <= c <= '\udfff' for c in value):
         raise DecodeError(where, ascii(shortened(value)), 'Unicode text')
     return value
-
-
-def to_triple(value: Json, where: str, *, complete: bool = False) -> Triple:
-    """
-    Return a vector from ``{x, y, z}`` or ``[x, y, z]``; ``null`` is all NaN.
-
-    :param value: parsed JSON.
-    :param where: its key path.
-    :param complete: whether a missing component is an error rather than NaN.
-    :raises DecodeError: if it has another format, or a component is not a number.
-    """
-    if value is None:
-        return NO_TRIPLE
-    if isinstance(value, list) and len(value) == 3:
-        x, y, z = (to_number(item, f'{where}[{i}]') for i, item in enumerate(value))
-        return x, y, z
-    if not isinstance(value, dict):
-        raise wrong(where, value, '{x, y, z} or [x, y, z]')
-    x, y, z = _components(value, 'xyz', where, complete)
-    return x, y, z
-
-
-def to_quadruple(value: Json, where: str) -> Quadruple:
-    """
-    Return a quaternion xyzw from ``{w, x, y, z}`` or ``[x, y, z, w]``; ``null`` is all NaN.
-
-    A rotator ``{pitch, yaw, roll}``, degrees, is accepted, too, as by the simulator's own reader.
-
-    :param value: parsed JSON.
-    :param where: its key path.
-    :returns: quaternion in the axes of the source.
-    :raises DecodeError: if it has another format, or a component is missing or not a number.
-    """
-    if value is None:
-        return NO_QUADRUPLE
-    if isinstance(value, list) and len(value) == 4:
-        x, y, z, w = (to_number(item, f'{where}[{i}]') for i, item in enumerate(value))
-        return x, y, z, w
-    if not isinstance(value, dict):
-        raise wrong(where, value, '{w, x, y, z} or [x, y, z, w]')
-    if 'w' not in value and 'yaw' in value:
-        rotator = _components(value, ('roll', 'pitch', 'yaw'), where, True)
-        x, y, z, w = mirrored_orientation(to_rep103_rotator(np.array(rotator))).tolist()
-        return x, y, z, w
-    x, y, z, w = _components(value, 'xyzw', where, True)
-    return x, y, z, w
-
-
-def _components(value: Mapping[str, Json], keys: str | tuple[str, ...], where: str,
-                complete: bool) -> list[float]:
-    numbers = []
-    for key in keys:
-        item = value.get(key, _MISSING)
-        if item is _MISSING:
-            if complete:
-                raise wrong(f'{where}.{key}', item, 'a number')
-            item = None
-        numbers.append(to_number(item, f'{where}.{key}'))
-    return numbers
 
 
 def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:

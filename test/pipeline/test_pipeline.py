@@ -86,16 +86,12 @@ def text_of(*times):
     (text_of(1)[0], 1), (b' \n' + text_of(1)[0], 1), (b'[]', 1), (b'', 1), (b'[', 1),
     (b'nothing', 1), (b'[' + b','.join(text_of(1, 2, 3)) + b']', 3),
     (b'\xef\xbb\xbf [\n' + b' ,\r\n'.join(text_of(1, 2)) + b'\n] \n', 2),
-    # An element that is no frame, no object, or nearly JSON.
-    (b'[1, null, {}]', 3), (b'[[{}, {}], {}]', 2), (b'[{"a": NaN}, {"b": Infinity}]', 2),
-    (b"[{'a': 1}, {'b': 2}]", 2),
-    # An element that is no JSON at all, between brackets that match.
-    (b'[{"a": 1}, {"b": }, {"c": 3}]', 3), (b'[{"a" 1}, {"}": "\\"]"}]', 2),
+    (b'[{"a": NaN}, {"b": Infinity}]', 2), (b"[{'a': 1}, {'b': 2}]", 2),
     (b'[' + b','.join([*text_of(1), b'{"a": "\xff"}', *text_of(2)]) + b']', 3),
-    (b'[{"a": ' + b'[' * 5000 + b']' * 5000 + b'}, {}]', 2),
-    # Brackets that do not match: the ends of elements are unknown.
-    (b'[{"a": 1}, {"b": 2}', 1), (b'[{"a": 1}} , {"b": ]', 1), (b'[{"a": 1}] {"b": 2}]', 1),
-    (b'[{"a": 1}, {"b": NaN}, 5]', 3)], ids=repr)
+    # An element that is no object, or no JSON: the decoder refuses the whole payload.
+    (b'[1, null, {}]', 1), (b'[[{}, {}], {}]', 1), (b'[{"a": 1}, {"b": }, {"c": 3}]', 1),
+    (b'[{"a": ' + b'[' * 5000 + b']' * 5000 + b'}, {}]', 1), (b'[{"a": 1}, {"b": 2}', 1),
+    (b'[{"a": 1}] {"b": 2}]', 1)], ids=repr)
 def test_payload_is_split_into_its_frames(payload, n_frames):
     frames = split_frames(payload)
     assert len(frames) == n_frames

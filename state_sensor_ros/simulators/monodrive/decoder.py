@@ -7,15 +7,17 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-One payload of any generation to Frames: usual formats typed, others member by member.
+One payload of any generation to Frames: typed as a whole, else actor by actor.
 
-The formats are described in doc/protocol/frames.md; wire.py has the types, lenient.py reads other
-formats, assemble.py makes the Frame, formatting.py is the inverse.
+The formats are described in doc/protocol/frames.md; wire.py has the types, single_actors.py
+decodes each actor alone, assemble.py makes the Frame, formatting.py is the inverse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
 import math
 from typing import Any, TypeGuard
 
@@ -24,16 +26,15 @@ import msgspec
 from state_sensor_ros.simulators import (
     Decoded,
     DecodeError,
-    DROPPED,
-    DUPLICATE,
     EVERYTHING,
     Fault,
     Frame,
+    IGNORED,
     Needs,
     Units,
 )
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
-from state_sensor_ros.simulators.json_values import check_utf8, Json, NOT_TYPED
+from state_sensor_ros.simulators.json_values import check_utf8, NOT_TYPED
 from state_sensor_ros.simulators.monodrive.assemble import (
     ActorTable,
     frame_of_flat,
@@ -46,25 +47,21 @@ from state_sensor_ros.simulators.monodrive.formatting import (
     format_frame,
     format_payload,
 )
-from state_sensor_ros.simulators.monodrive.lenient import (
-    lenient_frames,
-    LenientFrame,
-    MAX_FRAMES,
-    MAX_UNKNOWN_MEMBERS,
-    parse_to_actors,
-    unknown_members,
+from state_sensor_ros.simulators.monodrive.single_actors import (
+    frame_texts,
+    HEAD_KEYS,
+    partial_frames,
+    PartialFrame,
+    STRING_KEY,
 )
-from state_sensor_ros.simulators.monodrive.scanner import split_array
 from state_sensor_ros.simulators.monodrive.wire import (
     FlatActor,
-    FrameV0,
     FrameV1,
     FrameV2,
     Head,
     INT64_MAX,
-    json_decoders,
-    JsonDecoders,
     PayloadHead,
+    TypedReader,
     UINT32_MAX,
     V0,
     V1,
@@ -73,9 +70,11 @@ from state_sensor_ros.simulators.monodrive.wire import (
 
 __all__ = ['Decoder', 'conversion_losses', 'format_frame', 'format_payload']
 
-_BOM = b'\xef\xbb\xbf'
 # DecodeError: two actors with one name, or two wheels with one id.
 _NOT_USUAL = (*NOT_TYPED, DecodeError)
+# 1990 and 2100, s since 1970, and other units in which a time may have been written.
+_EARLIEST_S, _LATEST_S = 631_152_000, 4_102_444_800
+_OTHER_UNITS = {'ms': 10 ** 3, 'us': 10 ** 6, 'ns': 10 ** 9}
 
 
 class Decoder:
@@ -84,8 +83,6 @@ class Decoder:
 
     :param units: units of extents and of ``s`` in this simulator.
     :param needs: parts of the frame to decode.
-    :ivar unknown_members: key paths that were ignored in the first and in unusual payloads of a
-        generation.
     """
 
     def __init__(self, units: Units = DEFAULT_UNITS, needs: Needs = EVERYTHING) -> None:
@@ -93,22 +90,25 @@ class Decoder:
         self._table = ActorTable()
         # The generation of the last payload is tried first.
         self._order: tuple[str, ...] = (V2, V1, V0)
-        self._inspected: set[str] = set()
-        self.unknown_members: frozenset[str] = frozenset()
-        self._needs, self._json = needs, json_decoders(needs)
+        self._reader = TypedReader(needs)
         self._last: bytes | bytearray | memoryview = b''
-        # A payload, the decoders and the generation that it was decoded with, and the result.
-        self._ahead: tuple[bytes, JsonDecoders, str, FrameV2 | FrameV1] | None = None
+        # A payload, the needs and the generation that it was decoded with, and the result.
+        self._ahead: tuple[bytes, Needs, str, FrameV2 | FrameV1] | None = None
+
+    @property
+    def unknown_members(self) -> frozenset[str]:
+        """Key paths of the members that no type has, and that were ignored so far."""
+        return self._reader.unknown_members
 
     @property
     def needs(self) -> Needs:
         """Parts of the frame that are decoded; may be set between payloads."""
-        return self._needs
+        return self._reader.needs
 
     @needs.setter
     def needs(self, needs: Needs) -> None:
-        if needs is not self._needs:
-            self._needs, self._json = needs, json_decoders(needs)
+        if needs is not self._reader.needs:
+            self._reader.use(needs)
 
     def is_at(self, payload: bytes) -> bool:
         """
@@ -136,14 +136,13 @@ class Decoder:
         :returns: its ``game_time``; NaN if it has none, has another format, or is not JSON.
         """
         generation = self._order[0]
+        if generation not in (V2, V1):
+            return math.nan
         try:
-            if generation == V0:
-                return math.nan
-            frame = self._json.v2.decode(payload) if generation == V2 \
-                else self._json.v1.decode(payload)
+            frame = self._reader.decoders[generation].decode(payload)
         except NOT_TYPED:
             return math.nan
-        self._ahead = payload, self._json, generation, frame
+        self._ahead = payload, self._reader.needs, generation, frame
         return math.nan if frame.game_time is None else frame.game_time
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
@@ -177,38 +176,43 @@ class Decoder:
             _check_text(payload)
             if generation != self._order[0]:
                 self._order = generation, *[other for other in self._order if other != generation]
-            if frame.generation not in self._inspected:
-                self._inspect_usual(frame.generation, payload)
-            return [Decoded(frame, ())]
+            return [_dated(frame, ())]
         _check_text(payload)
-        return [self._decoded(lenient, packet) for lenient in lenient_frames(payload, self._json)]
+        return [self._assembled(partial, packet)
+                for partial in partial_frames(payload, self._reader)]
 
     def _usual(self, generation: str, payload: bytes | bytearray | memoryview,
                packet: Head) -> Frame:
         """Decode a payload in the usual format of a generation."""
         if generation == V2:
             v2: FrameV2 = (self._ahead and self._read(payload, V2)) \
-                or self._json.v2.decode(payload)
-            return frame_of_v2(v2.frame.objects, v2.frame.vehicles,
+                or self._reader.read(V2, payload)
+            objects, vehicles = v2.frame.objects, v2.frame.vehicles
+            if objects is None and vehicles is None:
+                raise DecodeError('frame', 'an object', 'objects or vehicles in it')
+            return frame_of_v2(objects or (), vehicles or (),
                                head_of((v2.game_time, v2.time, v2.sample_count), packet),
-                               self._needs, self._units, self._table)
+                               self._reader.needs, self._units, self._table)
         if generation == V1:
             v1: FrameV1 = (self._ahead and self._read(payload, V1)) \
-                or self._json.v1.decode(payload)
+                or self._reader.read(V1, payload)
             return self._flat_frame(V1, tuple([actor.name for actor in v1.frame]), v1.frame,
                                     (v1.game_time, v1.time, v1.sample_count), packet)
-        v0 = self._json.v0.decode(payload)
-        actors = {name: actor for name, actor in v0.items() if isinstance(actor, msgspec.Struct)}
-        if not actors:
-            raise DecodeError('payload', 'no actors', 'a frame')
-        return self._flat_frame(V0, tuple(actors), tuple(actors.values()), _head_of_v0(v0),
-                                packet)
+        v0: dict[str, Any] = self._reader.read(V0, payload)
+        actors: dict[str, Any] = {
+            name: actor for name, actor in v0.items() if isinstance(actor, msgspec.Struct)}
+        if not actors or 'frame' in v0:
+            raise DecodeError('payload', 'no actors by name', 'a frame')
+        frame = self._flat_frame(V0, tuple(actors), tuple(actors.values()), _head_of_v0(v0),
+                                 packet)
+        self._reader.note({('', name) for name in v0.keys() - actors.keys() - {*HEAD_KEYS}})
+        return frame
 
     def _read(self, payload: bytes | bytearray | memoryview,
               generation: str) -> Any:  # noqa: ANN401
         """Return what was read ahead of a payload in a generation, None for nothing."""
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] is payload and ahead[1] is self._json \
+        if ahead is not None and ahead[0] is payload and ahead[1] is self._reader.needs \
                 and ahead[2] == generation:
             return ahead[3]
         return None
@@ -219,36 +223,34 @@ class Decoder:
         if generation == V1 and (head[0] is None or math.isnan(head[0])):
             generation, game_time, time = head_of_v1t(actors)
             head = game_time, head[1] if time is None else time, head[2]
-        return frame_of_flat(generation, names, actors, head_of(head, packet), self._needs,
-                             self._units, self._table)
+        return frame_of_flat(generation, names, actors, head_of(head, packet),
+                             self._reader.needs, self._units, self._table)
 
-    def _decoded(self, lenient: LenientFrame, packet: Head) -> Decoded:
-        """Assemble the actors that could be read of an unusual payload."""
-        if lenient.generation == V2:
-            frame = frame_of_v2(lenient.objects, lenient.vehicles, head_of(lenient.head, packet),
-                                self._needs, self._units, self._table)
+    def _assembled(self, partial: PartialFrame, packet: Head) -> Decoded:
+        """Assemble the actors that could be decoded alone."""
+        if partial.generation == V2:
+            frame = frame_of_v2(partial.objects, partial.vehicles, head_of(partial.head, packet),
+                                self._reader.needs, self._units, self._table)
         else:
-            frame = self._flat_frame(lenient.generation, tuple(lenient.names), lenient.flat,
-                                     lenient.head, packet)
-        self._inspect(frame.generation, lenient.value)
-        return Decoded(frame, (*[Fault(DROPPED, error) for error in lenient.dropped],
-                               *[Fault(DUPLICATE, error) for error in lenient.duplicates]))
+            frame = self._flat_frame(partial.generation, tuple(partial.names), partial.flat,
+                                     partial.head, packet)
+        return _dated(frame, tuple(partial.faults))
 
-    def _inspect_usual(self, generation: str, payload: bytes | bytearray | memoryview) -> None:
-        """Look for unknown members in a payload that typed decoders have read."""
-        try:
-            # Skipped members may be anything, also what cannot be parsed.
-            value = parse_to_actors(payload)
-        except DecodeError:
-            value = {}
-        self._inspect(generation, value if isinstance(value, dict) else {})
 
-    def _inspect(self, generation: str, value: Mapping[str, Json]) -> None:
-        """Collect unknown members; in the first frame of a generation, of each actor."""
-        is_first = generation not in self._inspected
-        self._inspected.add(generation)
-        if len(self.unknown_members) < MAX_UNKNOWN_MEMBERS:
-            self.unknown_members |= unknown_members(generation, value, in_text=is_first)
+def _dated(frame: Frame, faults: tuple[Fault, ...]) -> Decoded:
+    """Name a time that is not one of a simulator; one that is too late is unknown."""
+    time = frame.time
+    if not time or _EARLIEST_S <= time <= _LATEST_S:
+        return Decoded(frame, faults)
+    expected = 'seconds since 1970, between 1990 and 2100'
+    for unit, factor in _OTHER_UNITS.items():
+        if _EARLIEST_S <= time // factor <= _LATEST_S:
+            date = datetime.fromtimestamp(time // factor, timezone.utc)
+            expected = f'seconds since 1970; in {unit} it would be {date:%F %T} UTC'
+    fault = Fault(IGNORED, DecodeError('time', str(time), expected))
+    if not 0 <= time <= _LATEST_S:
+        frame = replace(frame, time=0)
+    return Decoded(frame, (*faults, fault))
 
 
 def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
@@ -259,17 +261,13 @@ def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
     :returns: the text of each element, which need not be a frame; the payload itself when it is
         no array, or one that cannot be split: :meth:`Decoder.decode` then raises the reason.
     """
-    if payload.startswith(b'{'):
+    if payload.startswith(b'{') and STRING_KEY.encode() not in payload:
         return (payload,)
-    text = bytes(payload.removeprefix(_BOM).strip())
-    if not text.startswith(b'['):
+    try:
+        texts = [text for text, _ in frame_texts(payload)]
+    except DecodeError:
         return (payload,)
-    if b'"' not in text:
-        # As the decoder does: single quotes are accepted if there are no double ones.
-        text = text.replace(b"'", b'"')
-    # Only the outermost array is one of frames: an element that is an array is wrapped in another.
-    return [b'[%s]' % element if element.startswith(b'[') else element
-            for element in split_array(text, MAX_FRAMES)] or (payload,)
+    return texts if len(texts) > 1 else (payload,)
 
 
 def _check_text(payload: bytes | bytearray | memoryview) -> None:
@@ -282,7 +280,7 @@ def _check_text(payload: bytes | bytearray | memoryview) -> None:
         check_utf8(payload)
 
 
-def _head_of_v0(payload: FrameV0) -> PayloadHead:
+def _head_of_v0(payload: dict[str, Any]) -> PayloadHead:
     """
     Return the members of the frame itself, which stand between the actors.
 

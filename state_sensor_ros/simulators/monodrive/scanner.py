@@ -7,22 +7,19 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 r"""
-Ends of JSON values in text, found with numpy at more than 100 MB/s.
+Ends of JSON values in text that arrives in pieces, found with numpy at more than 100 MB/s.
 
-Closing brackets and commas. The text is not checked, it need not be JSON. Example,
-``[{"a": "]\""}, 3]``::
+Closing brackets. The text is not checked, it need not be JSON. Example, ``[{"a": "]\""}, 3]``::
 
     text        [  {  "  a  "  :     "  ]  \  "  "  }  ,     3  ]
     escaped     [  {  "  a  "  :     "  ]  _  _  "  }  ,     3  ]     each escape is replaced
-    class      +1 +1  "  .  "  .  .  " -1  .  .  " -1  ,  .  . -1     one table look-up per byte
-    n_quotes    0  0  1  .  2  .  .  3  3  .  .  4  4  4  .  .  4     odd: inside a string
-    in string   -  -  x  .  x  .  .  x  x  .  .  x  -  -  .  .  -     or a quote itself
-    step       +1 +1  0  .  0  .  .  0  0  .  .  0 -1  0  .  . -1     class outside of strings
-    depth       1  2  2  .  2  .  .  2  2  .  .  2  1  1  .  .  0     sum of the steps
+    class      +1 +1  "  .  "  .  .  " -1  .  .  " -1  .  .  . -1     one table look-up per byte
+    n_quotes    0  0  1  .  2  .  .  3  3  .  .  4  4  .  .  .  4     odd: inside a string
+    step       +1 +1  0  .  0  .  .  0  0  .  .  0 -1  .  .  . -1     class outside of strings
+    depth       1  2  2  .  2  .  .  2  2  .  .  2  1  .  .  .  0     sum of the steps
 
-From the third row on, only bytes with a class are kept. A ``}`` with depth 1 ends a frame of an
-array, a comma with depth 1 divides two elements. From one piece of a text to the next, the depth
-and "in string" are carried over; a backslash at the end of a piece is scanned with the next piece.
+A ``}`` with depth 1 ends a frame of an array. From one piece of a text to the next, the depth and
+"in string" are carried over; a backslash at the end of a piece is scanned with the next piece.
 
 Ends of frames that occupy one line each. Most trajectories are written so, also those of this
 package; the search for a line feed takes a fifth of the time. Example,
@@ -41,67 +38,13 @@ from collections.abc import Callable
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.simulators.json_values import is_strict_json
 
-_OPEN, _CLOSE, _QUOTE, _COMMA = 1, -1, 2, 3
-# A long array is scanned in pieces of this size: numpy takes up to 40 bytes of memory a byte.
-_PIECE_BYTES = 1 << 20
-
-
-def _classes(separators: bytes = b'') -> bytes:
-    """Return the class of each of the 256 bytes, 0 for those without one."""
-    table = np.zeros(256, np.int8)
-    table[list(b'{[')], table[list(b'}]')], table[list(b'"')] = _OPEN, _CLOSE, _QUOTE
-    table[list(separators)] = _COMMA
-    return table.tobytes()
-
-
-_BRACKETS, _BRACKETS_AND_COMMAS = _classes(), _classes(b',')
+_OPEN, _CLOSE, _QUOTE = 1, -1, 2
+_CLASSES = bytes({**dict.fromkeys(range(256), 0), **dict.fromkeys(b'{[', _OPEN),
+                  **dict.fromkeys(b'}]', _CLOSE % 256), ord('"'): _QUOTE}.values())
 _ESCAPED = re.compile(rb'\\.', re.DOTALL)
-
-
-class _Structure:
-    """
-    Brackets and separators outside of strings, in text that arrives in pieces.
-
-    :param classes: class of each byte.
-    :param depth: depth of the first byte.
-    """
-
-    def __init__(self, classes: bytes, depth: int) -> None:
-        self._class_of_byte = classes
-        self._depth = depth
-        self._in_string = False
-
-    def scan(self, text: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8],
-                                         npt.NDArray[np.int32], int]:
-        """
-        Scan the next piece of the text.
-
-        :param text: text after the bytes that were scanned before.
-        :returns: of the bytes with a class: offsets in ``text``, class (0 inside a string) and
-            depth after the byte; and the number of bytes scanned, which excludes a backslash at
-            the end.
-        """
-        if b'\\' in text:
-            text = _ESCAPED.sub(b'__', text).removesuffix(b'\\')
-        classes = np.frombuffer(text.translate(self._class_of_byte), np.int8)
-        # A tenth of the bytes of indented text has a class, a quarter of compact text. The search
-        # in booleans takes half the time of that in int8.
-        at = np.flatnonzero(classes != 0)
-        kinds = classes[at]
-        is_quote = kinds == _QUOTE
-        # Odd from an opening quote on. Only the parity is used, so the sum may wrap.
-        n_quotes = np.cumsum(is_quote, dtype=np.uint8) + np.uint8(self._in_string)
-        is_text = (n_quotes & 1).astype(np.bool_) | is_quote
-        kinds = np.where(is_text, np.int8(0), kinds)
-        steps = np.where(kinds == _COMMA, np.int8(0), kinds)
-        depths = np.cumsum(steps, dtype=np.int32) + self._depth
-        if len(at):
-            self._in_string, self._depth = bool(n_quotes[-1] & 1), int(depths[-1])
-        return at, kinds, depths, len(text)
 
 
 class BracketScanner:
@@ -114,7 +57,8 @@ class BracketScanner:
 
     def __init__(self, outer: int, depth: int) -> None:
         self.outer = outer
-        self._structure = _Structure(_BRACKETS, depth)
+        self._depth = depth
+        self._in_string = False
 
     def scan(self, text: bytes) -> tuple[list[int], list[int], int]:
         """
@@ -124,34 +68,22 @@ class BracketScanner:
         :returns: offsets in ``text`` after the brackets found; the depths there; the number of
             bytes scanned, which excludes a backslash at the end.
         """
-        at, kinds, depths, n_scanned = self._structure.scan(text)
-        found = np.flatnonzero((kinds == _CLOSE) & (depths <= self.outer))
-        return (at[found] + 1).tolist(), depths[found].tolist(), n_scanned
-
-
-def split_array(text: bytes, most: int) -> list[bytes]:
-    """
-    Split an array at its commas, in time and memory linear in its length.
-
-    :param text: begins with ``[``.
-    :param most: greatest number of elements.
-    :returns: the elements without blanks around them, which need not be JSON; none when the array
-        is empty, does not end with the text or has more than ``most`` elements.
-    """
-    structure = _Structure(_BRACKETS_AND_COMMAS, 0)
-    begin, ends = 0, []
-    while begin < len(text):
-        at, kinds, depths, n_scanned = structure.scan(text[begin:begin + _PIECE_BYTES])
-        ends += (at[(depths == 1) & (kinds == _COMMA)] + begin).tolist()
-        closed = at[(depths <= 0) & (kinds != 0)]
-        if len(ends) >= most or (len(closed) and begin + closed[0] != len(text) - 1):
-            return []
-        if len(closed):
-            ends.append(len(text) - 1)
-            elements = [text[i + 1:j].strip() for i, j in zip([0, *ends], ends, strict=False)]
-            return elements if len(elements) > 1 or elements[0] else []
-        begin += n_scanned or 1
-    return []
+        if b'\\' in text:
+            text = _ESCAPED.sub(b'__', text).removesuffix(b'\\')
+        classes = np.frombuffer(text.translate(_CLASSES), np.int8)
+        # A tenth of the bytes of indented text has a class, a quarter of compact text. The search
+        # in booleans takes half the time of that in int8.
+        at = np.flatnonzero(classes != 0)
+        kinds = classes[at]
+        is_quote = kinds == _QUOTE
+        # Odd from an opening quote on. Only the parity is used, so the sum may wrap.
+        n_quotes = np.cumsum(is_quote, dtype=np.uint8) + np.uint8(self._in_string)
+        steps = np.where((n_quotes & 1).astype(np.bool_) | is_quote, np.int8(0), kinds)
+        depths = np.cumsum(steps, dtype=np.int32) + self._depth
+        if len(at):
+            self._in_string, self._depth = bool(n_quotes[-1] & 1), int(depths[-1])
+        found = np.flatnonzero((steps == _CLOSE) & (depths <= self.outer))
+        return (at[found] + 1).tolist(), depths[found].tolist(), len(text)
 
 
 NO_LINE, INCOMPLETE = -1, 0

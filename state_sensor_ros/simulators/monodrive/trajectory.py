@@ -31,13 +31,13 @@ from state_sensor_ros.simulators.json_values import (
     parse_payload,
     repaired,
 )
-from state_sensor_ros.simulators.monodrive.lenient import STRING_KEY
 from state_sensor_ros.simulators.monodrive.scanner import (
     BracketScanner,
     frame_end_on_line,
     INCOMPLETE,
     NO_LINE,
 )
+from state_sensor_ros.simulators.monodrive.single_actors import STRING_KEY
 
 # As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024

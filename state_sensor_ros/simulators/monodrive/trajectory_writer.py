@@ -53,7 +53,7 @@ from state_sensor_ros.simulators.monodrive.decoder import (
     Decoder,
     format_payload,
 )
-from state_sensor_ros.simulators.monodrive.lenient import STRING_KEY
+from state_sensor_ros.simulators.monodrive.single_actors import STRING_KEY
 from state_sensor_ros.simulators.monodrive.trajectory import (
     complete_trajectory,
     MAX_ELEMENT_BYTES,

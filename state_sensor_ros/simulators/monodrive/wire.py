@@ -10,16 +10,17 @@
 """
 The usual JSON of the generations v0, v1, v1t and v2 as msgspec types: keys and types.
 
-Described in doc/protocol/frames.md. A member that is not declared is skipped, so that fewer needs
-decode faster.
+Described in doc/protocol/frames.md. :class:`TypedReader` decodes with the types for a set of
+needs, and notes each member that no type has, which is skipped from then on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
 from functools import lru_cache
-from types import GenericAlias
-from typing import Annotated, cast, TypeAlias, Union
+import re
+from types import GenericAlias, UnionType
+from typing import Annotated, Any, get_args, get_origin, TypeAlias, Union
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -32,6 +33,7 @@ from state_sensor_ros.simulators.json_values import (
     NO_TRIPLE,
     Number,
     Quadruple,
+    shortened,
     Tags,
     Triple,
 )
@@ -155,8 +157,9 @@ class Vehicle(Struct, gc=False, frozen=True):
 class Actors(Struct, gc=False, frozen=True):
     """The ``frame`` of v2."""
 
-    objects: tuple[State, ...] = ()
-    vehicles: tuple[Vehicle, ...] = ()
+    # A frame with neither of them is no v2 frame.
+    objects: tuple[State, ...] | None = None
+    vehicles: tuple[Vehicle, ...] | None = None
 
 
 class FrameV2(Struct, gc=False, frozen=True):
@@ -185,10 +188,9 @@ class FlatWheel(Struct, gc=False, frozen=True):
     orientation: Quadruple = NO_QUADRUPLE
 
 
-class FlatActor(Struct, gc=False, frozen=True):
-    """An actor of v1 and v1t, and of v0 under the name that is its key."""
+class NamelessActor(Struct, gc=False, frozen=True):
+    """An actor of v0, whose name is its key, and what one of v1 and v1t has, too."""
 
-    name: str
     position: Triple
     orientation: Quadruple
     velocity: Triple = NO_TRIPLE
@@ -205,6 +207,12 @@ class FlatActor(Struct, gc=False, frozen=True):
     oriented_bounding_box: tuple[FlatBox, ...] = ()
 
 
+class FlatActor(NamelessActor, gc=False, frozen=True, kw_only=True):
+    """An actor of v1 and v1t."""
+
+    name: str
+
+
 class FrameV1(Struct, gc=False, frozen=True):
     """A payload of v1 and v1t."""
 
@@ -216,82 +224,176 @@ class FrameV1(Struct, gc=False, frozen=True):
 
 # One level of JSON, the values as text.
 MEMBERS = JsonDecoder(dict[str, Raw])
-MEMBERS_OR_ITEMS = JsonDecoder(dict[str, Raw] | list[Raw])
-ITEMS = JsonDecoder(list[Raw] | None)
 
-# A payload of v0: actors by name among the numbers of the whole frame.
-FrameV0: TypeAlias = dict[str, FlatActor | int | float | bool | str | None]
+# Members that are kept as text for the actor table, and those that only one need has.
+_TABLED = frozenset(('State.tags', 'Box.extents', 'Box.scale'))
+_UNNEEDED: Mapping[str, tuple[str, ...]] = {
+    'appearance': ('Box.name', 'FlatBox.name', 'State.color', 'State.replay_class'),
+    'boxes': ('State.oriented_bounding_box', 'FlatActor.oriented_bounding_box'),
+    'wheels': ('Vehicle.wheels', 'FlatActor.wheels', 'FlatActor.wheel_speed'),
+    'inputs': ('FlatActor.throttle_input', 'FlatActor.brake_input', 'FlatActor.wheel_input',
+               'FlatActor.steering_direction')}
+# Bounds the memory if a peer sends a new key in each frame.
+MAX_UNKNOWN_MEMBERS = 64
+_UNKNOWN = re.compile(r'Object contains unknown field `(.*?)`(?: - at `\$(.*)`)?', re.DOTALL)
+_INDEX = re.compile(r'\[\d+\]')
 
-
-@dataclass(frozen=True, slots=True)
-class JsonDecoders:
-    """Typed JSON decoders for one set of needs: of payloads and of single actors."""
-
-    needs: Needs
-    v2: JsonDecoder[FrameV2]
-    v1: JsonDecoder[FrameV1]
-    v0: JsonDecoder[FrameV0]
-    state: JsonDecoder[State]
-    vehicle: JsonDecoder[Vehicle]
-    flat: JsonDecoder[FlatActor]
+# An unknown member: key path of its object, with [] for any index, and its name.
+_Member: TypeAlias = tuple[str, str]
 
 
-_LANE = cast('type', ControlState | None)
-_UNREAD_LANE = cast('type', UnreadControlState | None)
-
-
-# Each of the 32 sets of needs has its own types.
-@lru_cache(maxsize=32)
-def json_decoders(needs: Needs) -> JsonDecoders:
+class _Types:
     """
-    Build decoders that skip the parts that are not needed.
+    Types for a set of needs that have some unknown members, too.
+
+    Members that are not needed are left out, and skipped as all that a type without them does not
+    have: the others refuse unknown members.
 
     :param needs: the parts to decode.
+    :param members: unknown members, which are skipped.
+    :param is_open: whether all other unknown members are skipped, instead of refused.
     """
-    no_name = set() if needs.appearance else {'name'}
-    flat_boxes = {'oriented_bounding_box': _several(_subset(FlatBox, no_name))} \
-        if needs.boxes else {}
-    no_state = set() if needs.boxes else {'oriented_bounding_box'}
-    no_state |= set() if needs.appearance else {'color', 'replay_class'}
-    no_flat = set() if needs.boxes else {'oriented_bounding_box'}
-    no_flat |= set() if needs.wheels else {'wheel_speed', 'wheels'}
-    no_flat |= set() if needs.inputs else {'throttle_input', 'brake_input', 'wheel_input',
-                                           'steering_direction'}
 
-    def state_and_vehicle(tags: type, size: type) -> tuple[type[Struct], type[Struct]]:
-        box = _subset(Box, no_name, extents=size, scale=size)
-        boxes = {'oriented_bounding_box': _several(box)} if needs.boxes else {}
-        state = _subset(State, no_state, tags=tags, **boxes)
-        return state, _subset(Vehicle, set() if needs.wheels else {'wheels'}, state=state,
-                              control_state=_LANE if needs.lanes else _UNREAD_LANE)
+    def __init__(self, needs: Needs, members: Set[_Member], is_open: bool) -> None:
+        self._skipped = {name for need, names in _UNNEEDED.items() if not getattr(needs, need)
+                         for name in names}
+        self._members, self._is_open, self._has_lanes = members, is_open, needs.lanes
 
-    state, vehicle = state_and_vehicle(Raw, Raw)
-    actors = _subset(Actors, set(), objects=_several(state), vehicles=_several(vehicle))
-    state, vehicle = state_and_vehicle(cast('type', Tags), Vector)
-    v2 = _subset(FrameV2, set(), frame=actors)
-    flat = _subset(FlatActor, no_flat, **flat_boxes)
-    v1 = _subset(FrameV1, set(), frame=_several(flat))
-    v0_actor = _subset(FlatActor, no_flat | {'name', 'game_time', 'time'}, **flat_boxes)
-    v0 = GenericAlias(dict, (str, Union[v0_actor, int, float, bool, str, None]))  # noqa: UP007
-    return JsonDecoders(needs,
-                        cast('JsonDecoder[FrameV2]', JsonDecoder(v2)),
-                        cast('JsonDecoder[FrameV1]', JsonDecoder(v1)),
-                        cast('JsonDecoder[FrameV0]', JsonDecoder(v0)),
-                        cast('JsonDecoder[State]', JsonDecoder(state)),
-                        cast('JsonDecoder[Vehicle]', JsonDecoder(vehicle)),
-                        cast('JsonDecoder[FlatActor]', JsonDecoder(flat)))
+    def of(self, kind: type[Struct], path: str, texts: Set[str] = frozenset()) -> type[Struct]:
+        """
+        Return a type with the members of another one.
+
+        :param kind: the other type.
+        :param path: key path of its objects.
+        :param texts: members of it, and of types in it, that are kept as text.
+        """
+        members: list[Any] = []
+        others = [name for at, name in self._members if at == path]
+        is_open = self._is_open or not all(map(_is_declarable, others))
+        for field in msgspec.structs.fields(kind):
+            name = f'{kind.__name__.replace("Nameless", "Flat")}.{field.name}'
+            if name in self._skipped:
+                is_open = True
+                continue
+            annotation = Raw if name in texts else self._of(
+                field.type, f'{path}.{field.name}'.lstrip('.'), texts)
+            members.append((field.name, annotation) if field.default is msgspec.NODEFAULT
+                           else (field.name, annotation, field.default))
+        renamed = {} if is_open else {f'other_{i}': name for i, name in enumerate(others)}
+        return msgspec.defstruct(
+            kind.__name__, [*members, *[(name, Raw, Raw(b'')) for name in renamed]],
+            rename=renamed, forbid_unknown_fields=not is_open, gc=False, frozen=True,
+            kw_only=True)
+
+    def _of(self, annotation: Any, path: str, texts: Set[str]) -> Any:  # noqa: ANN401
+        """Return a type with the structs in it replaced."""
+        if annotation is not UnreadControlState and isinstance(annotation, type) \
+                and issubclass(annotation, Struct):
+            return self.of(annotation, path, texts)
+        parts = get_args(annotation)
+        if get_origin(annotation) in (Union, UnionType):
+            lane = UnreadControlState if self._has_lanes else ControlState
+            known = [part for part in parts if part not in (Raw, lane)]
+            return Union[tuple(self._of(part, path, texts) for part in known)]  # noqa: UP007
+        if parts and parts[-1] is ... and isinstance(parts[0], type):
+            return GenericAlias(tuple, (self._of(parts[0], f'{path}[]', texts), ...))
+        return annotation
 
 
-def _several(item: type) -> GenericAlias:
-    return GenericAlias(tuple, (item, ...))
+def _is_declarable(name: str) -> bool:
+    return name.isprintable() and not {'"', '\\'} & set(name)
 
 
-def _subset(whole: type[Struct], without: set[str],
-            **retyped: type | GenericAlias) -> type[Struct]:
-    """Make a type with the members of ``whole`` except ``without``, some with another type."""
-    members = [(field.name, retyped.get(field.name, field.type), field.default)
-               for field in msgspec.structs.fields(whole) if field.name not in without]
-    return msgspec.defstruct(
-        whole.__name__,
-        [member[:2] if member[2] is msgspec.NODEFAULT else member for member in members],
-        gc=False, frozen=True)
+# Type and key path of each kind; the actors of v0 have their names as keys.
+_KINDS: Mapping[str, tuple[type[Struct], str]] = {
+    'v2': (FrameV2, ''), 'v1': (FrameV1, ''), 'state': (State, 'frame.objects[]'),
+    'vehicle': (Vehicle, 'frame.vehicles[]'), 'flat': (FlatActor, 'frame[]')}
+
+
+# Types of the 32 sets of needs, and those of streams with unknown members.
+@lru_cache(maxsize=64)
+def _decoders(needs: Needs, members: frozenset[_Member],
+              is_open: bool) -> dict[str, JsonDecoder[Any]]:
+    types = _Types(needs, members, is_open)
+    decoders: dict[str, JsonDecoder[Any]] = {
+        kind: JsonDecoder(types.of(declared, path, _TABLED if kind == 'v2' else frozenset()))
+        for kind, (declared, path) in _KINDS.items()}
+    actor = types.of(NamelessActor, '<actor>')
+    decoders['v0'] = JsonDecoder(GenericAlias(dict, (
+        str, Union[actor, int, float, bool, str, None])))  # noqa: UP007
+    return decoders
+
+
+class TypedReader:
+    """
+    Decode payloads and single actors of a stream with the types for a set of needs.
+
+    :ivar unknown_members: key paths of the members that no type has, [] for any index.
+    :ivar decoders: decoder for each kind of text.
+    """
+
+    def __init__(self, needs: Needs) -> None:
+        self._members: frozenset[_Member] = frozenset()
+        self.unknown_members: frozenset[str] = frozenset()
+        self.needs = needs
+        self.decoders = self._decoders()
+
+    def use(self, needs: Needs) -> None:
+        """Decode other parts from now on."""
+        self.needs = needs
+        self.decoders = self._decoders()
+
+    def _decoders(self) -> dict[str, JsonDecoder[Any]]:
+        return _decoders(self.needs, self._members, self._is_full(self._members))
+
+    @staticmethod
+    def _is_full(members: Set[_Member]) -> bool:
+        return len(members) >= MAX_UNKNOWN_MEMBERS
+
+    def read(self, kind: str, text: bytes | bytearray | memoryview | Raw) -> Any:  # noqa: ANN401
+        """
+        Decode a text, and note the unknown members in it.
+
+        :param kind: generation of a payload, or ``state``, ``vehicle`` or ``flat`` for an actor.
+
+        :raises msgspec.DecodeError: if it has another type, or is not JSON, as
+            :data:`NOT_TYPED` does; nothing is noted then.
+        """
+        members: set[_Member] = set()
+        while True:
+            found = self._members | members
+            try:
+                value = _decoders(self.needs, found, self._is_full(found))[kind].decode(text)
+            except msgspec.ValidationError as error:
+                members.add(self._refused(kind, text, error))
+                if len(found | members) == len(found):
+                    raise
+            else:
+                self.note(members)
+                return value
+
+    def note(self, members: Set[_Member]) -> None:
+        """Add unknown members, as long as there are few."""
+        new = members - self._members
+        if new and not self._is_full(self._members):
+            self._members |= new
+            self.unknown_members |= {
+                f'{path}.{shortened(name)}'.lstrip('.') for path, name in new}
+            self.decoders = self._decoders()
+
+    def _refused(self, kind: str, text: bytes | bytearray | memoryview | Raw,
+                 error: msgspec.ValidationError) -> _Member:
+        """
+        Return the unknown member because of which a text was refused.
+
+        :raises msgspec.ValidationError: ``error``, if it has another cause, or the text is not of
+            this kind at all.
+        """
+        found = _UNKNOWN.fullmatch(str(error))
+        if found is None:
+            raise error
+        name, path = found[1], _INDEX.sub('[]', found[2] or '').replace('[...]', '<actor>')
+        if kind in ('v2', 'v1') and not path and 'frame' not in MEMBERS.decode(text):
+            raise error
+        outer = _KINDS[kind][1] if kind in _KINDS else ''
+        return f'{outer}{path}'.lstrip('.'), name

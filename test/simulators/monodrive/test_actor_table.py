@@ -146,7 +146,7 @@ def test_an_invalid_size_leaves_its_actor_out(key):
     assert decoded.frame.n_actors == 1
     [fault] = decoded.faults
     assert isinstance(fault.error, DecodeError)
-    assert fault.error.where == f'frame.vehicles[1].state.oriented_bounding_box[0].{key}[2]'
+    assert fault.error.where == f'frame.vehicles[1].state.oriented_bounding_box[0].{key}.z'
 
 
 def test_no_objects_of_earlier_frames_are_kept():

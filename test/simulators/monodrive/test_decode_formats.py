@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import json
 import math
 
@@ -18,6 +19,7 @@ from paths import GOOD
 import pytest
 
 from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import IGNORED
 from state_sensor_ros.rep103 import from_rep103_rotator
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
@@ -121,6 +123,53 @@ def test_single_quotes_stay_where_double_quotes_are():
     frame = decoded(b'{"frame": [{"name": "driver\'s car", "position": [0, 0, 0], '
                     b'"orientation": [0, 0, 0, 1], "tags": []}]}')
     assert frame.names == ("driver's car",)
+
+
+def collapsed(value):
+    """Replace arrays of one by what is in them, as MATLAB's jsonencode does."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_arrays_of_one_may_be_their_item(name):
+    value = sample(name)
+    if name == 'sample_v2':
+        value['frame']['vehicles'][0]['state']['tags'] = ['ego']
+        value['frame']['vehicles'][0]['wheels'] = value['frame']['vehicles'][0]['wheels'][:1]
+    elif 'frame' in value and name != 'minimal_v2':
+        value['frame'] = [{**value['frame'][0], 'tags': ['ego'], 'wheel_speed': [3.0]}]
+    changed = mapped(value, collapsed)
+    assert changed != value or name == 'minimal_v0'
+    assert_same(decoded(changed), decoded(value))
+
+
+def test_one_actor_may_be_the_frame():
+    flat = sample('minimal_v1')
+    assert_same(decoded({**flat, 'frame': flat['frame'][0]}), decoded(flat))
+    value = sample('minimal_v2')
+    for key in ('objects', 'vehicles'):
+        alone = {**value, 'frame': value['frame'][key][0]}
+        assert_same(decoded(alone), decoded({**value, 'frame': {key: value['frame'][key]}}))
+
+
+@pytest.mark.parametrize(('time', 'expected', 'kept'), [
+    (1600000000123, 'in ms it would be 2020-09-13 12:26:40', 0),
+    (1600000000123456789, 'in ns it would be 2020-09-13', 0), (-5, '1990 and 2100', 0),
+    (12, 'between 1990 and 2100', 12), (1600000000.75, None, 1600000000), (0, None, 0)])
+@pytest.mark.parametrize('name', ['minimal_v1', 'minimal_v2'])
+def test_a_time_of_another_unit_is_named_and_costs_no_frame(name, time, expected, kept):
+    [result] = Decoder().decode(json.dumps({**sample(name), 'time': time}).encode())
+    assert_same(result.frame, decoded({**sample(name), 'time': kept}) if expected is None else
+                replace(decoded(sample(name)), time=kept))
+    assert [fault.kind for fault in result.faults] == [IGNORED] * (expected is not None)
+    assert all(expected in fault.error.expected for fault in result.faults)
+
+
+def test_text_of_an_array_is_several_frames():
+    text = json.dumps([sample('minimal_v1'), sample('minimal_v2')])
+    payload = json.dumps({'state_data_as_string': text}).encode()
+    assert [result.frame.generation for result in Decoder().decode(payload)] == ['v1', 'v2']
+    assert len(Decoder().split(payload)) == 2
 
 
 def test_array_on_the_wire_is_several_frames():

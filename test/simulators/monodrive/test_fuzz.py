@@ -24,6 +24,7 @@ from paths import DATA
 import pytest
 
 from state_sensor_ros.errors import DecodeError, StateSensorError, TrajectoryFormatError
+from state_sensor_ros.payloads import IGNORED
 from state_sensor_ros.simulators.monodrive.decoder import (
     conversion_losses,
     Decoder,
@@ -145,7 +146,7 @@ def check(frame):
         assert frame.generation in ('v0', 'v1t')
         return
     [again] = Decoder().decode(format_payload(frame))
-    assert again.faults == ()
+    assert {fault.kind for fault in again.faults} <= {IGNORED}
     assert (again.frame.names, again.frame.tags) == (frame.names, frame.tags)
     np.testing.assert_allclose(again.frame.kinematics, frame.kinematics, rtol=1e-6, atol=1e-40)
 

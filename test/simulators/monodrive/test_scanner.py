@@ -9,86 +9,17 @@
 """Frames are found in JSON by lines and by brackets, in pieces of any size."""
 
 import io
-import json
 import random
 
-from budgets import tries
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 import pytest
 
-from state_sensor_ros.simulators.monodrive import scanner, trajectory
+from state_sensor_ros.simulators.monodrive import trajectory
 from state_sensor_ros.simulators.monodrive.scanner import (
     frame_end_on_line,
     INCOMPLETE,
     NO_LINE,
-    split_array,
 )
 from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
-
-MOST = 1000
-
-
-def split_slowly(text):
-    """Split an array character by character."""
-    elements, begin, depth, in_string, is_escaped = [], 1, 0, False, False
-    for i, character in enumerate(text):
-        if is_escaped:
-            is_escaped = False
-        elif character == '\\':
-            is_escaped = True
-        elif character == '"':
-            in_string = not in_string
-        elif in_string:
-            continue
-        elif character in '[{':
-            depth += 1
-        elif character in ']}':
-            depth -= 1
-            if not depth:
-                elements.append(text[begin:i].strip(' \t\r\n'))
-                is_whole = i == len(text) - 1
-                return elements if is_whole and elements != [''] else []
-        elif character == ',' and depth == 1:
-            elements.append(text[begin:i].strip(' \t\r\n'))
-            begin = i + 1
-    return []
-
-
-values = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text('ab"\\[]{},: \n'),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.text('a"\\[]{},', max_size=4), inner, max_size=4), max_leaves=12)
-
-
-@settings(max_examples=tries(20))
-@given(st.lists(values, max_size=8), st.sampled_from([None, 1]), st.integers(2, 40))
-def test_elements_of_arrays_are_found_in_pieces_of_any_size(array, indent, piece_bytes):
-    text = json.dumps(array, indent=indent)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanner, '_PIECE_BYTES', piece_bytes)
-        elements = split_array(text.encode(), MOST)
-    assert [element.decode() for element in elements] == split_slowly(text)
-    assert len(elements) == len(array)
-    assert json.dumps([json.loads(element) for element in elements]) == json.dumps(array)
-
-
-@given(st.text('[]{},"\\ a', max_size=30), st.integers(2, 9))
-@example(',]', 2)
-@example('\\', 2)
-@example('"\\', 2)
-def test_text_that_only_resembles_an_array_is_split_in_the_same_way(rest, piece_bytes):
-    text = '[' + rest
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanner, '_PIECE_BYTES', piece_bytes)
-        found = split_array(text.encode(), MOST)
-    assert [element.decode() for element in found] == split_slowly(text)
-
-
-@pytest.mark.parametrize(('n', 'n_found'), [(MOST, MOST), (MOST + 1, 0), (100 * MOST, 0)])
-def test_an_array_of_too_many_elements_is_not_split(n, n_found):
-    assert len(split_array(b'[' + b','.join([b'0'] * n) + b']', MOST)) == n_found
-
 
 FRAMES = [b'{"a": "}\\n{"}', b'{}', b'{"b": [[], {"c": "],"}]}', b'{"d":\n {"e": 1}\n}',
           b'{"f": "\xc3\xa4"}', b'{"g": 1} ', b'{"h": NaN}', b'{"i": 2}\t']

@@ -24,7 +24,7 @@ BARE = '{"name": "bare", "position": [0, 0, 0]}'
 
 
 def v1(*actors):
-    return (f'{{"frame": [{", ".join(actors)}], "game_time": 1.250, "time": 7, '
+    return (f'{{"frame": [{", ".join(actors)}], "game_time": 1.250, "time": 1600000007, '
             '"extra": {"tags": ["cone"]}}').encode()
 
 
