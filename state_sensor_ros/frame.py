@@ -405,6 +405,8 @@ class Frame:
     component: then all velocities in ``kinematics`` are NaN.
     ``accelerations`` (N, 3) m/s2, axes of the global frame, NaN if unknown; None from a source
     without them: they are computed from the velocities.
+    ``derived_velocities`` (N,) which velocities are derived from positions, as the source has
+    none; None for no actor.
     ``has_exact_time`` whether ``game_time`` was never rounded to a 32-bit number.
     ``identity`` a number that no other frame of the simulator has, None for none: if two frames
     have the same ``game_time``, it shows whether the second one is the first again or another run.
@@ -444,6 +446,7 @@ class Frame:
     appearance: Appearance | None = None
     forward_speed: Floats | None = None
     accelerations: Floats | None = None
+    derived_velocities: Bools | None = None
     extension: Extension | None = None
     has_exact_time: bool = False
     identity: int | None = None
@@ -470,6 +473,7 @@ class Frame:
         for name, column, shape in (('inputs', self.inputs, (n_actors, 4)),
                                     ('forward_speed', self.forward_speed, (n_actors,)),
                                     ('ids', self.ids, (n_actors,)),
+                                    ('derived_velocities', self.derived_velocities, (n_actors,)),
                                     ('indicators', self.indicators, (n_actors,)),
                                     ('accelerations', self.accelerations, (n_actors, 3))):
             if column is not None:
@@ -629,7 +633,8 @@ class Frame:
         new_row[rows] = np.arange(len(rows))
         parts: dict[str, Any] = {name: _take(column, rows) for name in (
             'names', 'kinds', 'tags', 'kinematics', 'inputs', 'forward_speed', 'accelerations',
-            'ids', 'indicators') if (column := getattr(self, name)) is not None}
+            'derived_velocities', 'ids', 'indicators')
+            if (column := getattr(self, name)) is not None}
         parts |= {name: _select_part(part, new_row) for name in ('lanes', 'boxes', 'wheels')
                   if (part := getattr(self, name)) is not None}
         if self.appearance is not None:

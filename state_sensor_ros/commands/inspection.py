@@ -316,6 +316,7 @@ def _parts(frame: Frame) -> list[str]:
         'inputs': inputs is not None and bool(np.isfinite(inputs).any()),
         'appearance': appearance is not None and any(
             appearance.colors + appearance.replay_classes),
+        'derived velocities': frame.derived_velocities is not None,
         'sample counts': frame.sample_count > 0,
         'wall clock': frame.time > 0}
     return [part for part, is_there in has_part.items() if is_there]

@@ -149,6 +149,7 @@ def safety_rows(safety: Safety) -> list[tuple[str, str]]:
     rows = [('' if i else 'safety',
              f'{heading} {value} at {time}' + (f' ({other})' if other else ''))
             for i, (heading, value, time, other) in enumerate(worst_rows(safety))]
+    rows += [('', line) for line in safety.assumptions]
     events = safety.events()
     return [*(rows or [('safety', 'nothing to measure')]), *(
         ('' if i else 'events', text) for i, text in enumerate(
@@ -191,7 +192,8 @@ def safety_record(safety: Safety) -> dict[str, object]:
             'worst': {name: None if found is None else {
                 'value': found[0] if math.isfinite(found[0]) else None, 'game_time': found[1],
                 'actor': found[2]} for name, found in worst.items()},
-            'events': [asdict(event) for event in safety.events()]}
+            'events': [asdict(event) for event in safety.events()],
+            'assumptions': list(safety.assumptions)}
 
 
 def _worst(safety: Safety, name: str) -> tuple[float, float, str] | None:

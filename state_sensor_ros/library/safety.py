@@ -21,6 +21,7 @@ import numpy as np
 from state_sensor_ros.classes import ego_row, EGO_TAG
 from state_sensor_ros.errors import ConfigError, counted, importing, StateError
 from state_sensor_ros.frame import Bools, Floats, Frame, speed_along
+from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.criticality import (
     Criticality,
     joined,
@@ -99,6 +100,8 @@ class Safety:
     :ivar collision_partner: raw names of the actors of ``time_to_collision``.
     :ivar crossing_actor: raw names of the actors of ``post_encroachment_time``.
     :ivar closest_actor: raw names of the actors of ``closest_distance``.
+    :ivar assumptions: a line for each kind of number that is assumed, derived or unknown, such as
+        sizes of the class.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -121,6 +124,7 @@ class Safety:
     collision_partner: tuple[str, ...]
     crossing_actor: tuple[str, ...]
     closest_actor: tuple[str, ...]
+    assumptions: tuple[str, ...]
     _cut_ins: Bools
 
     def __post_init__(self) -> None:
@@ -138,7 +142,7 @@ class Safety:
 
     def _columns(self) -> dict[str, Floats | tuple[str, ...]]:
         return {member.name: getattr(self, member.name) for member in fields(self)
-                if member.name not in ('name', '_cut_ins')}
+                if member.name not in ('name', 'assumptions', '_cut_ins')}
 
     def to_pandas(self) -> pd.DataFrame:
         """
@@ -241,10 +245,12 @@ class SafetyCollector:
         self._crossings: list[tuple[float, str]] = []
         self._cut_ins: list[bool] = []
         self._past: deque[_Past] = deque()
+        self._assumptions = Assumptions()
 
     def add(self, frame: Frame) -> None:
         """Add a frame."""
         row = self._row_of(frame)
+        self._assumptions.add(frame)
         i, now = len(self._times), frame.game_time
         if i and not now >= self._times[-1]:
             # Another run of the simulator.
@@ -360,7 +366,7 @@ class SafetyCollector:
             self._name, times, **measures, post_encroachment_time=np.array(crossings),
             acceleration=acceleration, impact_speed=speeds[:, 2], lead=leads,
             collision_partner=partners, crossing_actor=crossing_actors, closest_actor=closest,
-            _cut_ins=np.array(self._cut_ins))
+            assumptions=tuple(self._assumptions.lines), _cut_ins=np.array(self._cut_ins))
 
 
 def check_horizon(horizon: float) -> None:

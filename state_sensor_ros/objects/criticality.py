@@ -115,7 +115,7 @@ def planar_boxes(frame: Frame, centres: Centres) -> PlanarBoxes:
         height, half = centres.poses[:, 2], 0.5 * centres.sizes[:, 2]
     return PlanarBoxes(
         centres.poses[:, :2], headings, 0.5 * centres.sizes[:, :2],
-        np.where(is_known[:, None], twists[:, :2], np.nan), twists[:, 5],
+        np.where(is_known[:, None], twists[:, :2], np.nan), np.nan_to_num(twists[:, 5]),
         np.column_stack((height - half, height + half)))
 
 

@@ -9,14 +9,17 @@
 """Frames of perceived objects: the same objects are made of them again."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.frame import (
     Appearance,
     Boxes,
     Floats,
     Frame,
+    INDICATORS_UNKNOWN,
     KIND_VEHICLE,
     NO_BOXES,
     Rows,
@@ -94,6 +97,11 @@ def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
     return Boxes(owners[order], tuple([names[i] for i in order.tolist()]), numbers[order])
 
 
+def _followed_by(column: npt.NDArray[Any] | None, n_false: int,
+                 value: int) -> npt.NDArray[Any] | None:
+    return None if column is None else np.append(column, np.full(n_false, value, column.dtype))
+
+
 def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
     """Return a frame with the false positives as its last actors; they stand on the ground."""
     n_false, false_positives = len(perceived.false_positives), perceived.false_objects()
@@ -107,7 +115,9 @@ def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
         tags=(*frame.tags, *[_FALSE_TAGS] * n_false),
         kinematics=np.concatenate((_full(frame), kinematics)), forward_speed=None,
         accelerations=None,
-        ids=None if frame.ids is None else np.append(frame.ids, np.full(n_false, -1)),
+        derived_velocities=_followed_by(frame.derived_velocities, n_false, 0),
+        indicators=_followed_by(frame.indicators, n_false, INDICATORS_UNKNOWN),
+        ids=_followed_by(frame.ids, n_false, -1),
         boxes=_with_boxes(frame.boxes or NO_BOXES, rows, false_positives),
         inputs=None if frame.inputs is None else np.concatenate(
             (frame.inputs, np.full((n_false, 4), np.nan))),

@@ -108,8 +108,9 @@ class ConsistencyResult:
 
 
 # Reasons why an actor in two successive frames is not compared.
-ABSENT, NO_POSE, NO_VELOCITY, SLOW, TURN = (
+ABSENT, NO_POSE, NO_VELOCITY, DERIVED, SLOW, TURN = (
     'in one of two frames only', 'without a usable pose', 'without a velocity',
+    'with a velocity derived from positions',
     f'slower than {_MIN_SPEED:g} m/s', f'rotations over more than {_MAX_TURN_GAP_S:g} s')
 
 
@@ -293,14 +294,18 @@ class ConsistencyCheck:
         classes = _classes_of(frame, rows)
         moved = (frame.position_xyz - last.position_xyz)[rows]
         predicted = (0.5 * elapsed * (frame.velocity_xyz + last.velocity_xyz))[rows]
-        known: Bools = np.isfinite(predicted.sum(axis=1))
+        derived = np.zeros(len(rows), np.bool_)
+        for each in (last, frame):
+            if each.derived_velocities is not None:
+                derived |= each.derived_velocities[rows]
+        known: Bools = np.isfinite(predicted.sum(axis=1)) & ~derived
         distances, expected = _norm(moved), np.where(known, _norm(predicted), 0.0)
         # Either may be wrong: an actor moves if one of them exceeds the limit.
         moves: Bools = known & (np.maximum(distances, expected) > _MIN_SPEED * elapsed)
         errors = np.where(known, _norm(moved - predicted), distances)
         jumps: Bools = errors > np.maximum(
             max(_JUMP_M, _JUMP_SPEED * elapsed), _JUMP_RATIO * expected)
-        self._count(both, known, moves)
+        self._count(both, known, moves, int(np.count_nonzero(derived)))
         self._is_coarse = elapsed > _MAX_GAP_S
         least = _ZERO * elapsed
         goes: Bools = moves | (distances > _MIN_SPEED * elapsed)
@@ -319,7 +324,7 @@ class ConsistencyCheck:
         if elapsed > _MAX_TURN_GAP_S:
             self.not_compared[TURN] += len(rows)
             return
-        self._compare_turns(last, frame, rows, classes)
+        self._compare_turns(last, frame, rows[~derived], classes[~derived])
         self._check_headings(frame, rows, moved, moves)
 
     def _compare_turns(self, last: Frame, frame: Frame, rows: Rows, classes: Kinds) -> None:
@@ -335,12 +340,13 @@ class ConsistencyCheck:
             self._classes[class_].angular.add(turned[chosen], predicted[chosen], _ZERO * elapsed)
         self._n_turns += bool(turns.any())
 
-    def _count(self, both: Bools, known: Bools, moves: Bools) -> None:
+    def _count(self, both: Bools, known: Bools, moves: Bools, n_derived: int) -> None:
         """Count which actors of two frames are compared, and why the others are not."""
         n_known, n_moving = np.count_nonzero(known), np.count_nonzero(moves)
         self.n_compared += int(n_moving)
         for reason, count in ((NO_POSE, len(both) - len(known)),
-                              (NO_VELOCITY, len(known) - n_known), (SLOW, n_known - n_moving)):
+                              (NO_VELOCITY, len(known) - n_known - n_derived),
+                              (DERIVED, n_derived), (SLOW, n_known - n_moving)):
             if count:
                 self.not_compared[reason] += int(count)
 
@@ -488,11 +494,12 @@ def _with_velocities(frame: Frame) -> Frame:
 
 def _poses(frame: Frame, rows: Rows) -> Frame:
     """Return the kinds, poses and velocities of the actors at ``rows``, in their order."""
-    return replace(
-        frame, names=tuple(frame.names[row] for row in rows), kinds=frame.kinds[rows],
-        tags=tuple(frame.tags[row] for row in rows), kinematics=frame.kinematics[rows],
-        lanes=NO_LANES, boxes=None, wheels=None, inputs=None, appearance=None,
-        accelerations=None, ids=None, extension=None)
+    return Frame(
+        frame.generation, frame.game_time, frame.time, frame.sample_count,
+        tuple(frame.names[row] for row in rows), frame.kinds[rows],
+        tuple(frame.tags[row] for row in rows), frame.kinematics[rows], NO_LANES,
+        derived_velocities=None if frame.derived_velocities is None
+        else frame.derived_velocities[rows])
 
 
 def _classes_of(frame: Frame, rows: Rows) -> Kinds:

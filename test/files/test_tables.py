@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(not find_spec('pyarrow'), reason='pyarrow is not
 INTERFACE = (  # noqa: SIM905
     'stamp_ns frame game_time actor_id name kind class tags is_ego x y z qx qy qz qw roll pitch '
     'yaw vx vy vz wx wy wz ax ay az speed center_x center_y center_z length width height road_id '
-    'section_id lane_id s lane_change_left lane_change_right road').split()
+    'section_id lane_id s lane_change_left lane_change_right road derived').split()
 CAR = (4.6, 1.85, 1.5)
 
 

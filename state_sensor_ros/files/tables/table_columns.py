@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TEXT, LIST, NAME, BOOL = 'string', 'list<string>', 'dictionary<string>', 'bool'
 INT64, UINT32, INT32, FLOAT64 = 'int64', 'uint32', 'int32', 'float64'
+# Separates the tags of an actor in CSV.
+TAG_SEPARATOR = ';'
 # Keys of the schema's metadata.
 SOURCE, FORMAT, GENERATION, VERSION, UNITS = 'source', 'form', 'generation', 'version', 'units'
 DEFAULT_SIZES = 'default_sizes'
@@ -73,7 +75,9 @@ COLUMNS = (
     TableColumn('s', FLOAT64, 'm', 'distance along the road'),
     TableColumn('lane_change_left', BOOL, '', 'whether a lane change to the left is under way'),
     TableColumn('lane_change_right', BOOL, '', 'whether a lane change to the right is under way'),
-    TableColumn('road', TEXT, '', 'name of the road, of a simulator whose roads have names'))
+    TableColumn('road', TEXT, '', 'name of the road, of a simulator whose roads have names'),
+    TableColumn('derived', TEXT, '', "what is not the source's: velocity (from positions), size "
+                '(of the class)'))
 # Columns that are computed only if they are named.
 SAFETY = (
     *_floats('gap', 'm', 'from the front of a vehicle to the rear of its lead vehicle'),
@@ -82,6 +86,8 @@ SAFETY = (
     *_floats('required_deceleration', 'm/s2', 'to the speed of the lead vehicle within the gap'),
     *_floats('closest_distance', 'm', 'from the box of a vehicle to the nearest box'),
     TableColumn('lead', TEXT, '', 'raw name of the lead vehicle'))
+# Texts of the column `derived` by the sum of 1 for a velocity and 2 for a size.
+DERIVED = ('', 'velocity', 'size', f'velocity{TAG_SEPARATOR}size')
 BY_NAME = {column.name: column for column in (*COLUMNS, *SAFETY)}
 NAMES = tuple(column.name for column in COLUMNS)
 SAFETY_NAMES = tuple(column.name for column in SAFETY)

@@ -28,11 +28,13 @@ from state_sensor_ros.files.formats import PARQUET, WriteOptions
 from state_sensor_ros.files.recording import EXTENSION, FrameWriter, LIGHTS, Losses, MAP
 from state_sensor_ros.files.tables.table_columns import (
     CHANGES,
+    DERIVED,
     FLOAT_NAMES,
     LANE_IDS,
     new_schema,
     SAFETY_NAMES,
     selected,
+    TAG_SEPARATOR,
 )
 from state_sensor_ros.files.tables.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -47,8 +49,6 @@ GROUP_ROWS = 100_000
 # The parts of a frame that have columns.
 NEEDS = Needs(wheels=False, inputs=False, appearance=False)
 _KINDS = ('object', 'vehicle')
-# Separates the tags of an actor in CSV.
-TAG_SEPARATOR = ';'
 
 
 class TableBuilder:
@@ -135,7 +135,7 @@ class _Arrays:
         self._has_lane = np.concatenate([rows.has_lane for rows in frames])
         self._makers: dict[str, Callable[[], Any]] = {
             'stamp_ns': self._stamp_ns, 'name': self._name, 'tags': self._tag_lists,
-            'road': self._road,
+            'road': self._road, 'derived': self._derived,
             'frame': lambda: self._repeated([rows.index for rows in frames], np.int64),
             'game_time': lambda: self._repeated([rows.game_time for rows in frames], np.float64),
             'actor_id': lambda: self._array(np.concatenate([rows.actors.ids for rows in frames])),
@@ -228,6 +228,17 @@ class _Arrays:
             rows.road_names.get(road) if has_lane else None for rows in self._frames
             for road, has_lane in zip(rows.lanes[:, 0].tolist(), rows.has_lane.tolist(),
                                       strict=True)], self._arrow.string())
+
+    def _derived(self) -> Any:  # noqa: ANN401
+        """Return which numbers of each row are not the source's."""
+        has_size = np.isfinite(self._floats[:, FLOAT_NAMES.index('length')])
+        sizes = has_size & ~np.concatenate([rows.has_box for rows in self._frames])
+        codes = np.concatenate([rows.has_derived for rows in self._frames]) + 2 * sizes
+        if not codes.any():
+            return self._arrow.nulls(len(codes), self._arrow.string())
+        return self._arrow.DictionaryArray.from_arrays(
+            self._array(codes.astype(np.int32), codes > 0),
+            _texts(self._arrow, DERIVED)).cast(self._arrow.string())
 
     def _safety(self) -> list[tuple[Criticality, str]]:
         return [found for rows in self._frames for found in rows.safety or ()]

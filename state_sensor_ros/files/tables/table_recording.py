@@ -35,11 +35,13 @@ from state_sensor_ros.files.tables.page_sizes import check_pages
 from state_sensor_ros.files.tables.table_columns import (
     CHANGES,
     DEFAULT_SIZES,
+    DERIVED,
     GENERATION,
     LANE_IDS,
 )
 from state_sensor_ros.frame import (
     Appearance,
+    Bools,
     Boxes,
     Floats,
     Frame,
@@ -67,8 +69,8 @@ _KINEMATICS = (
 NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *CHANGES, *LANE_IDS, 's')
 # The only velocity from sources that measure no other; the column may be missing.
 _SPEED = 'speed'
-# Names of the roads, and ids of the actors; the columns may be missing.
-_ROAD, _ID = 'road', 'actor_id'
+# Names of the roads, ids of the actors, what is derived; the columns may be missing.
+_ROAD, _ID, _DERIVED = 'road', 'actor_id', 'derived'
 # Beside the columns of a table: whether an actor has a lane state.
 _HAS_LANE = 'has lane'
 # Columns of the boxes, which are used together or not at all.
@@ -78,8 +80,8 @@ _WITHOUT_NULL = ('frame', 'name', 'kind')
 _MAX_SHOWN = 200
 # The types to which columns are converted; the others are float64.
 _TYPES = {'frame': 'int64', _ID: 'int64', 'name': 'string', 'kind': 'string',
-          'tags': 'list<string>', _ROAD: 'string', **dict.fromkeys(CHANGES, 'bool'),
-          **dict.fromkeys(LANE_IDS, 'int32')}
+          'tags': 'list<string>', _ROAD: 'string', _DERIVED: 'string',
+          **dict.fromkeys(CHANGES, 'bool'), **dict.fromkeys(LANE_IDS, 'int32')}
 _OBJECTS = 'objects of --outputs'
 
 
@@ -121,7 +123,7 @@ class TableRecording(FrameFile):
         self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
         self._columns = [*NEEDED] if self.missing else [*NEEDED, *BOXES]
-        self._columns += [name for name in (_SPEED, _ROAD, _ID) if name in schema.names]
+        self._columns += [name for name in (_SPEED, _ROAD, _ID, _DERIVED) if name in schema.names]
         missing = [name for name in self._columns if name not in schema.names]
         if missing:
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
@@ -264,7 +266,8 @@ class TableRecording(FrameFile):
             tags=tuple([tuple(tags or ()) for tags in rows['tags']]),
             kinematics=kinematics, lanes=self._lanes(rows), boxes=NO_BOXES, wheels=NO_WHEELS,
             inputs=np.full((len(names), 4), np.nan), appearance=Appearance(blank, blank),
-            forward_speed=_forward_speed(rows, kinematics), ids=rows.get(_ID))
+            forward_speed=_forward_speed(rows, kinematics), ids=rows.get(_ID),
+            derived_velocities=_derived(rows))
         return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))
 
     def _lanes(self, rows: dict[str, Any]) -> Lanes:
@@ -325,6 +328,12 @@ def _forward_speed(rows: dict[str, Any], kinematics: Floats) -> Floats | None:
     if _SPEED not in rows or not np.isnan(kinematics[:, 7:]).all():
         return None
     return rows[_SPEED] if np.isfinite(rows[_SPEED]).any() else None
+
+
+def _derived(rows: dict[str, Any]) -> Bools | None:
+    """Return which velocities are derived from positions, None for none."""
+    found = np.array([DERIVED[1] in (text or '') for text in rows.get(_DERIVED, ())], np.bool_)
+    return found if found.any() else None
 
 
 def open_table(path: str, options: ReadOptions) -> TableRecording:

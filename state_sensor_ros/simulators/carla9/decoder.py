@@ -270,4 +270,7 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
     kinematics = now.kinematics.copy()
     kinematics[rows, 7:10] = (end[:, :3] - begin[:, :3]) / elapsed_s[:, None]
     kinematics[rows, 10:13] = rotation_vectors(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
-    return replace(now.decoded, frame=replace(now.decoded.frame, kinematics=kinematics))
+    derived = np.zeros(len(kinematics), np.bool_)
+    derived[rows] = np.isfinite(kinematics[rows, 7])
+    return replace(now.decoded, frame=replace(now.decoded.frame, kinematics=kinematics,
+                                              derived_velocities=derived))

@@ -293,3 +293,21 @@ def test_recorder_log_with_random_damage_is_an_error_or_a_recording():
         with suppress(sensor.StateSensorError):
             n_read += len(frames_of(write(bytes(damaged))))
     assert n_read > tries(40)
+
+
+def test_recorder_log_says_what_is_derived_and_assumed(capsys):
+    """Without records of velocities and boxes, as before 0.9.13, and in a table of it."""
+    name = write(logs.drive(20, has_more=False))
+    assert main(['inspect', name, '--safety']) == 0
+    report = capsys.readouterr().out
+    assert 'derived velocities' in report
+    assert 'nothing compared: with a velocity derived from positions' in report
+    assert 'sizes of 3 actors (car 1, person 1, truck 1) are assumed by class' in report
+    assert 'velocities of 3 actors (car 1, person 1, truck 1) are derived from positions' in report
+    pytest.importorskip('pyarrow')
+    assert main(['convert', name, 'drive.parquet']) == 0
+    frames = frames_of(name)
+    back = frames_of('drive.parquet')
+    assert [frame.derived_velocities.tolist() for frame in back] == [
+        frame.derived_velocities.tolist() for frame in frames]
+    assert sensor.read_table('drive.parquet')['derived'].to_pylist()[-2:] == ['velocity;size'] * 2
