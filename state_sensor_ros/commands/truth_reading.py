@@ -45,7 +45,6 @@ from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import open_recording
-from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import NAMES, Settings
@@ -124,14 +123,12 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
     with open_recording(args.truth, topic=args.truth_topic, obb_extents=settings.obb_extents,
                         max_bag_bytes=args.max_bag_bytes, parameters=parameters) as recording:
         truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
-        assumptions = Assumptions()
         for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
             warnings.place = recording.place
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
-            assumptions.add(frame)
             if observe is not None:
                 observe(frame)
-        for line in assumptions.lines:
+        for line in truth.assumptions.lines:
             warnings.add(line, line)
     warnings.show()
     _check_actors(actors, seen)

@@ -23,6 +23,7 @@ from state_sensor_ros.evaluation.matching import N_COLUMNS, ObjectSet, SIZE, VEL
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.naming import Actor, registry_of
+from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import global_from_unit, normalised, slerp, wrapped
@@ -338,6 +339,7 @@ class FrameGroundTruth:
         self._registry = registry_of(settings)
         self._selects = selects
         self._stamper = Stamper(settings.stamp_source)
+        self.assumptions = Assumptions()
         # Small arrays of each frame would fragment the heap: 20 kB a frame of 100 actors.
         self._ego = SpooledRows(_EGO_ROW)
         self._offset: Floats = np.zeros(3)
@@ -357,6 +359,7 @@ class FrameGroundTruth:
             raise TrajectoryFormatError(self._name, error.found, error.expected) from error
         if step is Step.REPEATED:
             return
+        self.assumptions.add(frame)
         stamp_ns = self._stamper.stamp_ns if stamp_ns is None else stamp_ns
         actor_list = self._registry.update(frame)
         objects = self._objects.of(frame, actor_list)
