@@ -7,87 +7,91 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Build the message packages that PyPI does not have into the environment, each with CMake.
+Write CMake projects of message packages of other projects from their field lists.
 
-In the syntax of Python 3.6, as environment.py.
+A project builds only what rclpy needs: C messages, the type support of Fast DDS for C,
+introspection in C, of which Fast DDS makes the description of a type, and Python. In the syntax of
+Python 3.6, as environment.py.
 """
-from concurrent.futures import ThreadPoolExecutor
-import os
 from pathlib import Path
+import re
 import shutil
-import sys
 
-from environment import Environment, LEAN, ROOT
-from packages import install
-import stack_interfaces
-from steps import announced, digest, run
-from wheel_headers import rewrite_header_paths
+from environment import LEAN, ROOT
+
+# Definitions of packages without wheels: what the node needs, and what only autonomy stacks need.
+_ALWAYS = (ROOT / 'scripts' / 'interfaces',)
+_OF_STACKS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
+_GENERATORS = (
+    'ament_cmake', 'rosidl_cmake', 'rosidl_generator_type_description',
+    'rosidl_generator_c', 'rosidl_typesupport_introspection_c',
+    'rosidl_typesupport_fastrtps_c', 'rosidl_typesupport_c', 'rosidl_generator_py')
+_CMAKE = """cmake_minimum_required(VERSION 3.20)
+project({name})
+{found}
+include({lean})
+lean_generators()
+rosidl_generate_interfaces({name} {files} DEPENDENCIES {dependencies})
+lean_libraries({name})
+ament_package()
+"""
+_MANIFEST = """<?xml version="1.0"?>
+<package format="3">
+  <name>{name}</name>
+  <version>0.0.1</version>
+  <description>Field lists of {name}: same type names and hashes as the real one.</description>
+  <maintainer email="maintainers@users.noreply.github.com">The maintainers</maintainer>
+  <license>Apache-2.0</license>
+  {depends}
+  <member_of_group>rosidl_interface_packages</member_of_group>
+  <export><build_type>ament_cmake</build_type></export>
+</package>
+"""
+# A field or constant whose type is of another package.
+_FOREIGN = re.compile(r'^([a-z]\w*)/\w+', re.MULTILINE)
 
 
-def build_interfaces(environment: Environment, packages_key: str) -> None:
+def interface_packages() -> dict:
+    """Return the definition files of the packages that the node needs, by package."""
+    return _definitions(_ALWAYS)
+
+
+def stack_packages() -> dict:
+    """Return the definition files of the packages of autonomy stacks, by package."""
+    return _definitions(_OF_STACKS)
+
+
+def _definitions(folders: tuple) -> dict:
+    found = {}
+    for folder in folders:
+        for path in sorted(folder.glob('*/*.*')):
+            found.setdefault(path.parent.name, []).append(path)
+    return found
+
+
+def write_project(name: str, definitions: list, folder: Path) -> None:
     """
-    Build the interface packages that PyPI does not have into the environment.
+    Write a CMake project for one package.
 
-    :param environment: filled; a sourced ROS 2 has all of them.
-    :param packages_key: of the packages that they are built with.
+    :param name: of the package.
+    :param definitions: its .msg and .srv files.
+    :param folder: of the project, replaced.
     """
-    folder = ROOT / 'scripts' / 'interfaces'
-    key = digest([packages_key, LEAN] + sorted(
-        path for path in folder.rglob('*') if path.is_file()))
-    stamp = environment.venv / 'interfaces.stamp'
-    if environment.is_sourced or (stamp.is_file() and stamp.read_text() == key):
-        return
-    for package in sorted(path for path in folder.iterdir() if path.is_dir()):
-        build = environment.build / package.name
-        shutil.rmtree(str(build), ignore_errors=True)
-        with announced('building {} into {}'.format(package.name, environment.venv.name)):
-            build_project(environment, package, build)
-    stamp.write_text(key)
-
-
-def build_stacks(environment: Environment, packages_key: str) -> None:
-    """
-    Build the message packages of autonomy stacks, which tests need, into the environment.
-
-    :param environment: filled; of a sourced ROS 2 those packages are used that it has.
-    :param packages_key: of the packages that they are built with.
-    """
-    if environment.is_sourced:
-        return
-    requirements = ROOT / 'requirements' / 'stacks' / (environment.distribution + '.txt')
-    known = stack_interfaces.packages()
-    files = [path for paths in known.values() for path in paths]
-    key = digest([packages_key, requirements, LEAN, Path(stack_interfaces.__file__)] + files)
-    stamp = environment.venv / 'stacks.stamp'
-    if stamp.is_file() and stamp.read_text() == key:
-        return
-    # What they depend on is pinned and installed.
-    install(environment, ['--no-deps', '-r', requirements])
-    rewrite_header_paths(environment)
-
-    def build_one(name: str) -> None:
-        folder = environment.build / 'stacks' / name
-        stack_interfaces.write_project(name, known[name], folder)
-        build_project(environment, folder, folder / 'build')
-
-    with announced('building messages of autonomy stacks into {}; about a minute'.format(
-            environment.venv.name)), ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        list(pool.map(build_one, known))
-    stamp.write_text(key)
-
-
-def build_project(environment: Environment, source: Path, build: Path) -> None:
-    """
-    Build one message package and install it into the environment.
-
-    :param environment: filled.
-    :param source: folder of its CMake project, with the name of the package.
-    :param build: folder of what CMake makes.
-    """
-    cmake = environment.venv / 'bin' / 'cmake'
-    run(environment, source.name, [
-        cmake, '-S', source, '-B', build,
-        '-DBUILD_TESTING=OFF', '-DCMAKE_INSTALL_PREFIX=' + str(environment.venv),
-        '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),
-        '-DPython3_EXECUTABLE=' + str(environment.python), '-DLEAN_INTERFACES=ON'])
-    run(environment, source.name, [cmake, '--build', build, '--target', 'install'])
+    shutil.rmtree(str(folder), ignore_errors=True)
+    files, dependencies = [], set()
+    for path in definitions:
+        kind = path.suffix[1:]
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        shutil.copy(str(path), str(folder / kind / path.name))
+        files.append('{}/{}'.format(kind, path.name))
+        dependencies |= set(_FOREIGN.findall(path.read_text()))
+        if kind == 'srv':
+            dependencies |= {'service_msgs', 'builtin_interfaces'}
+    dependencies.discard(name)
+    names = sorted(dependencies)
+    found = '\n'.join('find_package({} REQUIRED)'.format(each)
+                      for each in _GENERATORS + tuple(names))
+    (folder / 'CMakeLists.txt').write_text(_CMAKE.format(
+        name=name, found=found, lean=LEAN, files=' '.join(files), dependencies=' '.join(names)))
+    (folder / 'package.xml').write_text(_MANIFEST.format(
+        name=name, depends=''.join('<depend>{}</depend>'.format(each) for each in names)))

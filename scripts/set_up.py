@@ -15,17 +15,42 @@ A sourced ROS 2 is used; otherwise ROS 2 is installed from PyPI
 Python 3.6, as environment.py.
 """
 import argparse
-from concurrent.futures import ThreadPoolExecutor
-import errno
+import configparser
+from contextlib import suppress
 import fcntl
+import hashlib
+import os
+from pathlib import Path
+import re
+import shutil
 import signal
+import subprocess
 import sys
+import sysconfig
+import time
+from typing import Callable, TextIO
 
-from environment import check_machine, choose_environment, ROOT, SetupError
-from message_packages import build_interfaces, build_stacks
-from own_package import build_package
-from packages import install_extra, install_packages
-from steps import end_running
+from environment import (
+    base_python,
+    check_machine,
+    choose_environment,
+    Environment,
+    LEAN,
+    ROOT,
+    SetupError,
+)
+from message_packages import interface_packages, stack_packages, write_project
+
+REQUIREMENTS = ROOT / 'requirements'
+# Imports of the commands. If Python may not write bytecode it would compile these at each start,
+# in 0.4 s; all of them take ten times as long.
+PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
+               'typing_extensions.py')
+# Extras whose requirements name all that is imported: trackeval asks for a newer NumPy than that
+# of run.txt, and for 0.3 GB of libraries for images, which its metrics do not import.
+COMPLETE = ('evaluate',)
+# Extras that need a newer NumPy than that for which a sourced ROS 2 was compiled.
+APART = ('view',)
 
 
 def main() -> int:
@@ -36,39 +61,22 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument('--extra', action='append', default=[], metavar='NAME',
-                        choices=sorted(path.stem
-                                       for path in (ROOT / 'requirements').glob('*.txt')),
+                        choices=sorted(path.stem for path in REQUIREMENTS.glob('*.txt')),
                         help='also install the libraries of requirements/NAME.txt; repeatable')
     parser.add_argument('--stacks', action='store_true',
                         help='also build the messages of autonomy stacks, which tests need')
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, interrupt)
+    # As Ctrl-C does, it ends the program that runs.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         environment = choose_environment()
         check_machine(environment)
         environment.records.mkdir(parents=True, exist_ok=True)
         with (environment.records / 'lock').open('w') as lock:
-            wait_for_lock(lock)
-            packages_key = install_packages(environment)
-            # Neither needs the other; each has steps that one core does alone.
-            with ThreadPoolExecutor(max_workers=1) as beside:
-                interfaces = beside.submit(build_interfaces, environment, packages_key)
-                try:
-                    build_package(environment, packages_key)
-                except BaseException:
-                    end_running()
-                    raise
-            interfaces.result()
-            for name in options.extra:
-                install_extra(environment, name)
-            if options.stacks:
-                build_stacks(environment, packages_key)
-    except SetupError as error:
+            wait_for(lock)
+            SetUp(environment).everything(options.extra, options.stacks)
+    except (OSError, SetupError) as error:
         print('error: {}'.format(error), file=sys.stderr)
-        return 1
-    except OSError as error:
-        print('error: {}{}'.format(error, '; the set-up takes about 1 GB' if error.errno in (
-            errno.ENOSPC, errno.EDQUOT) else ''), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print('interrupted; the same command continues the set-up', file=sys.stderr)
@@ -76,7 +84,7 @@ def main() -> int:
     return 0
 
 
-def wait_for_lock(lock: object) -> None:
+def wait_for(lock: TextIO) -> None:
     """
     Wait until no other set-up of this environment runs.
 
@@ -89,9 +97,326 @@ def wait_for_lock(lock: object) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def interrupt(signum: int, frame: object) -> None:
-    """Raise KeyboardInterrupt: SIGTERM ends the programs that run, as Ctrl-C does."""
-    raise KeyboardInterrupt
+def digest(parts: list) -> str:
+    """
+    Return a key of the inputs of a step.
+
+    :param parts: strings, and paths of files, of which the contents are used.
+    """
+    collected = hashlib.sha256()
+    for part in parts:
+        collected.update(str(part).encode() + b'\0')
+        if isinstance(part, Path):
+            collected.update(part.read_bytes() + b'\0')
+    return collected.hexdigest()
+
+
+def has(stamp: Path, key: str) -> bool:
+    """Return whether a step has succeeded with the inputs of a key."""
+    return stamp.is_file() and stamp.read_text() == key
+
+
+class SetUp:
+    """
+    The steps of the set-up of one environment.
+
+    :param environment: to be made or updated.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.venv, self.python = environment.venv, environment.python
+
+    def everything(self, extras: list, with_stacks: bool) -> None:
+        """
+        Run the steps whose inputs have changed.
+
+        :param extras: names of files in requirements/.
+        :param with_stacks: whether to build the messages of autonomy stacks.
+        """
+        build_key = self.install_packages()
+        if not self.environment.is_sourced:
+            self.build_interfaces('interfaces', interface_packages(), build_key)
+        self.build_package(build_key)
+        for name in extras:
+            self.install_extra(name)
+        if with_stacks and not self.environment.is_sourced:
+            stacks = REQUIREMENTS / 'stacks' / (self.environment.distribution + '.txt')
+            self.build_interfaces('stacks', stack_packages(), build_key, stacks)
+
+    def run(self, step: str, words: list) -> str:
+        """
+        Run a program: its output is shown on a terminal, and is in a log otherwise.
+
+        :param step: name of the step in errors, and of the log.
+        :param words: program and arguments.
+        :returns: the output if it is in the log, otherwise ''.
+        :raises SetupError: if it fails.
+        """
+        words = [str(word) for word in words]
+        log = self.environment.records / (step + '.log')
+        is_shown = sys.stdout.isatty() and step in ('install', 'build')
+        with log.open('w+', encoding='utf-8', errors='replace') as stream:
+            # A group of its own: an interruption ends compilers as well.
+            process = subprocess.Popen(
+                words, cwd=str(ROOT), env=self.environment.variables(), stdin=subprocess.DEVNULL,
+                stdout=None if is_shown else stream,
+                stderr=None if is_shown else subprocess.STDOUT, start_new_session=True)
+            try:
+                code = process.wait()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise
+            stream.seek(0)
+            output = stream.read()
+        if code:
+            lines = [line.strip() for line in output.splitlines() if line.strip()]
+            errors = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
+            found = (errors or lines or ['exit code {} of {}'.format(code, words[0])])[0]
+            free = shutil.disk_usage(str(ROOT)).free / 1e9
+            needs = 'PyPI to be reachable, and ' if step in ('install', 'pip') else ''
+            place = '' if is_shown else ' (log: {})'.format(log.relative_to(ROOT))
+            raise SetupError('{} failed: {}; expected {}about 1 GB of free space, of which there '
+                             'are {:.1f}{}'.format(step, found, needs, free, place))
+        return output
+
+    def step(self, stamp: Path, key: str, text: str, call: Callable) -> None:
+        """
+        Make a call if the inputs of a step have changed since they succeeded.
+
+        :param stamp: file that has the key of the last success.
+        :param key: of the inputs.
+        :param text: what the step does.
+        :param call: does it, without arguments.
+        """
+        if has(stamp, key):
+            return
+        began = time.monotonic()
+        print('setup: ' + text, flush=True)
+        with suppress(FileNotFoundError):
+            stamp.unlink()
+        call()
+        stamp.write_text(key)
+        print('setup: {}: done in {:.0f} s'.format(text.split(';')[0], time.monotonic() - began),
+              flush=True)
+
+    def install_packages(self) -> str:
+        """
+        Make the virtual environment and fill it: ROS 2 as wheels, libraries and tools.
+
+        :returns: key of the inputs of compiled packages; a change of tools needs no build.
+        """
+        environment = self.environment
+        files = [REQUIREMENTS / 'run.txt']
+        if not environment.is_sourced:
+            files += [REQUIREMENTS / 'build.txt',
+                      REQUIREMENTS / (environment.distribution + '.txt')]
+        foundation = digest([sys.version, base_python(), str(ROOT),
+                             environment.variables()['AMENT_PREFIX_PATH']])
+        build_key = digest([foundation] + files)
+        files.append(REQUIREMENTS / 'tools.txt')
+
+        def fill() -> None:
+            made_for = self.venv / 'foundation.stamp'
+            if not has(made_for, foundation):
+                shutil.rmtree(str(self.venv), ignore_errors=True)
+                self.run('venv', [base_python(), '-m', 'venv', self.venv] + (
+                    ['--system-site-packages'] if environment.is_sourced else []))
+                made_for.write_text(foundation)
+            self.install(self.sourced_requirements(files) if environment.is_sourced else [
+                word for path in files for word in ('-r', path)] + [
+                '-c', REQUIREMENTS / 'constraints.txt'])
+            self.compile_modules()
+        self.step(self.venv / 'packages.stamp',
+                  digest([foundation, REQUIREMENTS / 'constraints.txt'] + files),
+                  'installing {} into {}'.format(
+                      'libraries beside the sourced ROS 2' if environment.is_sourced
+                      else 'ROS 2 ' + environment.distribution, self.venv.name) + (
+                      '' if environment.is_sourced else '; 190 MB to download, 0.7 GB on disk'),
+                  fill)
+        return build_key
+
+    def install_extra(self, name: str) -> None:
+        """
+        Install optional libraries; the first line of their requirements says what they are.
+
+        :param name: of the file in requirements/.
+        """
+        if self.environment.is_sourced and name in APART:
+            print('setup: {} needs an environment without ROS 2, skipped'.format(name), flush=True)
+            return
+        files = [REQUIREMENTS / (each + '.txt') for each in (name, 'run', 'constraints')]
+        first = files[0].read_text().partition('\n')[0]
+        # Not the point of a number such as 0.9.
+        what = re.sub('^The ', 'the ', first.partition('. ')[0].strip('# .'))
+        # A sourced ROS 2 has versions of its own, which stay.
+        pins = [] if self.environment.is_sourced else ['-c', files[1], '-c', files[2]]
+        self.step(self.venv / (name + '.stamp'), digest(files),
+                  'installing {} into {}'.format(what, self.venv.name),
+                  lambda: self.install(['-r', files[0]] + (
+                      ['--no-deps'] if name in COMPLETE else pins)))
+
+    def install(self, arguments: list) -> None:
+        """
+        Install packages with uv, or with pip into a sourced ROS 2 or from an index of its own.
+
+        uv takes 10 s of CPU, pip 68. It does not read pip's configuration.
+
+        :param arguments: requirements, and options that both have.
+        """
+        pip = [self.python, '-m', 'pip', 'install', '--no-compile', '--no-input']
+        settings = self.run('pip', pip[:3] + ['config', 'list'])
+        if self.environment.is_sourced or re.search(r'[.:]index-url', settings):
+            self.run('install', pip + arguments)
+            return
+        uv = self.venv / 'bin' / 'uv'
+        if not uv.is_file():
+            self.run('pip', pip + ['-r', REQUIREMENTS / 'installer.txt'])
+        self.run('install', [uv, 'pip', 'install', '--python', self.python, '--system-certs']
+                 + arguments)
+
+    def compile_modules(self) -> None:
+        """Compile the modules that are imported at each start."""
+        site = self.venv / 'lib' / 'python{}.{}'.format(*sys.version_info) / 'site-packages'
+        present = [site / name for name in PRECOMPILED if (site / name).exists()]
+        if present:
+            self.run('compile', [self.python, '-m', 'compileall', '-q', '-j', '0',
+                                 '-x', re.escape(str(site)) + '/.*/tests?/'] + present)
+
+    def sourced_requirements(self, files: list) -> list:
+        """
+        Pin only packages that the ROS 2 installation does not have.
+
+        Its Python packages fit each other, and its compiled ones fit only its NumPy.
+
+        :param files: requirement files.
+        :returns: requirements for pip.
+        :raises SetupError: if this Python is not the one that the sourced ROS 2 is built for.
+        """
+        listing = ('import importlib.metadata as m, rclpy\n'
+                   'for d in m.distributions(): print(d.metadata["Name"], d.version)')
+        try:
+            output = self.run('sourced', [self.python, '-c', listing])
+        except SetupError as error:
+            raise SetupError(
+                'python3: found no usable rclpy in {}; expected the Python of the sourced ROS 2 '
+                '(`PYTHON=/usr/bin/python3 make setup`)'.format(base_python())) from error
+        # Python imports the first of two packages of one name.
+        lines = [line for line in reversed(output.splitlines()) if ' ' in line]
+        present = dict(line.lower().replace('_', '-').split(' ', 1) for line in lines)
+        metadata = configparser.ConfigParser()
+        metadata.read(str(ROOT / 'setup.cfg'), encoding='utf-8')
+        ranges = {re.split('[<>=]', line)[0]: line
+                  for lines in [metadata['options']['install_requires'],
+                                *metadata['options.extras_require'].values()]
+                  for line in lines.split()}
+        requirements = ['numpy==' + present['numpy']] if 'numpy' in present else []
+        for path in files:
+            for line in path.read_text().splitlines():
+                name = line.split('==')[0].lower()
+                if not line.startswith('#') and not (name == 'numpy' and requirements):
+                    requirements.append(ranges.get(name, name) if name in present else line)
+        if not shutil.which('colcon'):
+            requirements += ['-r', REQUIREMENTS / 'build.txt']
+        return requirements
+
+    def build_interfaces(self, name: str, packages: dict, build_key: str,
+                         requirements: 'Path | None' = None) -> None:
+        """
+        Build message packages that PyPI does not have into the virtual environment.
+
+        :param name: of the stamp.
+        :param packages: definition files by name of the package.
+        :param build_key: of the packages that they are built with.
+        :param requirements: file with packages that they need beside those of ROS 2, or None.
+        """
+        files = [path for paths in packages.values() for path in paths]
+        source = self.environment.build / name
+
+        def build() -> None:
+            if requirements is not None:
+                # What they depend on is pinned and installed.
+                self.install(['--no-deps', '-r', requirements])
+            self.rewrite_header_paths()
+            shutil.rmtree(str(source), ignore_errors=True)
+            for package, definitions in packages.items():
+                write_project(package, definitions, source / package)
+            self.colcon(source, list(packages), self.venv, ['--merge-install'], (
+                '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),))
+        self.step(self.venv / (name + '.stamp'),
+                  digest([build_key, LEAN] + files + [requirements] * (requirements is not None)),
+                  'building {} into {}; up to a minute'.format(
+                      ', '.join(packages) if len(packages) < 3 else
+                      'messages of autonomy stacks', self.venv.name), build)
+
+    def build_package(self, build_key: str) -> None:
+        """
+        Build this package with links to its modules, so that an edited module needs no build.
+
+        :param build_key: of the packages that it is built with.
+        """
+        install = self.environment.install
+        compiled = [LEAN, *sorted((ROOT / 'msg').glob('*.msg')), *(
+            ROOT / name for name in ('CMakeLists.txt', 'package.xml', 'setup.cfg'))]
+        linked = [str(path.relative_to(ROOT))
+                  for folder in ('state_sensor_ros', 'launch', 'config', 'resource')
+                  for path in sorted((ROOT / folder).rglob('*'))
+                  if path.is_file() and '__pycache__' not in path.parts]
+
+        def build() -> None:
+            built_with = install / 'foundation.stamp'
+            if not has(built_with, build_key):
+                for folder in (self.environment.build / 'state_sensor_ros', install):
+                    shutil.rmtree(str(folder), ignore_errors=True)
+            for path in install.rglob('*'):
+                if path.is_symlink() and not path.exists():
+                    path.unlink()
+            if not self.environment.is_sourced:
+                self.rewrite_header_paths()
+            self.colcon(ROOT, ['state_sensor_ros'], install, ['--symlink-install'])
+            built_with.write_text(build_key)
+        self.step(install / 'package.stamp', digest([build_key] + compiled + linked),
+                  'building state_sensor_ros', build)
+
+    def colcon(self, source: Path, names: list, install: Path, options: list,
+               definitions: tuple = ()) -> None:
+        """
+        Build packages.
+
+        :param source: folder that contains them.
+        :param names: of the packages.
+        :param install: folder that they are installed into.
+        :param options: further options of colcon.
+        :param definitions: further options of CMake.
+        """
+        environment = self.environment
+        self.run('build', [
+            'colcon', '--log-base', environment.records / 'log', 'build', '--base-paths', source,
+            '--packages-select'] + names + [
+            '--build-base', environment.build, '--install-base', install] + options + [
+            '--cmake-args', '-DBUILD_TESTING=OFF', '-DPython3_EXECUTABLE=' + str(self.python),
+            '-DLEAN_INTERFACES=' + ('OFF' if environment.is_sourced else 'ON'), *definitions])
+
+    def rewrite_header_paths(self) -> None:
+        """
+        Replace header folders of other environments by those of this one.
+
+        CMake refuses folders that do not exist. The wheels name those of the machine that built
+        them. Each file is replaced, never written in place: uv links the files of an environment
+        to its cache, of which all environments of the user are made.
+        """
+        numpy_headers = self.run(
+            'numpy', [self.python, '-c', 'import numpy; print(numpy.get_include())']).strip()
+        python_headers = sysconfig.get_path('include')
+        for path in (self.venv / 'share').glob('*/cmake/*__rosidl_generator_pyExport.cmake'):
+            found = path.read_text()
+            text = re.sub('/[^;"]*/numpy/_?core/include', numpy_headers, found)
+            text = re.sub('/[^;"]*/include/python[0-9.]+', python_headers, text)
+            if text != found:
+                replacement = path.with_name(path.name + '.new')
+                replacement.write_text(text)
+                os.replace(str(replacement), str(path))
 
 
 if __name__ == '__main__':

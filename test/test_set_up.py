@@ -101,10 +101,10 @@ def test_set_up_without_network_is_an_error(tmp_path):
     # Nothing listens on port 9 of this machine.
     done = set_up(tmp_path, PIP_INDEX_URL='http://127.0.0.1:9/simple', PIP_CONFIG_FILE=os.devnull)
     assert done.returncode == 1
-    assert done.stderr.startswith('error: network: cannot connect to the package index')
+    assert re.match('error: (pip|install) failed: .*; expected PyPI to be reachable', done.stderr)
     assert done.stderr.count('\n') == 1
     # What was begun is not taken for finished.
-    assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
+    assert not list(tmp_path.glob('copy/.venv*/packages.stamp'))
 
 
 @pytest.mark.thorough
@@ -128,64 +128,14 @@ def test_set_up_interrupted_ends_its_programs_and_can_run_again(tmp_path, signum
     assert process.returncode == 130
     assert errors == 'interrupted; the same command continues the set-up\n'
     assert not Path(f'/proc/{children[0]}').exists()
-    assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
-
-
-def run_step(folder, monkeypatch, program):
-    """Run a shell program as a step, with a line of progress every 0.2 s."""
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    import steps
-    monkeypatch.setattr(steps, 'ROOT', folder)
-    monkeypatch.setattr(steps, 'LINE_S', 0.2)
-    return steps.run(SimpleNamespace(records=folder, variables=lambda: dict(os.environ)), 'step',
-                     ['/bin/sh', '-c', program])
-
-
-@pytest.mark.parametrize(('printed', 'shown'), [
-    (['Downloading numpy (16.0MiB)', 'Downloading rclpy (512.0KiB)', ' Downloaded rclpy'],
-     'downloaded 1 of 17 MB, numpy'),
-    (['Downloading numpy (16.0MiB)', 'Downloading rclpy (512.0KiB)'],
-     'downloaded 0 of 17 MB, numpy, rclpy'),
-    (['  Downloading a-1.whl (10.2 MB)', '  Downloading b-1.whl (30 kB)'],
-     'downloaded 10 of 10 MB, b-1.whl'),
-    (['[  4%] Built target a', '[ 47%] Building C object'], '47%'), (['Resolving'], '')])
-def test_set_up_shows_progress_without_a_terminal(tmp_path, monkeypatch, capsys, printed, shown):
-    # It goes on until its progress was shown: the test replaces the output.
-    seen = tmp_path / 'seen'
-    lines = []
-
-    def show(*words, **_):
-        lines.append(words[0])
-        if words[0].endswith(shown):
-            seen.touch()
-
-    monkeypatch.setattr('builtins.print', show)
-    echo = '; '.join(f'echo "{line}"' for line in printed)
-    output = run_step(tmp_path, monkeypatch,
-                      f'{echo}; while [ ! -e "{seen}" ]; do sleep 0.05; done')
-    assert output.splitlines() == printed
-    assert re.fullmatch(rf'  step: \d+ s ?{re.escape(shown)}', lines[-1])
-
-
-@pytest.mark.parametrize(('printed', 'message'), [
-    ('[Errno 28] No space left on device', (r'step: no space left on device \(\d+\.\d GB free '
-     r'here\); the set-up takes about 1 GB')),
-    ('SSLError: CERTIFICATE_VERIFY_FAILED', ('network: the certificate of the package index '
-     'is not trusted; if it is that of a proxy, set PIP_CERT')),
-    # An index that answers with 503.
-    ('ERROR: Could not find a version that satisfies the requirement a==1 (from versions: none)',
-     ('network: the package index has no a==1 or does not respond; '
-      r'is PyPI reachable\?'))])
-def test_set_up_says_why_a_step_failed(tmp_path, monkeypatch, printed, message):
-    with pytest.raises(Exception, match=rf'^{message} \(log: step\.log\)$'):
-        run_step(tmp_path, monkeypatch, f'echo "{printed}"; exit 1')
+    assert not list(tmp_path.glob('copy/.venv*/packages.stamp'))
 
 
 @pytest.mark.parametrize('is_of_clone', [False, True], ids=['of-wheel', 'of-another-clone'])
 def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypatch, is_of_clone):
     """Files are linked to the cache of uv, which may have been written to."""
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    from wheel_headers import rewrite_header_paths
+    from set_up import SetUp
     # The folder of the image that wheels are built in.
     folder = tmp_path / 'clone' / '.venv-jazzy' if is_of_clone else '/opt/python/cp311-cp311'
     name = 'export_tf2_msgs__rosidl_generator_pyExport.cmake'
@@ -196,30 +146,9 @@ def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypa
     (tmp_path / 'share' / 'tf2_msgs' / 'cmake').mkdir(parents=True)
     installed = tmp_path / 'share' / 'tf2_msgs' / 'cmake' / name
     installed.hardlink_to(cached)
-    rewrite_header_paths(SimpleNamespace(
+    SetUp(SimpleNamespace(
         venv=tmp_path, python=sys.executable, records=tmp_path,
-        variables=lambda: dict(os.environ)))
+        variables=lambda: dict(os.environ))).rewrite_header_paths()
     assert cached.read_text(encoding='utf-8') == found
     assert installed.read_text(encoding='utf-8') == (
         f'INCLUDE_DIRECTORIES "{sysconfig.get_path("include")};{np.get_include()}"\n')
-
-
-def test_options_of_an_installation_reach_pip_where_uv_fails(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    import packages
-    import steps
-    monkeypatch.setattr(packages, 'ROOT', tmp_path)
-    monkeypatch.setattr(steps, 'ROOT', tmp_path)
-    (tmp_path / 'requirements').mkdir()
-    (tmp_path / 'requirements' / 'installer.txt').touch()
-    (tmp_path / 'bin').mkdir()
-    for name, code in (('python3', 0), ('uv', 1)):
-        program = tmp_path / 'bin' / name
-        program.write_text(f'#!/bin/sh\necho {name} "$@" >>"{tmp_path}/calls"; exit {code}\n')
-        program.chmod(0o755)
-    packages.install(SimpleNamespace(
-        venv=tmp_path, python=tmp_path / 'bin' / 'python3', records=tmp_path, is_sourced=False,
-        variables=lambda: {'PATH': os.environ['PATH']}), ['--no-deps', '-r', 'some.txt'])
-    calls = [call.split() for call in (tmp_path / 'calls').read_text().splitlines()]
-    installed = [call for call in calls if call[-3:] == ['--no-deps', '-r', 'some.txt']]
-    assert [call[0] for call in installed] == ['uv', 'python3']
