@@ -81,7 +81,7 @@ lint: setup-all
 	  && check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/defect.yml .github/ISSUE_TEMPLATE/wish.yml \
 	  && check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff \
 	  && for linter in $(AMENT_LINTERS); do \
-	    if command -v $${linter%% *} >/dev/null; then $$linter >.lint.log 2>&1 || { cat .lint.log; exit 1; }; \
+	    if command -v $${linter%% *} >/dev/null; then $$linter >.lint.log 2>&1 || { grep -vE '^(\* |checking )' .lint.log; exit 1; }; \
 	    else echo "lint: $${linter%% *} skipped: part of a full ROS 2"; fi; done
 
 format: setup-all
