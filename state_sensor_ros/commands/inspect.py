@@ -223,7 +223,7 @@ def _clock_rows(inspector: Inspector) -> list[tuple[str, str]]:
 
 def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
     actors = inspector.actors
-    n_vehicles = sum(actor.is_vehicle for actor in actors.values())
+    n_actors = inspector.n_vehicles + inspector.n_objects
     least, most = inspector.n_actors_least, inspector.n_actors_most
     a_frame = f'{most}' if least == most else f'{least} to {most}'
     tags: dict[str, int] = {}
@@ -231,8 +231,8 @@ def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
         for tag in actor.tags:
             tags[tag] = tags.get(tag, 0) + 1
     vehicles, objects = (counted(number, noun) for number, noun in (
-        (n_vehicles, 'vehicle'), (len(actors) - n_vehicles, 'object')))
-    return [('actors', f'{len(actors)}: {vehicles}, {objects}; {a_frame} per frame'),
+        (inspector.n_vehicles, 'vehicle'), (inspector.n_objects, 'object')))
+    return [('actors', f'{n_actors}: {vehicles}, {objects}; {a_frame} per frame'),
             *([('', listed(list(actors)))] if actors else []),
             ('tags', listed([f'{tag} {count}' for tag, count in sorted(
                 tags.items(), key=lambda item: -item[1])]) or 'none'),
@@ -291,6 +291,7 @@ def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
                         'last': _known(inspector.last_game_time)},
         'time_s': inspector.first_time or None,
         'actors_per_frame': {'least': inspector.n_actors_least, 'most': inspector.n_actors_most},
+        'n_actors': inspector.n_vehicles + inspector.n_objects,
         'actors': [{'name': name, 'kind': 'vehicle' if actor.is_vehicle else 'object',
                     'tags': list(actor.tags), 'frames': actor.n_frames}
                    for name, actor in inspector.actors.items()],

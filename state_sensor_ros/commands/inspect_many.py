@@ -108,7 +108,7 @@ def _row(record: Mapping[str, object]) -> dict[str, object]:
         'step_median_s': values_of('step_s').get('median'),
         'game_time_first_s': values_of('game_time_s').get('first'),
         'game_time_last_s': values_of('game_time_s').get('last'), 'time_s': record.get('time_s'),
-        'n_actors': length_of('actors'),
+        'n_actors': record.get('n_actors'),
         'actors_per_frame_most': values_of('actors_per_frame').get('most'),
         'n_anomalies': length_of('anomalies'), 'replayable': record.get('replayable'),
         'error': record['error']}

@@ -26,15 +26,22 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
-from state_sensor_ros.errors import counted, DecodeError, no_frames, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    counted,
+    DecodeError,
+    no_frames,
+    shortened,
+    TrajectoryFormatError,
+)
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
 from state_sensor_ros.payloads import DROPPED, DUPLICATE, IGNORED, OTHER_ID
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
+from state_sensor_ros.simulators.json_values import repeated_key
 
-# Bounds the memory: a stream may have new names in each frame.
-_MAX_NAMES = 10_000
+# Bounds the memory if each frame has new names: actors that are described, and those counted.
+_MAX_NAMES, _MAX_COUNTED = 10_000, 5_000_000
 # Frames between two evaluations: the check averages over about twenty pairs of frames.
 _CHECK_PERIOD = 20
 
@@ -81,7 +88,8 @@ class Inspector:
     The figures of a recording, computed frame by frame.
 
     ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
-    ``parts`` name to number of frames; ``anomalies`` by kind, ``actors`` by name; ``complaints``
+    ``parts`` name to number of frames; ``anomalies`` by kind; ``actors`` by name, the first ten
+    thousand; ``n_vehicles`` and ``n_objects`` numbers of all of them; ``complaints``
     of the consistency check, each with the place of the first one; ``refusal`` the error because
     of which it cannot be read or replayed.
 
@@ -106,6 +114,9 @@ class Inspector:
         self.generations: Counter[str] = Counter()
         self.parts: Counter[str] = Counter()
         self.actors: dict[str, ActorSummary] = {}
+        self.n_vehicles = self.n_objects = 0
+        # Hashes of the names that are not in ``actors``.
+        self._others: set[int] = set()
         self.anomalies: dict[str, Anomaly] = {}
         self.complaints: dict[str, Anomaly] = {}
         self.refusal: TrajectoryFormatError | None = None
@@ -142,9 +153,13 @@ class Inspector:
         """
         try:
             for frame in frames:
-                if self._recording.format_name == 'trajectory' \
-                        and not _is_strict(self._recording.payload):
-                    self._note(NOT_STRICT, 'JSON that only lenient readers accept')
+                if self._recording.format_name == 'trajectory':
+                    if not _is_strict(self._recording.payload):
+                        self._note(NOT_STRICT, 'JSON that only lenient readers accept')
+                    key = repeated_key(self._recording.payload)
+                    if key:
+                        self._note('keys that an object has twice',
+                                   f'{shortened(key)!r}: readers keep one of the values')
                 self._note_faults()
                 self._add_frame(frame)
         except TrajectoryFormatError as error:
@@ -191,8 +206,15 @@ class Inspector:
             known = self.actors.get(name)
             if known is not None:
                 known.n_frames += 1
-            elif len(self.actors) < _MAX_NAMES:
+                continue
+            if len(self.actors) < _MAX_NAMES:
                 self.actors[name] = ActorSummary(1, kind == KIND_VEHICLE, tags)
+            elif hash(name) in self._others or len(self._others) == _MAX_COUNTED:
+                continue
+            else:
+                self._others.add(hash(name))
+            self.n_vehicles += kind == KIND_VEHICLE
+            self.n_objects += kind != KIND_VEHICLE
         if not n_egos:
             self._note(NO_EGO, f'no actor tagged {self._ego_tag}')
         elif n_egos > 1:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 import json
 import math
+import re
 import struct
 from typing import TypeAlias
 
@@ -31,9 +32,9 @@ from state_sensor_ros.frame import Floats
 
 __all__ = [
     'NAN', 'NOT_TYPED', 'NO_QUADRUPLE', 'NO_TRIPLE', 'Json', 'JsonError', 'Number', 'Quadruple',
-    'Tags', 'Triple', 'as_rows', 'check_utf8', 'is_strict_json', 'located', 'packed_with_nulls',
-    'parse_finite', 'parse_payload', 'repaired', 'shortened', 'shown', 'text_of', 'to_flag',
-    'to_integer', 'to_list', 'to_object', 'to_text', 'wrong',
+    'Tags', 'Triple', 'as_rows', 'check_encoding', 'check_utf8', 'is_strict_json', 'located',
+    'packed_with_nulls', 'parse_finite', 'parse_payload', 'repaired', 'repeated_key', 'shortened',
+    'shown', 'text_of', 'to_flag', 'to_integer', 'to_list', 'to_object', 'to_text', 'wrong',
 ]
 
 Json: TypeAlias = object
@@ -45,7 +46,10 @@ _MAX_INTEGER_DIGITS = 20
 _MAX_WORD = 9
 # Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
+_JSON_WORDS = {'None': 'null', 'True': 'true', 'False': 'false'}
+_PYTHON_WORD = re.compile('|'.join(_JSON_WORDS))
+_STRICT_JSON, _UNTYPED_JSON = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder()
+_KEY = re.compile(rb'"\s*:')
 
 
 class JsonError(DecodeError):
@@ -59,8 +63,11 @@ class JsonError(DecodeError):
     """
 
     def __init__(self, text: str, fault: json.JSONDecodeError) -> None:
+        word = _PYTHON_WORD.match(text, fault.pos)
+        reason = fault.msg if word is None else \
+            f"{word[0]} is Python's: `json.dumps` writes {_JSON_WORDS[word[0]]}"
         super().__init__(f'line {fault.lineno} column {fault.colno}',
-                         _shown_text(text, fault.pos), f'JSON ({fault.msg})')
+                         _shown_text(text, fault.pos), f'JSON ({reason})')
         self.line = fault.lineno
         self.column = fault.colno
         self.is_at_end = fault.msg.startswith('Unterminated') \
@@ -109,6 +116,32 @@ def repaired(payload: bytes) -> bytes:
     return text_of(parse_finite(payload)).encode('utf-8', 'replace')
 
 
+def repeated_key(payload: bytes | bytearray) -> str:
+    """
+    Return a key that an object of JSON text has twice: readers keep one of the two values.
+
+    :param payload: text that :func:`parse_payload` accepts.
+    :returns: the first one, empty if there is none.
+    """
+    try:
+        n_kept = len(_KEY.findall(msgspec.json.encode(_UNTYPED_JSON.decode(payload))))
+    except NOT_TYPED:
+        n_kept = -1
+    if n_kept == len(_KEY.findall(payload)):
+        return ''
+    found = []
+
+    def noted(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            keys = [key for key, _ in pairs]
+            found.append(next(key for i, key in enumerate(keys) if key in keys[:i]))
+        return members
+
+    _parsed(payload, json.JSONDecoder(object_pairs_hook=noted))
+    return found[0] if found else ''
+
+
 def text_of(value: Json) -> str:
     """
     Return the JSON text of a value.
@@ -122,6 +155,26 @@ def text_of(value: Json) -> str:
         raise _too_deep() from None
 
 
+# How a text of another encoding is made UTF-8, and marks at the beginning of such texts.
+_CONVERSION = '`iconv -f {} -t UTF-8` converts it'
+_MARKS = {b'\xff\xfe\0\0': 'UTF-32', b'\0\0\xfe\xff': 'UTF-32', b'\xff\xfe': 'UTF-16',
+          b'\xfe\xff': 'UTF-16', b'[\0': 'UTF-16LE', b'{\0': 'UTF-16LE', b'\0[': 'UTF-16BE',
+          b'\0{': 'UTF-16BE'}
+
+
+def check_encoding(beginning: bytes | bytearray, where: str) -> None:
+    """
+    Check that a text does not begin as one of UTF-16 or UTF-32, as shells of Windows write it.
+
+    :param beginning: at least its first four bytes.
+    :param where: name of the text.
+    :raises DecodeError: if it does.
+    """
+    for mark, encoding in _MARKS.items():
+        if beginning.startswith(mark):
+            raise DecodeError(where, encoding, f'UTF-8 ({_CONVERSION.format(encoding)})')
+
+
 def check_utf8(payload: bytes | bytearray | memoryview | msgspec.Raw) -> str:
     """
     Return a payload as text, without its BOM.
@@ -132,8 +185,11 @@ def check_utf8(payload: bytes | bytearray | memoryview | msgspec.Raw) -> str:
     try:
         return str(payload, 'utf-8-sig')
     except UnicodeDecodeError as exc:
-        raise DecodeError(f'byte {exc.start}', f'0x{exc.object[exc.start]:02x}',
-                          'UTF-8') from None
+        check_encoding(exc.object[:4], 'payload')
+        wrong_byte = exc.object[exc.start:exc.start + 1]
+        raise DecodeError(
+            f'byte {exc.start}', f'0x{wrong_byte.hex()}, {wrong_byte.decode("latin-1")!r} in '
+            'Latin-1', f'UTF-8 ({_CONVERSION.format("LATIN1")})') from None
 
 
 def _parsed(payload: bytes | bytearray | memoryview | msgspec.Raw,

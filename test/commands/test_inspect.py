@@ -20,6 +20,7 @@ from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
 from real_recordings import path_of
 
+from state_sensor_ros.commands import inspection
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands.inspection import Pacing
 from state_sensor_ros.emulator.traffic.frame_generator import generate
@@ -183,6 +184,30 @@ def test_inspect_compares_frames_at_any_step(inspect, step):
             velocity |= {axis: value and value / 100 for axis, value in velocity.items()}
     _, found, _ = inspect(frames)
     assert 'not in the same units' in found['truth']['complaints'][0]['text']
+
+
+def test_inspect_names_what_later_frames_have_and_no_format_knows(inspect):
+    frames = traffic(4)
+    frames[1]['weather'] = 'rain'
+    frames[2]['frame']['pedestrians'] = frames[3]['frame']['pedestrians'] = []
+    frames[3]['time'] = 1600000000123
+    text = json.dumps(frames).replace('"pedestrians": []', '"pedestrians": [], "objects": []', 1)
+    _, found, _ = inspect(text.encode())
+    anomalies = {each['kind']: each for each in found['anomalies']}
+    unknown = anomalies['unknown members']
+    assert unknown['count'] == 2
+    assert 'frame 1' in unknown['place']
+    assert unknown['text'].startswith('weather: ')
+    assert '2020-09-13 12:26:40' in anomalies['members ignored']['text']
+    assert anomalies['keys that an object has twice']['count'] == 1
+    assert "'objects'" in anomalies['keys that an object has twice']['text']
+
+
+def test_inspect_counts_actors_beyond_those_that_it_lists(inspect, monkeypatch):
+    monkeypatch.setattr(inspection, '_MAX_NAMES', 2)
+    frames = traffic(2)
+    _, found, _ = inspect(frames)
+    assert (found['n_actors'], len(found['actors'])) == (6, 2)
 
 
 def test_inspect_compares_the_actors_that_two_frames_share(inspect):

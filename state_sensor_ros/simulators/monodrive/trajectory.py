@@ -26,6 +26,7 @@ import msgspec
 
 from state_sensor_ros.simulators import counted, DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.simulators.json_values import (
+    check_encoding,
     is_strict_json,
     JsonError,
     parse_payload,
@@ -49,6 +50,8 @@ _MAX_SHOWN = 40
 
 _BLANK = re.compile(rb'[ \t\r\n]*')
 _BOM = b'\xef\xbb\xbf'
+# Bytes of a mark of UTF-32.
+_LONGEST_MARK = 4
 
 # Members of a closed-loop scenario, a file that is sometimes confused with a trajectory.
 _SCENARIO_KEYS = frozenset({'vehicles', 'trigger_boxes', 'tagged_actors'})
@@ -196,8 +199,12 @@ class _Reader:
 
     def _begin(self) -> int:
         """Skip the beginning; return the depth around the frames, 1 in an array and 0 without."""
-        while len(self._buffer) < len(_BOM) and self._fill():
+        while len(self._buffer) < _LONGEST_MARK and self._fill():
             pass
+        try:
+            check_encoding(self._buffer, self._name)
+        except DecodeError as error:
+            raise TrajectoryFormatError(error.where, error.found, error.expected) from None
         if self._buffer.startswith(_BOM):
             del self._buffer[:len(_BOM)]
             self._offset = len(_BOM)

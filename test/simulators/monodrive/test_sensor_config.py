@@ -102,7 +102,7 @@ def test_sensor_config_reads_the_sample_with_its_comma(write):
     ('[1, 2', r'line 1 column 6: found the end; expected JSON'),
     ('[' * 100_000, 'found brackets nested too deep; expected JSON'),
     ('1' * 5000, 'expected an array of sensors'),
-    (b'{"type": "St\xffate"}', 'byte 12: found 0xff; expected UTF-8'),
+    (b'{"type": "St\xffate"}', 'byte 12: found 0xff, '),
     ('"State"', "found 'State'; expected an array of sensors"),
     ([], 'found no State sensor; expected an entry with "type": "State"'),
     ({}, 'found no State sensor'),

@@ -167,6 +167,19 @@ def test_errors_name_the_place(text, n_before, where, found, expected):
     assert error.expected.startswith(expected)
 
 
+@pytest.mark.parametrize(('encoded', 'found'), [
+    (lambda text: text.encode('utf-16'), 'UTF-16'),
+    (lambda text: text.encode('utf-16-be'), 'UTF-16BE'),
+    (lambda text: text.encode('utf-32'), 'UTF-32'),
+    (lambda text: str(json.loads(text)).encode(), "'None")])
+def test_other_encodings_and_the_words_of_python_are_named(encoded, found):
+    _, error = failure(encoded('[{"frame": [], "x": [null, 1]}]'))
+    assert error.where.startswith('x.json')
+    assert error.found.startswith(found)
+    assert ('iconv' in error.expected) == ('None' not in found)
+    assert ("None is Python's" in error.expected) == ('None' in found)
+
+
 FORMATS = {
     'compact': lambda frames: b'[' + b', '.join(frames) + b']',
     'a frame per line': lambda frames: b'[\n' + b',\n'.join(frames) + b'\n]\n',
