@@ -12,13 +12,10 @@ import gc
 import os
 from pathlib import Path
 import signal
-import subprocess
-from types import SimpleNamespace
 
 import budgets
 from folder_counts import absent_imports, absent_modules, FolderCounts
 from hypothesis import HealthCheck, settings
-from programs import start_script
 import pytest
 import real_recordings
 import surroundings
@@ -134,21 +131,6 @@ def refusal(capsys):
         return line
 
     return refused
-
-
-@pytest.fixture
-def forked_jobs(monkeypatch, tmp_path_factory):
-    """Run the process of each job of a batch as a fork."""
-    from state_sensor_ros.commands import batch
-    script = tmp_path_factory.mktemp('job') / 'job.py'
-    script.write_text(f'import sys\nfrom {batch._MODULE} import work\nsys.exit(work())\n')
-
-    def forked(words, **options):
-        assert words[1:] == ['-m', batch._MODULE]
-        return start_script([str(script)], **options)
-
-    monkeypatch.setattr(batch, 'subprocess', SimpleNamespace(
-        **{**vars(subprocess), 'Popen': forked}))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -23,37 +23,35 @@ import resource
 import signal
 import sys
 import tempfile
-import threading
+import time
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands.interruption import Interruption
 
 # Functions that change a folder or sync, by the module in which they are found.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
-         ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
-         ('state_sensor_ros.files.whole.part', '_renameat2'))
+         ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'))
 
 
 def watch_decisions(await_s):
     """Return a function that sends a signal and waits until the program has decided about it."""
-    decided, interruptions = threading.Event(), []
-    begin, decide = Interruption.__init__, Interruption._decide
+    interruptions, begin = [], Interruption.__init__
 
     def noted(self, **options):
         interruptions.append(self)
         begin(self, **options)
 
-    def deciding(self, **options):
-        decide(self, **options)
-        decided.set()
-
-    Interruption.__init__, Interruption._decide = noted, deciding
+    Interruption.__init__ = noted
 
     def send(number):
         os.kill(os.getpid(), number)
-        # A program at its end ignores it; one that commits the work decides after that.
-        if callable(signal.getsignal(number)) and not interruptions[-1]._deciding.locked():
-            decided.wait(await_s)
+        until_s = time.monotonic() + await_s
+        # A program at its end ignores it.
+        while callable(signal.getsignal(number)) and time.monotonic() < until_s:
+            one = interruptions[-1]
+            if one._must_raise or one._is_done or (one.number and one._stop):
+                break
+            time.sleep(0.001)
 
     return send
 
@@ -120,9 +118,10 @@ def run(await_s, memory, limit, is_killed, at_call, at_event, number):
     return 1
 
 
-code = run(**json.loads(sys.argv.pop(1)))
-with suppress(OSError):
-    sys.stdout.flush()
-# What the end of a process does, without the objects that the server has loaded.
-atexit._run_exitfuncs()
-os._exit(code)
+if __name__ == '__main__':
+    code = run(**json.loads(sys.argv.pop(1)))
+    with suppress(OSError):
+        sys.stdout.flush()
+    # What the end of a process does, without the objects that the server has loaded.
+    atexit._run_exitfuncs()
+    os._exit(code)

@@ -33,6 +33,7 @@ MAY_IMPORT = {
     'files/tables': {'cdr', 'objects', 'topics', 'pipeline', 'files'},
     'files/osi': {'cdr', 'objects', 'topics', 'pipeline', 'files', 'files/tables'},
     'control': set(),
+    'ends': set(),
     'emulator': set(),
     'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'files/tables',
                    'emulator'},
@@ -47,9 +48,9 @@ MAY_IMPORT = {
     'drawing': set(),
     'viewing': {'objects', 'connections', 'simulators', 'drawing'},
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
-    'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
-    'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
-                 'library', 'drawing', 'viewing', 'ros', 'evaluation',
+    'ros': {'control', 'ends', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
+    'commands': {'ends', 'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi',
+                 'simulators', 'library', 'drawing', 'viewing', 'ros', 'evaluation',
                  'emulator'}}
 # The package exports the names of the library; a frame is shown as a table by one of them.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'},

@@ -9,8 +9,8 @@
 """
 The command ``state_sensor``: a module for each sub-command, and what several of them use.
 
-It may import cdr/, topics/, pipeline/, files/, files/tables/, files/osi/, simulators/, library/,
-drawing/, viewing/, ros/, evaluation/, emulator/ and the modules directly in the package; no
-simulator by name, not connections/, and no rclpy. ROS is needed by `topics` and `echo` only, which
-import ros/ when they run.
+It may import ends/, cdr/, topics/, pipeline/, files/, files/tables/, files/osi/, simulators/,
+library/, drawing/, viewing/, ros/, evaluation/, emulator/ and the modules directly in the package;
+no simulator by name, not connections/, and no rclpy. ROS is needed by `topics` and `echo` only,
+which import ros/ when they run.
 """

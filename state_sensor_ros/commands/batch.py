@@ -7,40 +7,45 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The same command for many recordings: a process for each, here or on a Dask cluster.
+The same command for many recordings: in processes here, or on a Dask cluster.
 
-A process that fails or is killed loses its own recording only. When the command is interrupted,
-its processes end, and remove what they have not completed. Each worker of a cluster checks that it
-has the recording and the folder of outputs of the client; waits for its scheduler are limited.
+A process that fails or is killed loses its own recording only.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import as_completed, Executor, Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager, suppress
-import ctypes
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager, redirect_stderr, suppress
+from dataclasses import asdict, dataclass, replace
+from io import StringIO
 import json
 import logging
+import multiprocessing
 import os
 from pathlib import Path
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import Any, TYPE_CHECKING, TypeVar
 
-from state_sensor_ros.commands.batch_outputs import is_newer, n_bytes_of
 from state_sensor_ros.commands.interruption import call_in_daemon
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TransportError
 from state_sensor_ros.files.storage.input_file import check_regular
-from state_sensor_ros.files.whole.output import print_output
-from state_sensor_ros.files.whole.part import remove_part
+from state_sensor_ros.files.whole.output import captured_output, print_output
+from state_sensor_ros.files.whole.part import parts_left_behind, remove_part
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -49,65 +54,32 @@ Result = TypeVar('Result')
 
 _MODULE = 'state_sensor_ros.commands.batch'
 _PACKAGES = str(Path(__file__).resolve().parents[2])
-# Time for processes to remove their unfinished outputs, before they are killed.
-_END_S = 1.0
-# <sys/prctl.h>
-_SET_PARENT_DEATH_SIGNAL = 1
 # How often a Dask cluster repeats a task whose worker was lost.
 _RETRIES = 3
-# Limits of the wait for a reply of the scheduler, and for a worker, s.
-_REPLY_S, _WORKER_S = 10.0, 30.0
-_POLL_S, _CHECK_S, _CLOSE_S = 0.05, 2.0, 2.0
-# Compared at the beginning and the end of the largest file of a recording.
-_COMPARED_BYTES = 64 * 1024
-# Limit of the wait for a line of the list of outputs, which a network file system may delay, s.
-_SHARED_S = 5.0
+# Limits of the wait for a reply of the scheduler, for a first worker, and for another one, s.
+_REPLY_S, _WORKER_S, _LOST_S = 10.0, 5.0, 30.0
+_CHECK_S, _CLOSE_S = 2.0, 2.0
+_LOST = 'the scheduler no longer replies'
 
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """
-    One run of a command.
+    """One run of a command."""
 
-    ``command`` name of the sub-command; ``options`` its parsed options, values of JSON; ``source``
-    path of the recording; ``output`` path to write, ``''`` for none; ``may_replace`` whether an
-    existing output may be replaced; ``part`` path of the part that a killed process of the job
-    leaves.
-    """
-
-    command: str
-    options: Mapping[str, object]
-    source: str
-    output: str = ''
-    may_replace: bool = False
-    part: str = ''
+    command: str  # name of the sub-command
+    options: Mapping[str, object]  # its parsed options, values of JSON
+    source: str  # path of the recording
+    output: str = ''  # path to write, '' for none
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """
-    The result of a job: exit code, standard output, and the error in one line, ``''`` for none.
+    """The result of a job."""
 
-    Warnings are in ``warnings``.
-    """
-
-    code: int
-    text: str
-    error: str
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What a worker must have: the digest of a recording; a line of a file, ``''`` for none."""
-
-    digest: str
-    path: str = ''
-    line: str = ''
-
-
-# Begins a job; raises TransportError if nothing can run jobs any more.
-_Runner = tuple[Callable[[BatchJob], Future[BatchResult]], Callable[[], None]]
+    code: int  # exit code
+    text: str  # standard output
+    error: str  # one line, '' for none
+    warnings: Sequence[str] = ()
 
 
 def plain_options(args: argparse.Namespace) -> dict[str, object]:
@@ -120,60 +92,28 @@ def plain_options(args: argparse.Namespace) -> dict[str, object]:
             if value is None or isinstance(value, (str, bool, int, float, list))}
 
 
-def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) -> BatchResult:
-    """
-    Run a job in a process of its own, which ends with this one.
-
-    :param running: set that has the process while it runs.
-    """
-    options = dict(job.options)
+def run_job(job: BatchJob) -> BatchResult:
+    """Run a job in the main thread of this process."""
+    # Imported here: that module imports the commands, and these this one.
+    from state_sensor_ros.commands.command_line import run_parsed
+    errors = StringIO()
     try:
         check_regular(job.source)
         if job.output:
-            options['force'] = job.may_replace
             Path(job.output).parent.mkdir(parents=True, exist_ok=True)
-            remove_part(Path(job.part))
-            if not job.may_replace and is_newer(job.output, job.source):
-                # A cluster runs a job again if its result was lost with a worker.
-                return BatchResult(0, '', '')
     except TrajectoryFormatError as error:
         return BatchResult(1, '', str(error))
     except OSError as error:
-        return BatchResult(1, '', one_line(
-            f'{job.output}: {reason_of(error)}'))
-    paths = [_PACKAGES, *filter(None, [os.environ.get('PYTHONPATH')])]
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
-    with subprocess.Popen(
-            [sys.executable, '-m', _MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors='replace', env=environment) as process:
-        if running is not None:
-            running.add(process)
-        try:
-            text, errors = process.communicate(json.dumps(
-                [job.command, options, os.getpid()]))
-        finally:
-            process.kill()
-            if running is not None:
-                running.discard(process)
-    if process.returncode < 0 and job.part:
-        with suppress(OSError):
-            remove_part(Path(job.part))
-    lines = errors.splitlines()
+        return BatchResult(1, '', one_line(f'{job.output}: {reason_of(error)}'))
+    with redirect_stderr(errors), captured_output() as text:
+        code = run_parsed(job.command, argparse.Namespace(**job.options))
+    lines = errors.getvalue().splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     failure = failures[0] if failures else ''
-    if process.returncode < 0:
-        failure = f'{job.source}: the process was ended by {_name_of(-process.returncode)}'
-    elif process.returncode and not failure:
-        failure = f'exit code {process.returncode}: {lines[-1] if lines else "no message"}'
-    return BatchResult(process.returncode, text, one_line(failure), tuple(
-        line for line in lines if line.startswith('warning: ')))
-
-
-def _name_of(number: int) -> str:
-    """Return the name of a signal."""
-    with suppress(ValueError):
-        return signal.Signals(number).name
-    return f'signal {number}'
+    if code and not failure:
+        failure = f'exit code {code}: {lines[-1] if lines else "no message"}'
+    return BatchResult(code, text.getvalue(), one_line(failure), [
+        line for line in lines if line.startswith('warning: ')])
 
 
 def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
@@ -217,37 +157,78 @@ def print_records(records: Sequence[Mapping[str, Any]], noun: str, headings: Seq
                      + (f'  {error}' if error else ''))
 
 
-def run_jobs(jobs: Iterable[BatchJob], *, n_processes: int | None, dask: str, path: str = '',
-             line: str = '') -> Iterator[tuple[BatchJob, BatchResult]]:
+def run_jobs(jobs: Iterable[BatchJob], *, n_processes: int | None,
+             dask: str) -> Iterator[tuple[BatchJob, BatchResult]]:
     """
     Run jobs, here or on a cluster, and yield each with its result once it has ended.
 
-    :param jobs: jobs, which are iterated over when they can begin.
+    :param jobs: jobs, in the order in which they begin.
     :param n_processes: number of processes at a time; None for the number of cores.
     :param dask: address of a scheduler, which runs them instead, ``''`` for none.
-    :param path: file in the folder of the outputs, by which a worker recognizes it, ``''`` for
-        none.
-    :param line: line of that file.
     :raises TransportError: if the scheduler or all workers are missing, or stop replying.
     """
-    with _cluster(dask, path and os.path.abspath(path), line) if dask else _processes(
-            n_processes or os.cpu_count() or 1) as (submit, check):
-        futures = {submit(job): job for job in jobs}
-        left = set(futures)
-        while left:
-            # A cluster is checked now and then; here there is nothing to check.
-            with suppress(FutureTimeoutError):
-                for future in as_completed(left, _CHECK_S if dask else None):
-                    left.discard(future)
-                    yield futures[future], _result_of(future, dask)
+    waiting = deque(jobs)
+    if dask:
+        with _cluster(dask) as (executor, check):
+            yield from _run(executor, waiting, len(waiting), run_on_worker, check)
+        return
+    known = {part for job in waiting for part in _parts_of(job)}
+    while waiting:
+        with _processes(min(n_processes or os.cpu_count() or 1, len(waiting))) as (executor, n):
+            suspects = yield from _run(executor, waiting, n, run_job)
+        # One of them has ended its process, and with it those of the others: again, each alone.
+        for job in suspects:
+            with _processes(1) as (executor, n):
+                if (yield from _run(executor, deque([job]), n, run_job)):
+                    yield job, BatchResult(1, '', f'{job.source}: the process ended without a '
+                                           'result, twice; it may lack memory')
+            for part in {*_parts_of(job)} - known:
+                remove_part(part)
+
+
+def _parts_of(job: BatchJob) -> list[Path]:
+    """Return the parts that killed programs have left beside an output."""
+    with suppress(OSError):
+        return parts_left_behind(Path(job.output)) if job.output else []
+    return []
+
+
+def _run(executor: Executor, waiting: deque[BatchJob], limit: int,
+         run: Callable[[BatchJob], BatchResult], check: Callable[[], None] | None = None,
+         ) -> Generator[tuple[BatchJob, BatchResult], None, list[BatchJob]]:
+    """
+    Run jobs with an executor.
+
+    :param waiting: jobs, of which those that have not begun are left if the executor breaks.
+    :param limit: number of jobs at a time.
+    :param check: called now and then; raises an error if no job can end any more.
+    :returns: the jobs that were running when the executor broke.
+    """
+    running: dict[Future[BatchResult], BatchJob] = {}
+    suspects: list[BatchJob] = []
+    while not suspects and (waiting or running):
+        with suppress(BrokenExecutor):
+            while waiting and len(running) < limit:
+                job = waiting[0]
+                running[executor.submit(run, absolute(job) if check else job)] = job
+                waiting.popleft()
+        if not running:
+            break
+        for future in wait(running, _CHECK_S if check else None, FIRST_COMPLETED).done:
+            if not future.cancelled() and isinstance(future.exception(), BrokenExecutor):
+                suspects = [*running.values()]
+                break
+            yield running.pop(future), _result_of(future)
+        if check:
             check()
+    return suspects
 
 
-def _result_of(future: Future[BatchResult], dask: str) -> BatchResult:
+def _result_of(future: Future[BatchResult]) -> BatchResult:
     """Return the result of a job that has ended, or the reason why it has none."""
     if future.cancelled():
         # Only a client without its scheduler cancels a job that is waited for.
-        raise _lost(dask)
+        raise TransportError('--dask', _LOST)
     error = future.exception()
     if error is not None:
         return BatchResult(1, '', one_line(f'{type(error).__name__}: {error}'))
@@ -255,69 +236,64 @@ def _result_of(future: Future[BatchResult], dask: str) -> BatchResult:
 
 
 @contextmanager
-def _processes(n_processes: int) -> Iterator[_Runner]:
-    """Run jobs here, until the end of the block."""
-    running: set[subprocess.Popen[str]] = set()
-    with ThreadPoolExecutor(n_processes, 'batch') as pool:
+def _processes(n_processes: int) -> Iterator[tuple[Executor, int]]:
+    """Run jobs in processes, which end with the block."""
+    # A fork would have the threads of this process in an unknown state.
+    with ProcessPoolExecutor(n_processes, multiprocessing.get_context('spawn'),
+                             _begin_worker) as pool:
         try:
-            yield lambda job: pool.submit(run_job, job, running), lambda: None
-        finally:
+            yield pool, n_processes
+        except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            _end(running)
+            # They remove what they have not completed.
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
 
 
-def _end(running: set[subprocess.Popen[str]]) -> None:
-    """End processes; kill those that do not end in time."""
-    processes = list(running)
-    for process in processes:
-        with suppress(OSError):
-            process.terminate()
-    end_s = time.monotonic() + _END_S
-    for process in processes:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, end_s - time.monotonic()))
-        with suppress(OSError):
-            process.kill()
+def _begin_worker() -> None:
+    """Prepare a process of the pool: it ends with its parent, which alone gets Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def end() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=end, name='parent', daemon=True).start()
 
 
 @contextmanager
-def _cluster(address: str, path: str, line: str) -> Iterator[_Runner]:
+def _cluster(address: str) -> Iterator[tuple[Executor, Callable[[], None]]]:
     """Run jobs on a Dask cluster, until the end of the block."""
     with _connected(address) as client:
         executor: Executor = client.get_executor(pure=False, retries=_RETRIES)
-        worker_s = time.monotonic()
-
-        def submit(job: BatchJob) -> Future[BatchResult]:
-            return executor.submit(_run_shared, absolute(job),
-                                   _Shared(_digest(job.source), path, line))
+        since_s = time.monotonic()
+        limit_s = _WORKER_S
 
         def check() -> None:
-            nonlocal worker_s
+            nonlocal since_s, limit_s
             try:
                 n_workers = len(_limited(client.nthreads, _REPLY_S))
             # The exceptions of the library are of many types.
             except Exception as error:
-                raise _lost(address) from error
+                raise TransportError(address, _LOST) from error
             if client.status != 'running':
-                raise _lost(address)
+                raise TransportError(address, _LOST)
             if n_workers:
-                worker_s = time.monotonic()
-            elif time.monotonic() - worker_s > _WORKER_S:
-                raise TransportError(address, f'no worker for {_WORKER_S:.0f} s')
+                since_s, limit_s = time.monotonic(), _LOST_S
+            elif time.monotonic() - since_s > limit_s:
+                raise TransportError(address, f'no worker for {limit_s:.0f} s')
 
         try:
-            yield submit, check
+            yield executor, check
         except TransportError:
             raise
         except BaseException:
-            # Only jobs that have not begun: a worker cannot end the process of a job, which
-            # completes its output.
+            # Only jobs that have not begun: a worker completes those that have.
             executor.shutdown(wait=False)
             raise
-
-
-def _lost(address: str) -> TransportError:
-    return TransportError(address, 'the scheduler no longer replies')
 
 
 @contextmanager
@@ -353,49 +329,17 @@ def _limited(call: Callable[[], Result], seconds: float) -> Result:
     return call_in_daemon(call, 'dask').result(seconds)
 
 
-def _run_shared(job: BatchJob, shared: _Shared) -> BatchResult:
-    """Run a job on a worker, if the worker has the files of the client."""
-    from distributed import get_worker
-    worker = get_worker().address
-    if _digest(job.source) != shared.digest:
-        return BatchResult(1, '', one_line(
-            f'{job.source}: found another file, or none, on the worker {worker}; expected a path '
-            'that all workers share'))
-    if shared.path and not _sees(shared.path, shared.line):
-        return BatchResult(1, '', one_line(
-            f'{os.path.dirname(shared.path)}: found another folder, or none, on the worker '
-            f'{worker}; expected a path that all workers share'))
-    return run_job(job)
-
-
-def _digest(source: str) -> str:
-    """Return the sizes of the files of a recording and parts of the largest, as one number."""
-    top = Path(source)
-    digest = sha256()
-    with suppress(OSError):
-        files = sorted(path for path in top.rglob('*') if path.is_file()) if top.is_dir() \
-            else [top] if top.is_file() else []
-        for path in files:
-            digest.update(f'{path.relative_to(top)} {path.stat().st_size}\n'.encode(
-                errors='surrogateescape'))
-        if files:
-            with max(files, key=n_bytes_of).open('rb') as file:
-                digest.update(file.read(_COMPARED_BYTES))
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _COMPARED_BYTES))
-                digest.update(file.read(_COMPARED_BYTES))
-    return digest.hexdigest()
-
-
-def _sees(path: str, line: str) -> bool:
-    """Return whether a file has a line, within the time of a network file system."""
-    end_s = time.monotonic() + _SHARED_S
-    while True:
-        with suppress(OSError), open(path, encoding='utf-8', errors='replace') as file:
-            if f'{line}\n' in file:
-                return True
-        if time.monotonic() > end_s:
-            return False
-        time.sleep(_POLL_S)
+def run_on_worker(job: BatchJob) -> BatchResult:
+    """Run a job in a process of its own: threads of a worker run several jobs at a time."""
+    paths = [_PACKAGES, *filter(None, [os.environ.get('PYTHONPATH')])]
+    done = subprocess.run(
+        [sys.executable, '-m', _MODULE], input=json.dumps(asdict(job)), text=True, check=False,
+        errors='replace', capture_output=True,
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(paths)})
+    with suppress(ValueError, TypeError):
+        return BatchResult(**json.loads(done.stdout))
+    return BatchResult(1, '', one_line(f'{job.source}: the process ended with {done.returncode}: '
+                                       + ' '.join(done.stderr.splitlines()[-1:])))
 
 
 def absolute(job: BatchJob) -> BatchJob:
@@ -411,8 +355,7 @@ def absolute(job: BatchJob) -> BatchJob:
         options[name] = [os.path.abspath(path) for path in value] if isinstance(value, list) \
             else os.path.abspath(str(value))
     return replace(job, options=options, source=os.path.abspath(job.source),
-                   output=job.output and os.path.abspath(job.output),
-                   part=job.part and os.path.abspath(job.part))
+                   output=job.output and os.path.abspath(job.output))
 
 
 def show_failures(failures: Sequence[tuple[BatchJob, BatchResult]]) -> None:
@@ -428,29 +371,5 @@ def show_failures(failures: Sequence[tuple[BatchJob, BatchResult]]) -> None:
         print_line(f'{one_line(job.source):{width}}  {reason}')
 
 
-def _end_with_parent() -> None:
-    """
-    Make the system kill this process when its parent ends.
-
-    Otherwise it would still write after its Dask worker was killed, while another attempt writes.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-
-def work() -> int:
-    """Run the job that standard input has as JSON; return its exit code."""
-    _end_with_parent()
-    try:
-        command, options, parent = json.load(sys.stdin)
-    except ValueError:
-        # The parent ended before it had written everything.
-        return 1
-    if os.getppid() != parent:
-        return 1
-    from state_sensor_ros.commands.command_line import run_parsed
-    return run_parsed(command, argparse.Namespace(**options))
-
-
 if __name__ == '__main__':
-    sys.exit(work())
+    json.dump(asdict(run_job(BatchJob(**json.load(sys.stdin)))), sys.stdout)

@@ -77,22 +77,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_parsed(name: str, args: argparse.Namespace) -> int:
     """
-    Run a sub-command with options that another process has parsed; the process ends afterward.
+    Run a sub-command with options that are parsed, as a job of a batch.
 
     :param name: name of the sub-command.
     :param args: its options.
     :returns: exit code, as from :func:`main`.
     """
-    interruption = Interruption(is_program=True)
-
-    def work() -> None:
-        command = _load(name)
-        interruption.begin()
-        reserve()
-        command.run(args, interruption)
-        standard_output().flush()
-
-    return interruption.run(lambda: _code([name], work, interruption))
+    interruption = Interruption(is_program=False)
+    return interruption.run(lambda: _code([name], lambda: import_module(
+        f'state_sensor_ros.commands.{name}').run(args, interruption), interruption))
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -166,7 +159,6 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     args, unknown = parser.parse_known_args(words)
     if unknown:
         subparsers.choices[args.command].unrecognized(unknown)
-    interruption.begin()
     if is_program:
         reserve()
     if getattr(args, 'parameter', ()):

@@ -11,11 +11,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import suppress
 import os
 from pathlib import Path
 import sys
+import time
 
 from state_sensor_ros.commands.batch import (
     BatchJob,
@@ -24,7 +25,6 @@ from state_sensor_ros.commands.batch import (
     run_jobs,
     show_failures,
 )
-from state_sensor_ros.commands.batch_outputs import BatchOutputs, is_newer, n_bytes_of
 from state_sensor_ros.commands.format_options import (
     refuse_alone,
     refuse_unused,
@@ -35,12 +35,16 @@ from state_sensor_ros.commands.format_options import (
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import listed, print_line
-from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.commands.summary import n_bytes_of, show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.formats import Format
+from state_sensor_ros.files.whole.part import parts_left_behind
 from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
+
+# Limit of the wait for an output, which a network file system may delay, s.
+_SHARED_S, _POLL_S = 5.0, 0.1
 
 
 def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -67,14 +71,14 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
             raise ConfigError('OUT', f'{job.output}, which is also an input', 'another folder')
-    waiting = [job for job in jobs if args.force or not is_newer(job.output, job.source)]
-    written = BatchOutputs(args.output)
-    waiting, refused = _replaceable(waiting, written, is_forced=args.force)
-    failures = refused[:]
+    waiting = [job for job in jobs if args.force or not _is_newer(job.output, job.source)]
+    n_old = sum(os.path.lexists(job.output) for job in waiting)
+    _warn_of_parts(args.output, waiting)
+    failures: list[tuple[BatchJob, BatchResult]] = []
     left = {job.source: job for job in waiting}
 
     def remains() -> str:
-        n_converted = len(waiting) - len(left) - len(failures) + len(refused)
+        n_converted = len(waiting) - len(left) - len(failures)
         begun = ', except for those that workers have begun and complete' if args.dask else ''
         return (f'{counted(n_converted, "recording")} converted; not converted: '
                 f'{listed([*left])}{begun}; the same command continues with them')
@@ -83,14 +87,14 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     try:
         # The largest first: a long job at the end would run alone.
         waiting.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
-        for job, result in run_jobs(_begun(waiting, written), n_processes=args.jobs,
-                                    dask=args.dask, path=written.path, line=written.token):
+        for job, result in run_jobs(waiting, n_processes=args.jobs, dask=args.dask):
             for line in result.warnings:
                 print_line(line)
+            if not result.code and args.dask and not _is_there(job.output):
+                result = BatchResult(1, '', f'{job.output}: not there, although a worker has '
+                                     'written it; expected a path that all workers share')
             if result.code:
                 failures.append((job, result))
-            else:
-                written.complete(job.output)
             del left[job.source]
             if sys.stderr.isatty() and not args.quiet:
                 sys.stderr.write(f'\r{len(waiting) - len(left)} of {len(waiting)}'
@@ -102,6 +106,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
         raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings '
                                     'could not be converted')
     facts = [f'{counted(len(waiting), "recording")} converted',
+             *([f'{n_old} in place of an older output'] if n_old else []),
              f'{len(jobs) - len(waiting)} already up to date',
              *([f'{len(bags)} ignored'] if bags else [])]
     show_result(args.output, facts, is_quiet=args.quiet)
@@ -158,27 +163,41 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
 def _job(args: argparse.Namespace, recording: FoundRecording, output: str,
          file_format: Format) -> BatchJob:
     options = {**plain_options(args), 'input': [recording.path], 'output': output, 'to': None,
-               'jobs': None, 'dask': '', 'quiet': True, 'storage': file_format.storage or None}
+               'force': True, 'jobs': None, 'dask': '', 'quiet': True,
+               'storage': file_format.storage or None}
     return BatchJob('convert', options, recording.path, output)
 
 
-def _replaceable(jobs: Sequence[BatchJob], written: BatchOutputs, *, is_forced: bool) -> tuple[
-        list[BatchJob], list[tuple[BatchJob, BatchResult]]]:
-    """Return the jobs that may write their outputs, and the others, each with the reason."""
-    allowed, refused = [], []
-    for job in jobs:
-        is_ours = written.is_ours(job.output)
-        if os.path.lexists(job.output) and not (is_forced or is_ours):
-            refused.append((job, BatchResult(1, '', f'{job.output}: an older file or folder '
-                                             'of that name exists, which no batch has written; '
-                                             '--force replaces it')))
-        else:
-            allowed.append(replace(job, may_replace=is_forced or is_ours))
-    return allowed, refused
+def _is_newer(output: str, source: str) -> bool:
+    """Return whether an output is there, and newer than its source."""
+    with suppress(OSError):
+        return _newest_ns(Path(output)) >= _newest_ns(Path(source))
+    return False
 
 
-def _begun(jobs: Sequence[BatchJob], written: BatchOutputs) -> Iterator[BatchJob]:
-    """Note that jobs begin, and yield them with the parts that they would leave if killed."""
-    parts = written.begin([job.output for job in jobs]) if jobs else {}
+def _newest_ns(path: Path) -> int:
+    """Return the time of the last change of a file, or of any in a folder, ns."""
+    if not path.is_dir():
+        return path.stat().st_mtime_ns
+    return max((file.stat().st_mtime_ns for file in path.rglob('*') if file.is_file()), default=0)
+
+
+def _is_there(output: str) -> bool:
+    """Return whether an output is there, within the time of a network file system."""
+    end_s = time.monotonic() + _SHARED_S
+    while not os.path.lexists(output):
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _warn_of_parts(folder: str, jobs: Sequence[BatchJob]) -> None:
+    """Name the parts that killed programs have left beside the outputs."""
+    found: list[str] = []
     for job in jobs:
-        yield replace(job, part=parts[job.output])
+        with suppress(OSError):
+            found += [str(part) for part in parts_left_behind(Path(job.output))]
+    if found:
+        print_line(f'warning: {folder}: left by programs that were killed, and not removed: '
+                   f'{listed(found)}')

@@ -9,26 +9,14 @@
 """
 SIGINT, SIGTERM and SIGHUP: a program either completes its work, or leaves no output.
 
-=======  =====================================  ===============================================
-state    meaning                                left by
-=======  =====================================  ===============================================
-LOADING  modules are imported                   begin(): WORKING; the work fails before: DONE;
-                                                a signal: the process ends
-WORKING  the work is running                    a commit or its end: DONE; a signal: ENDING
-ENDING   a signal has ended the work            the main thread: RAISED
-RAISED   it has raised KeyboardInterrupt        --
-DONE     no signal has an effect on the work    --
-=======  =====================================  ===============================================
-
-A lock is held for the way from WORKING to DONE or to ENDING, and is never released afterward in
-ENDING: a main thread that waits for it is woken by the signal that makes it raise.
+A signal raises KeyboardInterrupt in the main thread. A thread watches: it leaves with the exit
+code of the signal if the main thread has not ended after 1.6 s, because it waits in a library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import Enum
 import os
 import select
 import signal
@@ -39,9 +27,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 from state_sensor_ros.commands.printing import discard_output, print_line
+from state_sensor_ros.ends.signals import EndingSignals
+from state_sensor_ros.ends.standard_streams import StandardStreams
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output, remove_folders
-from state_sensor_ros.pipeline.process import EndingSignals, StandardStreams
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -55,24 +44,9 @@ _PERIOD_S = 0.05
 _STANDARD_ERROR = 2
 
 
-class _State(Enum):
-    """Progress of the work of a program; the table of the module has the transitions."""
-
-    LOADING = 'loading'
-    WORKING = 'working'
-    ENDING = 'ending'
-    RAISED = 'raised'
-    DONE = 'done'
-
-
 class Interruption:
     """
     The effect of signals on a program.
-
-    A thread receives the signals, so that none is lost just before a blocking system call. It
-    makes the main thread raise KeyboardInterrupt once, unless the work is done by then. A commit
-    completes the work under a lock, so that a signal is handled either before or after it. If the
-    main thread does not end in time, because it waits in a library, the thread ends the process.
 
     :param is_program: whether the process ends after the work: it then ignores signals. Otherwise
         the previous handlers are restored.
@@ -84,10 +58,10 @@ class Interruption:
         self.number = 0
         self.is_endless = False
         self._is_program = is_program
-        self._state = _State.LOADING if is_program else _State.WORKING
-        self._deciding = threading.Lock()
-        # Whether an output is being made, in which the main thread must not raise.
-        self._is_held = False
+        # Set by the thread: whether the main thread is to raise. The others by the main thread:
+        # it must not raise now, has raised, and need not because the work is done.
+        self._must_raise = self._has_raised = self._is_done = False
+        self._is_held = True
         self._ended = threading.Event()
         self._code = 0
         self._outputs: list[Output] = []
@@ -106,29 +80,23 @@ class Interruption:
         with self._receiving():
             try:
                 try:
+                    self._is_held = False
+                    self._handle(self.number)
                     return work()
                 finally:
                     self.conclude()
             except BaseException as error:
-                # While the work is being ended, an error may be the effect of a closed output.
-                if not (self._is_ending() or (
+                # After KeyboardInterrupt, another error may be its effect.
+                if not (self._has_raised or (
                         self.number and isinstance(error, KeyboardInterrupt))):
                     raise
-                line = self._line()
-                self._remains = lambda: ''
+                self._is_done, self._code = True, self._signal_code()
                 with suppress(OSError):
-                    sys.stderr.write(line)
+                    sys.stderr.write(self._line())
                 if self._is_program:
                     # Buffered output is discarded: a flush could block without a reader.
                     discard_output()
-                return self._signal_code()
-
-    def begin(self) -> None:
-        """Note that the work begins; no effect if it has ended."""
-        # After a signal the lock stays held while the process ends, so that no output is made.
-        with self._deciding:
-            if self._state is _State.LOADING:
-                self._state = _State.WORKING
+                return self._code
 
     def unblock_errors(self) -> None:
         """Print errors and progress without a wait for their reader, in endless work."""
@@ -146,19 +114,14 @@ class Interruption:
         :param remains: function that returns what remains of the work, ``''`` to print nothing.
         :param stop: function that another thread calls instead of an exception in the main thread,
             which ends the work soon after; None for an exception.
-        :raises KeyboardInterrupt: if a signal was received before.
         """
-        with self._decided():
-            self._remains, self._stop = remains, stop
+        self._remains, self._stop = remains, stop
 
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
         """Return the output that ``make`` makes; it is discarded if a signal ends the work."""
-        self._is_held = True
-        try:
+        with self._held():
             output = make()
             self._outputs.append(output)
-        finally:
-            self._is_held = False
         return output
 
     @contextmanager
@@ -181,28 +144,36 @@ class Interruption:
     @contextmanager
     def committing(self) -> Iterator[None]:
         """Run the block as the last step of the work: no signal interrupts it or what follows."""
-        with self._decided():
+        with self._held():
+            self._check()
             yield
-            self._state = _State.DONE
+            self._is_done = True
 
     def conclude(self, code: int | None = None) -> None:
         """
         Prevent signals from ending the work from now on.
 
         :param code: exit code of the program; None keeps the one given before, at first 0.
-        :raises KeyboardInterrupt: if a signal was received before.
+        :raises KeyboardInterrupt: if a signal has ended the work before.
         """
-        with self._decided():
-            self._state = _State.DONE
-            self._code = self._code if code is None else code
+        self._check()
+        self._is_done = True
+        self._code = self._code if code is None else code
+
+    def _check(self) -> None:
+        """Raise KeyboardInterrupt again where a library has caught it."""
+        if self._has_raised:
+            raise KeyboardInterrupt
 
     @contextmanager
-    def _decided(self) -> Iterator[None]:
-        """Hold the lock; raise KeyboardInterrupt if the work is being ended."""
-        if self._state is _State.RAISED:
-            raise KeyboardInterrupt
-        with self._deciding:
+    def _held(self) -> Iterator[None]:
+        """Run the block without an exception of a signal."""
+        self._is_held = True
+        try:
             yield
+        finally:
+            self._is_held = False
+        self._handle(self.number)
 
     @contextmanager
     def _receiving(self) -> Iterator[None]:
@@ -212,6 +183,7 @@ class Interruption:
         try:
             yield
         finally:
+            self._is_done = True
             self._ended.set()
             if self._is_program:
                 signals.ignore()
@@ -219,61 +191,42 @@ class Interruption:
                 signals.restore()
                 sys.unraisablehook = hook
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt in the main thread, once, if the work is being ended."""
-        if self._state is _State.ENDING and not self._is_held:
-            self._state = _State.RAISED
+    def _handle(self, number: int, frame: FrameType | None = None) -> None:
+        """Raise KeyboardInterrupt in the main thread, once."""
+        if self._must_raise and not (self._is_held or self._has_raised or self._is_done):
+            # Python would print a warning if the exception is raised in a destructor.
+            sys.unraisablehook = lambda _: None
+            self._has_raised = True
             raise KeyboardInterrupt
 
     def _receive(self, number: int) -> None:
-        """Handle the first of the signals."""
-        if not self.number:
-            self.number = number
-            self._end_work()
-
-    def _end_work(self) -> None:
-        """End the work within two seconds."""
+        """End the work after the first of the signals, and the process if it does not end."""
+        if self.number:
+            return
+        self.number = number
         begin_s = time.monotonic()
-        self._decide(may_stop=True)
-        if not self._is_ending():
-            if self._stop is not None:
-                self._stop()
+        if self._stop is not None:
+            self._stop()
             self._ended.wait(max(0.0, begin_s + _STOP_S - time.monotonic()))
-            self._decide(may_stop=False)
+        self._must_raise = True
         while not self._ended.is_set():
-            if self._state is _State.ENDING:
-                signal.pthread_kill(threading.main_thread().ident or 0, self.number)
+            # Sent again: one that came just before a call that blocks has not interrupted it.
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
             if time.monotonic() > begin_s + _END_S:
                 self._leave()
             self._ended.wait(_PERIOD_S)
 
-    def _decide(self, *, may_stop: bool) -> None:
-        """End the work by an exception, unless it is done, or may be stopped by a call."""
-        self._deciding.acquire()
-        if self._state is _State.DONE or (may_stop and self._stop is not None):
-            self._deciding.release()
-            return
-        if self._state is _State.LOADING:
-            self._leave()
-        # Python would print a warning if the exception is raised in a destructor.
-        sys.unraisablehook = lambda _: None
-        self._state = _State.ENDING
-
-    def _is_ending(self) -> bool:
-        return self._state in (_State.ENDING, _State.RAISED)
-
     def _leave(self) -> None:
         """End the process at once."""
-        is_done = self._state is _State.DONE
         remove_folders()
-        line = b'' if is_done else self._line().encode(errors='backslashreplace')
+        line = b'' if self._is_done else self._line().encode(errors='backslashreplace')
         with suppress(OSError, ValueError):
             # Not into a full pipe: the write could block.
             if line and select.select([], [_STANDARD_ERROR], [], 0)[1]:
                 os.write(_STANDARD_ERROR, line)
         if self._streams is not None:
             self._streams.close()
-        os._exit(self._code if is_done else self._signal_code())
+        os._exit(self._code if self._is_done else self._signal_code())
 
     def _signal_code(self) -> int:
         return 0 if self.is_endless else 128 + self.number

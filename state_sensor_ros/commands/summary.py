@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.commands.batch_outputs import n_bytes_of
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.drawing.style import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line
@@ -46,6 +45,15 @@ _OTHERS = {'closest_distance': 'closest_actor', 'time_to_collision': 'collision_
            'post_encroachment_time': 'crossing_actor'}
 _UNITS = {'acceleration': 'm/s2', 'impact_speed': 'm/s', 'time_headway': 's',
           'time_to_collision': 's', 'post_encroachment_time': 's'}
+
+
+def n_bytes_of(path: Path) -> int:
+    """Return the size of a file, or of all in a folder, bytes; 0 if it is unknown."""
+    with suppress(OSError):
+        if not path.is_dir():
+            return path.stat().st_size
+        return sum(file.stat().st_size for file in path.rglob('*') if file.is_file())
+    return 0
 
 
 class Summary:

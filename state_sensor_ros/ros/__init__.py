@@ -9,6 +9,6 @@
 """
 The driver as a ROS node: its program, life cycle, parameters, topics, diagnostics and services.
 
-It may import rclpy and messages of ROS, as no other folder may, and of the package control/, cdr/,
-objects/, topics/, pipeline/, files/, simulators/ and the modules directly in it.
+It may import rclpy and messages of ROS, as no other folder may, and of the package control/,
+ends/, cdr/, objects/, topics/, pipeline/, files/, simulators/ and the modules directly in it.
 """

@@ -29,9 +29,10 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros import __version__
+from state_sensor_ros.ends.signals import EndingSignals
+from state_sensor_ros.ends.standard_streams import StandardStreams
 from state_sensor_ros.errors import ConfigError, importing, reason_of, StateSensorError
 from state_sensor_ros.parameters import as_yaml, nearest
-from state_sensor_ros.pipeline.process import EndingSignals, StandardStreams
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.settings import ParameterTable
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names

@@ -134,8 +134,12 @@ class Trial:
     def found(self):
         """Return which one is there, whole."""
         if not self.out.exists():
-            assert not self._has_old
-            return 'none'
+            if not self._has_old:
+                return 'none'
+            # Of a folder, between the two renames.
+            [moved] = self.folder.glob(f'.{self.out.name}*.part/*.old')
+            assert self.case.read(moved) == self.old
+            return 'old'
         contents = self.case.read(self.out)
         if contents == self.new:
             return 'new'

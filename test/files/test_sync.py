@@ -18,7 +18,6 @@ import pytest
 from scripted_simulator import frame, serving
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.whole import part
 
 RENAMED = 'renamed'
 
@@ -30,7 +29,7 @@ class Journal:
         self.events = []
         self._fsync = os.fsync
         monkeypatch.setattr(os, 'fsync', self._sync)
-        for owner, name in ((os, 'rename'), (os, 'replace'), (part, '_renameat2')):
+        for owner, name in ((os, 'rename'), (os, 'replace')):
             monkeypatch.setattr(owner, name, self._renaming(getattr(owner, name)))
 
     def _sync(self, descriptor):

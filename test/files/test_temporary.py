@@ -10,6 +10,7 @@
 
 from contextlib import ExitStack
 import gc
+import secrets  # noqa: F401 - not to be interrupted while it is imported
 import sys
 import tempfile
 

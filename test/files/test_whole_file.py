@@ -67,17 +67,16 @@ def test_whole_file_does_not_overwrite(tmp_path):
     assert path.read_bytes() == b'new'
 
 
-def test_whole_file_does_not_overwrite_a_file_created_meanwhile(tmp_path):
+def test_whole_file_of_two_writers_is_that_of_the_last(tmp_path):
     path = tmp_path / 'out.json'
-    file = WholeFile(str(path))
-    file.handle.write(b'new')
-    path.write_bytes(b'old')
-    with pytest.raises(SinkError, match=r'what was written is in .*\.part') as caught:
+    files = [WholeFile(str(path)), WholeFile(str(path))]
+    for text, file in zip((b'first', b'last'), files, strict=True):
+        file.handle.write(text)
+    for file in files:
         file.commit()
-    file.abort()
-    assert path.read_bytes() == b'old'
-    with open(caught.value.found.split(' is in ')[1], 'rb') as kept:
-        assert kept.read() == b'new'
+        file.abort()
+    assert path.read_bytes() == b'last'
+    assert names(tmp_path) == ['out.json']
 
 
 def test_whole_file_replaces_the_target_of_a_link(tmp_path):

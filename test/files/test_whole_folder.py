@@ -20,7 +20,6 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.whole import part
 from state_sensor_ros.files.whole.whole_folder import WholeFolder
 
 
@@ -68,22 +67,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def no_exchange(monkeypatch):
-    """Simulate a file system without renameat2()."""
-    def unknown(*_):
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-
-    monkeypatch.setattr(part, '_renameat2', unknown)
-
-
-@pytest.fixture(params=[True, False])
-def has_exchange(request, monkeypatch):
-    """Return whether the file system has renameat2()."""
-    if not request.param:
-        no_exchange(monkeypatch)
-    return request.param
-
-
 def begun(path, **options):
     """Return a folder with a new thing in it, and that thing."""
     folder = folder_of(path, **options)
@@ -97,7 +80,7 @@ def commit(folder, match=None):
     folder.abort()
 
 
-def test_whole_folder_replaces_one_of_its_kind(path, has_exchange):
+def test_whole_folder_replaces_one_of_its_kind(path):
     assert made(path, force=False).remains == ''
     assert contents(path) == OLD
     (path / 'b').write_text('more')
@@ -138,7 +121,7 @@ def test_whole_folder_refuses_one_with_another_entry(path, add):
     assert names(path.parent) == ['out']
 
 
-def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path, has_exchange):
+def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path):
     made(path)
     folder, whole = begun(path)
     add_file(path)
@@ -147,11 +130,19 @@ def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path, has_ex
     assert contents(whole) == NEW
 
 
-def test_whole_folder_keeps_both_where_the_name_was_taken_meanwhile(path, has_exchange):
+def test_whole_folder_replaces_the_one_of_another_writer(path):
+    folder, _ = begun(path, force=False)
+    made(path, force=False)
+    commit(folder)
+    assert contents(path) == NEW
+    assert names(path.parent) == ['out']
+
+
+def test_whole_folder_keeps_both_where_another_kind_has_the_name_meanwhile(path):
     folder, whole = begun(path, force=False)
     # An empty folder, which rename() of the C library would replace.
     path.mkdir()
-    commit(folder, 'has appeared meanwhile; what was written')
+    commit(folder, 'an empty folder; expected a thing to overwrite; what was written')
     assert contents(path) == {}
     assert contents(whole) == NEW
 
@@ -172,7 +163,6 @@ def failing_from(monkeypatch, owner, name, n_calls):
 @pytest.mark.parametrize('n_calls', [0, 1])
 def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
     made(path)
-    no_exchange(monkeypatch)
     folder, whole = begun(path)
     rename, calls = os.rename, []
 
@@ -188,33 +178,16 @@ def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
     assert contents(whole) == NEW
 
 
-@pytest.mark.parametrize('name', ['unlink', 'rmdir'])
-def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch, has_exchange, name):
+def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch):
     made(path)
     folder, whole = begun(path)
-    failing_from(monkeypatch, os, name, 0)
+    failing_from(monkeypatch, os, 'unlink', 0)
     commit(folder)
     assert contents(path) == NEW
-    left = whole if has_exchange else whole.with_name('whole.old')
+    left = whole.with_name('whole.old')
     assert folder.remains \
         == f'what is left of the old one is in {left}: operation not permitted'
-    assert contents(left) == (OLD if name == 'unlink' else {'deep': None})
-
-
-def test_whole_folder_deletes_no_entry_added_after_the_check(path, monkeypatch):
-    made(path)
-    folder, whole = begun(path)
-    exchange = part._renameat2
-
-    def add_and_exchange(*args):
-        add_file(path)
-        exchange(*args)
-
-    monkeypatch.setattr(part, '_renameat2', add_and_exchange)
-    commit(folder)
-    assert contents(path) == NEW
-    assert folder.remains.startswith(f'what is left of the old one is in {whole}: ')
-    assert contents(whole) == {'precious': b'text'}
+    assert contents(left) == OLD
 
 
 def test_whole_folder_replaces_the_target_of_a_link(path):
@@ -278,10 +251,11 @@ def test_whole_folder_with_a_file_that_cannot_be_deleted_is_replaced(path, mount
     mount(path / 'a', '--bind', path.with_name('bound'))
     commit(folder)
     assert contents(path) == NEW
-    assert folder.remains.endswith(f'in {whole}: device or resource busy')
+    left = whole.with_name('whole.old')
+    assert folder.remains.endswith(f'in {left}: device or resource busy')
     # The fixture unmounts it at this path.
     shutil.rmtree(path)
-    whole.rename(path)
+    left.rename(path)
 
 
 @pytest.fixture(scope='module')
@@ -383,7 +357,7 @@ def test_convert_reports_the_rest_of_the_old_bag(bag, tmp_path, capsys, monkeypa
     shutil.copytree(bag[0], out)
     failing_from(monkeypatch, os, 'unlink', 0)
     assert main(['convert', str(bag[1]), str(out), '--force']) == 0
-    left = tmp_path / '.out.part' / 'out'
+    left = tmp_path / '.out.part' / 'out.old'
     assert capsys.readouterr().err == (
         f'warning: {out}: what is left of the old one is in {left}: operation not permitted\n')
     assert names(out) == ['metadata.yaml', 'out_0.mcap']

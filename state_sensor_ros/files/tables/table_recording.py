@@ -31,7 +31,6 @@ from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.files.storage.input_file import open_positioned
 from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS, too_large
-from state_sensor_ros.files.tables.page_sizes import check_pages
 from state_sensor_ros.files.tables.table_columns import (
     CHANGES,
     DEFAULT_SIZES,
@@ -90,7 +89,7 @@ class TableRecording(FrameFile):
     The rows of a Parquet file as frames.
 
     :param path: path of the file.
-    :param limits: limits on the sizes of a page and of the rows of a frame.
+    :param limits: limit on the size of the rows of a frame.
     :ivar missing: columns of boxes that the table lacks.
     :raises TrajectoryFormatError: if it is not such a table, or lacks columns of a frame.
     """
@@ -106,7 +105,7 @@ class TableRecording(FrameFile):
         # pyarrow refuses a name that is not UTF-8.
         self._handle = open_positioned(path)
         try:
-            self._open(path)
+            self._open()
         except TrajectoryFormatError:
             self.close()
             raise
@@ -114,7 +113,7 @@ class TableRecording(FrameFile):
             self.close()
             raise self._error(error) from error
 
-    def _open(self, path: Path) -> None:
+    def _open(self) -> None:
         """Read the metadata, and check columns, types and sizes."""
         from pyarrow import parquet
         file = parquet.ParquetFile(self._handle)
@@ -131,7 +130,6 @@ class TableRecording(FrameFile):
         for name in self._columns:
             self._check_type(name, [schema.field(i).type for i in schema.get_all_field_indices(
                 name)])
-        check_pages(path, set(self._columns), self._limits)
         # Repeated texts are decoded once, not once for each row.
         texts = [file.schema.column(i).path for i in range(len(file.schema))
                  if file.schema.column(i).physical_type == 'BYTE_ARRAY']
@@ -211,10 +209,6 @@ class TableRecording(FrameFile):
         for name in self._columns:
             column = batch.column(name)
             expected = _TYPES.get(name, 'float64')
-            if expected in ('string', 'list<string>') \
-                    and _n_text_bytes(column) > self._limits.n_bytes:
-                raise too_large(f'{self.name}: column {name}', f'{batch.num_rows} rows',
-                                self._limits.n_bytes)
             column = column.cast(types.get(expected) or pa.type_for_alias(expected))
             if (name in _WITHOUT_NULL and column.null_count) or (
                     name == 'tags' and column.flatten().null_count):
@@ -293,18 +287,6 @@ def _is_text(kind: pa.DataType) -> bool:
         kind = kind.value_type
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind)
                 or kinds.is_string_view(kind))
-
-
-def _n_text_bytes(column: pa.Array) -> int:
-    """Return the size of the texts of a column, with repetitions, bytes."""
-    import pyarrow.compute as pc
-    import pyarrow.types as kinds
-    if kinds.is_list(column.type) or kinds.is_large_list(column.type):
-        column = column.flatten()
-    if kinds.is_dictionary(column.type):
-        lengths = pc.binary_length(column.dictionary).cast('int64')
-        return pc.sum(lengths.take(column.indices)).as_py() or 0
-    return pc.sum(pc.binary_length(column).cast('int64')).as_py() or 0
 
 
 def _values(column: pa.Array) -> Any:  # noqa: ANN401

@@ -13,7 +13,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 import atexit
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 import shutil
 import sys
@@ -37,22 +38,18 @@ def sink_error(name: str, error: OSError) -> SinkError:
     return error if isinstance(error, SinkError) else SinkError(name, reason_of(error))
 
 
-def unnamed(name: str, error: OSError, part: Path, noun: str = 'something') -> SinkError:
+def unnamed(name: str, error: OSError, part: Path) -> SinkError:
     """
     Return the error for a complete output that cannot get its name.
 
     :param name: name of the output.
     :param error: the reason.
     :param part: place of the output.
-    :param noun: what has the name meanwhile, with its article.
     """
-    found, expected = reason_of(error), ''
-    if isinstance(error, SinkError):
-        found, expected = error.found, error.expected
-    elif isinstance(error, FileExistsError):
-        found = f'{noun} of that name has appeared meanwhile'
     kept = f'; what was written is in {part}'
-    return SinkError(name, found, expected + kept) if expected else SinkError(name, found + kept)
+    if isinstance(error, SinkError) and error.expected:
+        return SinkError(name, error.found, error.expected + kept)
+    return SinkError(name, reason_of(error) + kept)
 
 
 class Output(ABC):
@@ -136,6 +133,18 @@ def standard_output() -> TextIO:
 def print_output(text: str, *, end: str = '\n') -> None:
     """Write ``text`` and ``end`` to standard output, at once."""
     print(text, end=end, file=standard_output(), flush=True)
+
+
+@contextmanager
+def captured_output() -> Iterator[StringIO]:
+    """Capture the program's own output; what libraries print goes to standard error."""
+    global _reserved
+    before, _reserved = _reserved, StringIO()
+    try:
+        with redirect_stdout(sys.stderr):
+            yield _reserved
+    finally:
+        _reserved = before
 
 
 @contextmanager

@@ -6,20 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-A file that gets its name once it is complete.
-
-::
-
-                        out.json    .out.json.part
-    constructor         old         empty, locked
-    handle.write()      old         incomplete
-    complete()          old         complete, synced
-    commit()            new                           then the folder is synced
-    abort() instead     old
-
-The old file exists only with ``force``, and is replaced in one step.
-"""
+"""A file that gets its name once it is complete; until then it is `.NAME.part` beside it."""
 
 from __future__ import annotations
 
@@ -34,7 +21,7 @@ from typing import BinaryIO, cast
 
 from state_sensor_ros.errors import SinkError, StateSensorError
 from state_sensor_ros.files.whole.output import Output, sink_error, standard_output, unnamed
-from state_sensor_ros.files.whole.part import Part, rename_new, sync_folder
+from state_sensor_ros.files.whole.part import Part, sync_folder
 
 STANDARD_OUTPUT = '-'
 # At 9, the library's default, writing takes three times as long and saves 3 %.
@@ -54,21 +41,22 @@ class WholeFile(Output):
 
     def __init__(self, path: str, *, force: bool = False) -> None:
         self.name = path
-        self._force = force
         self._is_committed = False
         self._handle: BinaryIO | None = None
         # The file that compresses, or the handle itself; None before the first use.
         self._compressor: BinaryIO | None = None
         # None if the output is written directly.
         self._part: Part | None = None
-        # The target of a link is replaced, not the link.
-        self._path = Path(os.path.realpath(path))
+        self._path = Path(path)
         try:
             if self._path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             if not self._is_special():
-                self._check_free()
-                self._part = Part(self._path, path, is_folder=False)
+                # The target of a link is replaced, not the link.
+                self._path = Path(os.path.realpath(path))
+                if not force and self._path.exists():
+                    raise SinkError(path, 'a file of that name exists; --force replaces it')
+                self._part = Part(self._path, is_folder=False)
                 self._handle = os.fdopen(os.open(self._part.path, os.O_WRONLY), 'wb')
         except OSError as error:
             raise sink_error(self.name, error) from error
@@ -113,13 +101,14 @@ class WholeFile(Output):
         return self._part is not None and self._path.exists()
 
     def _is_special(self) -> bool:
-        """Return whether the path is standard output, or exists and is no regular file."""
-        return self.name == STANDARD_OUTPUT or (
-            self._path.exists() and not stat.S_ISREG(self._path.stat().st_mode))
-
-    def _check_free(self) -> None:
-        if not self._force and self._path.exists():
-            raise SinkError(self.name, 'a file of that name exists; --force replaces it')
+        """Return whether it is standard output, or exists and is a pipe or a device."""
+        if self.name == STANDARD_OUTPUT:
+            return True
+        # Not the path without links: that of a pipe such as /dev/stdout does not exist.
+        try:
+            return not stat.S_ISREG(self._path.stat().st_mode)
+        except FileNotFoundError:
+            return False
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
@@ -158,13 +147,11 @@ class WholeFile(Output):
         if self._part is None or self._is_committed:
             return
         try:
-            if self._force:
-                self._part.path.replace(self._path)
-            else:
-                rename_new(self._part.path, self._path)
+            self._part.path.replace(self._path)
         except OSError as error:
+            raise unnamed(self.name, error, self._part.path) from error
+        finally:
             self._part.keep()
-            raise unnamed(self.name, error, self._part.path, 'a file') from error
         self._is_committed = True
         try:
             sync_folder(self._path.parent)

@@ -9,19 +9,9 @@
 """
 A folder that gets its name once it is complete, and replaces only a folder of its own kind.
 
-A bag ``run`` that replaces an older one::
-
-                        run         .run.part
-    constructor         old bag     empty, locked
-    writing             old bag     run: new bag, incomplete
-    complete()          old bag     run: new bag, synced
-    commit()            old bag     checked again: every entry of the old bag is one of a bag
-                        new bag     run: old bag                  exchanged, in one step on Linux
-                        new bag                                   old bag removed, entry by entry
-    abort() instead     old bag
-
-Files that another program adds to the old bag after the check are not removed: the folder then
-remains in ``.run.part``, and ``remains`` names it.
+A bag ``run`` that replaces an older one is written to ``.run.part/run``. The old bag is then moved
+to ``.run.part/run.old``, the new one gets the name, and the part is removed. A program that is
+killed between the two renames leaves both bags, whole, in the part.
 """
 
 from __future__ import annotations
@@ -30,10 +20,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 import os
 from pathlib import Path
+import shutil
 
 from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.files.whole.output import Output, sink_error, unnamed
-from state_sensor_ros.files.whole.part import exchange, Part, rename_new, sync_folder, sync_tree
+from state_sensor_ros.files.whole.part import Part, sync_folder, sync_tree
 
 # Returns whether an entry, 'name' of a file or 'name/' of a folder, belongs to such an output.
 Own = Callable[[str], bool]
@@ -59,31 +50,30 @@ class WholeFolder(Output):
                  force: bool, is_file: bool = False) -> None:
         self.name, self.is_file = str(path), is_file
         self.path = Path(os.path.realpath(path))
-        self._noun, self._own, self._force = noun, own, force
+        self._noun, self._own = noun, own
         self._is_complete = self._is_committed = False
         try:
             if os.path.lexists(self.path):
+                if not force:
+                    found = 'a folder' if self.path.is_dir() else 'a file'
+                    raise SinkError(self.name, f'{found} of that name exists; --force replaces it')
                 self._check_replaceable()
-            self._part = Part(self.path, self.name, is_folder=True)
+            self._part = Part(self.path, is_folder=True)
         except OSError as error:
             raise sink_error(self.name, error) from error
         self.inside = self.whole = self._part.path
 
-    def _check_replaceable(self) -> Own:
+    def _check_replaceable(self) -> None:
         """
-        Check that the old output may be replaced.
+        Check that what has the name may be replaced.
 
-        :returns: the test for its entries.
-        :raises SinkError: if it may not, or has others.
+        :raises SinkError: if it is of another kind, or a folder with other entries.
         """
-        if not self._force:
-            found = 'a folder' if self.path.is_dir() else 'a file'
-            raise SinkError(self.name, f'{found} of that name exists; --force replaces it')
         if self.is_file:
             if not self.path.is_file():
                 raise SinkError(self.name, f'something that is not a {self._noun} in one file',
                                 f'a {self._noun} to overwrite')
-            return lambda entry: False
+            return
         if not self.path.is_dir():
             raise SinkError(self.name, f'something that is not a {self._noun}',
                             f'a {self._noun} to overwrite')
@@ -98,7 +88,6 @@ class WholeFolder(Output):
                     'that this program writes', f'nothing but a {self._noun} to overwrite')
         if is_empty:
             raise SinkError(self.name, 'an empty folder', f'a {self._noun} to overwrite')
-        return own
 
     def complete(self) -> None:
         """
@@ -123,31 +112,28 @@ class WholeFolder(Output):
         self.complete()
         if self._is_committed:
             return
-        whole = old = self.whole
-        own: Own | None = None
-        # After the exchange the part contains the old folder.
         self._part.keep()
+        old = self.whole.with_name(f'{self.whole.name}.old')
         try:
-            if not (self._force and os.path.lexists(self.path)):
-                rename_new(whole, self.path)
-            else:
-                own = self._check_replaceable()
-                if self.is_file:
-                    whole.replace(self.path)
-                else:
-                    old = exchange(whole, self.path)
+            if os.path.lexists(self.path):
+                self._check_replaceable()
+                if not self.is_file:
+                    self.path.rename(old)
+            self.whole.replace(self.path)
         except OSError as error:
-            raise unnamed(self.name, error, whole) from error
+            if old.exists():
+                with suppress(OSError):
+                    old.rename(self.path)
+            raise unnamed(self.name, error, self.whole) from error
         self._is_committed = True
         try:
             sync_folder(self.path.parent)
         except OSError as error:
             raise sink_error(self.name, error) from error
-        if own is not None and old.exists():
-            self.remains = _remove(old, own)
-        for place, _, _ in os.walk(self.inside, topdown=False):
-            with suppress(OSError):
-                os.rmdir(place)
+        try:
+            shutil.rmtree(self.inside)
+        except OSError as error:
+            self.remains = f'what is left of the old one is in {old}: {reason_of(error)}'
 
     def discard(self) -> str:
         """
@@ -182,25 +168,3 @@ def _entries(folder: Path, prefix: str = '') -> Iterator[str]:
         else:
             # A link or a device: a name that no output has as an entry.
             yield f'{prefix}{entry.name}//'
-
-
-def _remove(folder: Path, own: Own) -> str:
-    """
-    Remove a folder with its own entries.
-
-    :param own: test for these.
-    :returns: a description of what is left of it, ``''`` for nothing.
-    """
-    reason = ''
-    try:
-        entries = [entry for entry in _entries(folder) if own(entry)]
-    except OSError:
-        entries = []
-    for entry in (*reversed(entries), './'):
-        remove = os.rmdir if entry.endswith('/') else os.unlink
-        try:
-            remove(folder / entry)
-        except OSError as error:
-            # The first failure is the reason for those of the folders that contain the entry.
-            reason = reason or reason_of(error)
-    return reason and f'what is left of the old one is in {folder}: {reason}'

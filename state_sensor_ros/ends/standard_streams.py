@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-What ends or holds up a program: signals, and standard streams that block.
+Standard streams that do not hold up a program whose output is not read.
 
 The descriptors become pipes that a thread of this process empties. So whatever writes to them,
 libraries in C and child processes included, does not wait::
@@ -24,81 +24,23 @@ from __future__ import annotations
 
 import atexit
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 import fcntl
 import io
 import os
 import select
-import signal
 import stat
 import struct
 import sys
 import termios
 import threading
 import time
-from types import FrameType
 from typing import TextIO
 
-Handler = Callable[[int, FrameType | None], None]
 _MAX_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
 _FLUSH_S = 0.3
 _STANDARD_ERROR = 2
-
-
-def ending_signals() -> list[signal.Signals]:
-    """Return the signals that end a program; SIGHUP unless it is ignored, as with nohup."""
-    signals = [signal.SIGINT, signal.SIGTERM]
-    # Sent when the terminal is closed; not on every operating system.
-    if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signals.append(signal.SIGHUP)
-    return signals
-
-
-class EndingSignals:
-    """
-    The receiver of :func:`ending_signals`, made in the main thread.
-
-    It also receives a SIGINT that the shell has ignored, as for a program started with ``&``.
-
-    :param receive: called by a thread with the number of each signal.
-    :param handle: called by the main thread as soon as it runs Python code.
-    :ivar thread: thread that receives the signals.
-    """
-
-    def __init__(self, receive: Callable[[int], None], handle: Handler) -> None:
-        numbers = ending_signals()
-        reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
-        self._receive = receive
-        self.thread = threading.Thread(target=self._run, args=(reader, numbers), daemon=True,
-                                       name='signals')
-        self.thread.start()
-        self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, handle) for number in numbers}
-
-    def ignore(self) -> None:
-        """Ignore the signals from now on, in a process that ends."""
-        for number in self._before:
-            signal.signal(number, signal.SIG_IGN)
-
-    def restore(self) -> None:
-        """Handle the signals as before, and end the thread."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._wakeup)
-        os.close(self._writer)
-        self.thread.join()
-
-    def _run(self, reader: int, numbers: list[signal.Signals]) -> None:
-        """Report each byte of the pipe, which is the number of a signal."""
-        try:
-            while byte := os.read(reader, 1):
-                if byte[0] in numbers:
-                    self._receive(byte[0])
-        finally:
-            os.close(reader)
 
 
 class UnblockedOutput:
