@@ -28,6 +28,7 @@ _MAX_WORKERS = 16
 # that imports it earlier, as that of launch_testing does, makes one of them skip the whole folder.
 ABSENT = absent_modules({
     'ros': ('rclpy', 'state_sensor_ros.msg'),
+    'control/test_fault_schedules.py': ('rclpy', 'state_sensor_ros.msg'),
     'viewing': ('rerun',),
     'commands/test_view.py': ('rerun',),
     'simulators/osi': ('osi3',),

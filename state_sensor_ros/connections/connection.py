@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+import errno
+import os
 from queue import Empty, SimpleQueue
 import select
 import socket
@@ -62,9 +64,11 @@ class Connection:
 
     :param host: name or address.
     :param port: TCP port.
+    :ivar unsent: rest of a message of :meth:`send_at_once`, to be sent before anything else.
     """
 
     def __init__(self, host: str, port: int) -> None:
+        self.unsent = b''
         self.where = f'{host}:{port}'
         self._address = (host, port)
         self._lock = threading.Lock()
@@ -111,6 +115,7 @@ class Connection:
                 self._check_open()
                 if before_connect is not None:
                     before_connect(candidate)
+                self.unsent = b''
                 candidate.settimeout(CONNECT_TIMEOUT_S)
                 candidate.connect(address)
                 # On Linux a socket that was shut down before connects without an error.
@@ -158,12 +163,33 @@ class Connection:
 
     def send_at_once(self, data: bytes) -> None:
         """
-        Send a few bytes from any thread, without a wait for a peer that does not read.
+        Send a short message from any thread, whole or not at all, without waiting for the peer.
 
-        :param data: discarded if the send buffer is full.
-        :raises OSError: if it is not connected, was shut down or the send buffer is full.
+        A part that the send buffer does not take precedes the next message, whoever sends that:
+        see :attr:`unsent`. It needs no descriptor, and no time-out is waited for.
+
+        :raises BlockingIOError: if the send buffer is full: nothing of the message is sent.
+        :raises OSError: if it is not connected or was shut down.
         """
-        self.open_socket.send(data, socket.MSG_DONTWAIT)
+        with self._lock:
+            # Of a socket with a time-out, the interpreter would wait in spite of MSG_DONTWAIT; its
+            # descriptor does not block.
+            number = self.open_socket.fileno()
+            if self.unsent:
+                self.unsent = self.unsent[os.write(number, self.unsent):]
+                if self.unsent:
+                    raise BlockingIOError(errno.EAGAIN, 'the peer does not read')
+            self.unsent = data[os.write(number, data):]
+
+    def has_data(self) -> bool:
+        """Return whether bytes, or the end, can be read now; for the thread that reads."""
+        connected = self.open_socket
+        connected.settimeout(0.0)
+        try:
+            connected.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        return True
 
     def watch(self, on_end: Callable[[], None]) -> None:
         """
@@ -189,14 +215,9 @@ class Connection:
     def is_alive(self) -> bool:
         """Return whether the peer keeps the connection open and has sent nothing unread."""
         try:
-            connected = self.open_socket
-            connected.settimeout(0.0)
-            connected.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
+            return not self.has_data()
         except OSError:
             return False
-        return False
 
     def shut_down(self) -> None:
         """End all waits on the connection, from any thread, and refuse to connect from now on."""

@@ -63,6 +63,9 @@ class CommandInput(ABC):
         """Use the usual value of an unknown state; return it, for the log."""
         return ''
 
+    def forget_state(self) -> None:  # noqa: B027
+        """Know no state until it arrives: the publisher that gave it may have gone."""
+
     @abstractmethod
     def wanted(self, topic: InputTopic,
                message: Any) -> Setpoint | EgoCommand | None:  # noqa: ANN401
@@ -136,6 +139,10 @@ class AutowareInput(CommandInput):
         self._gear = _DRIVE
         return 'the gear is drive'
 
+    def forget_state(self) -> None:
+        """Know no gear."""
+        self._gear = None
+
     def wanted(self, topic: InputTopic, message: Any) -> Setpoint | None:  # noqa: ANN401
         """Return the speed in the direction of the gear; 0 if sign and gear do not agree."""
         if topic is not self.topics[0]:
@@ -169,6 +176,7 @@ class CommandAge:
     def __init__(self, too_old_s: float) -> None:
         # A clock that is set on this machine changes only one of the two ways.
         self._ways = (_ShortestWay(too_old_s), _ShortestWay(too_old_s))
+        self._newest_s = -math.inf
 
     def age_s(self, published_s: float, received_s: float, now_s: float,
               steady_s: float) -> float:
@@ -184,9 +192,12 @@ class CommandAge:
         if not published_s:
             return queue_s
         received_steady_s = steady_s - queue_s
+        is_set_back, self._newest_s = published_s < self._newest_s, max(
+            published_s, self._newest_s)
         way_s = (received_s or now_s) - published_s, received_steady_s - published_s
-        return queue_s + min(shortest.excess_s(way, received_steady_s)
-                             for shortest, way in zip(self._ways, way_s, strict=True))
+        return queue_s + min(
+            shortest.excess_s(way, received_steady_s, is_set_back=is_set_back)
+            for shortest, way in zip(self._ways, way_s, strict=True))
 
 
 class _ShortestWay:
@@ -202,12 +213,14 @@ class _ShortestWay:
         # The first of the long ways that are equal, and when it was measured, s.
         self._long_s, self._long_since_s = math.inf, 0.0
 
-    def excess_s(self, way_s: float, at_s: float) -> float:
+    def excess_s(self, way_s: float, at_s: float, *, is_set_back: bool) -> float:
         """
         Return by how much a way is longer than the shortest.
 
         :param way_s: difference of two clocks, s.
         :param at_s: steady time, s.
+        :param is_set_back: whether an earlier message has a later stamp. Otherwise a way that has
+            become longer is a delay, however long it lasts.
         """
         shortest_s = self._shortest_s + _DRIFT * max(at_s - self._at_s, 0.0)
         self._shortest_s, self._at_s = min(shortest_s, way_s), at_s
@@ -215,7 +228,7 @@ class _ShortestWay:
         if excess_s < self._too_old_s:
             self._long_s = math.inf
         elif not abs(way_s - self._long_s) < _SPREAD_S:
-            self._long_s, self._long_since_s = way_s, at_s
+            self._long_s, self._long_since_s = way_s if is_set_back else math.inf, at_s
         elif at_s - self._long_since_s > _NEW_CLOCK_S:
             self._shortest_s, self._long_s, excess_s = way_s, math.inf, 0.0
         return excess_s

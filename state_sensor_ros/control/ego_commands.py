@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 import math
 import time
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from state_sensor_ros.parameters import NODE, parameter
 
@@ -29,8 +29,9 @@ class EgoCommand:
     ``throttle`` and ``brake`` 0..1; ``steer`` -1..1, + = left; ``steering_angle`` rad, + = left,
     the same in another unit; ``speed`` m/s, negative backward, that a controller of the simulator
     follows with pedals of its own, which are NaN here, and ``max_acceleration`` m/s2, in both
-    directions; both NaN if the pedals count; ``until_s`` time of ``time.monotonic()`` after which
-    the command is too old to be sent, infinity for full brake.
+    directions; both NaN if the pedals count. The gate sets how long it may be written, in times of
+    ``time.monotonic()``, which all processes of a machine share: with its throttle until
+    ``coast_s``, at all until ``until_s``, both infinity for full brake.
     """
 
     throttle: float
@@ -41,16 +42,26 @@ class EgoCommand:
     reverse: bool = False
     speed: float = math.nan
     max_acceleration: float = math.nan
+    coast_s: float = field(default=math.inf, compare=False)
     until_s: float = field(default=math.inf, compare=False)
 
     def full_brake(self) -> EgoCommand:
         """Return full brake with the steering and the gear of this command."""
         return replace(self, throttle=0.0, brake=1.0, hand_brake=False, speed=math.nan,
-                       max_acceleration=math.nan, until_s=math.inf)
+                       max_acceleration=math.nan, coast_s=math.inf, until_s=math.inf)
 
-    def or_full_brake(self) -> EgoCommand:
-        """Return this command, or :meth:`full_brake` after its time."""
-        return self if time.monotonic() < self.until_s else self.full_brake()
+    def now(self) -> EgoCommand:
+        """Return what may be written now: this command, the same without throttle, or a brake."""
+        now_s = time.monotonic()
+        if now_s >= self.until_s:
+            return self.full_brake()
+        return replace(self, throttle=0.0) if now_s >= self.coast_s else self
+
+    def left_s(self) -> float:
+        """Return the time until the result of :meth:`now` changes, s; infinity for never."""
+        now_s = time.monotonic()
+        at_s = self.coast_s if now_s < self.coast_s else self.until_s
+        return max(min(at_s, self.until_s) - now_s, 0.0)
 
 
 class EgoCommands(Protocol):
@@ -58,25 +69,34 @@ class EgoCommands(Protocol):
     Sends commands to the ego of a running simulator.
 
     Its methods are called by one thread, which is not that of the source; only the last brake is
-    sent by another one if :meth:`send` still waits for the simulator then. The newest command
-    counts: one that cannot be sent before the next replaces it is dropped. None is sent before the
-    first one arrives, and the last one is full brake.
+    sent by another one if :meth:`send` has not returned by then. The newest command counts. None
+    is sent before the first one arrives, and the last one is full brake.
     """
 
     def send(self, command: EgoCommand) -> None:
         """
-        Send a command now, or with the next step of a simulator that waits for one.
+        Write a command, without waiting for a reply, a frame or a step.
 
-        It counts until the next one. It is repeated from time to time, also after an error.
+        It counts until the next one. It is repeated from time to time, also after an error. What
+        is kept, such as for the next step, is written as ``command.now()``.
 
-        :param command: the newest command, or full brake if no more commands arrive. After its
-            ``until_s`` it fails, or ``full_brake()`` is sent in its place. Full brake does not
-            wait for earlier commands.
-        :raises StateSensorError: if the simulator cannot take it in time.
+        :param command: the newest command, or full brake if no more commands arrive.
+        :raises StateSensorError: if it cannot be written now, or an earlier one was refused.
         """
 
     def close(self) -> None:
         """Wait a quarter of a second at most until the last command is sent, then end."""
+
+
+@runtime_checkable
+class AnsweredCommands(EgoCommands, Protocol):
+    """Commands of a simulator that shows which of them have arrived, or has another way."""
+
+    def unanswered_s(self) -> float:
+        """Return the age of the oldest command without a sign that it has arrived, s; 0: none."""
+
+    def brake(self) -> None:
+        """Send full brake by each way other than that of :meth:`send`, without waiting."""
 
 
 def _parameter(default: float, help: str, low: float, high: float) -> Any:  # noqa: A002, ANN401
@@ -103,7 +123,7 @@ class ControlParameters:
         "limited to it.",
         0.01, 1.5)
     max_speed: float = _parameter(
-        30.0, 'Largest speed, forward or backward, m/s; commands are limited to it.',
+        30.0, 'Largest speed, forward or backward, m/s; speeds and pedals are limited to it.',
         0.0, 150.0)
     max_acceleration: float = _parameter(
         4.0, 'Largest acceleration toward a wanted speed, m/s2. Pedal commands are not '
@@ -114,3 +134,6 @@ class ControlParameters:
     timeout: float = _parameter(
         0.5, 'Time without a command after which the ego brakes, s of the steady clock.',
         0.01, 60.0)
+    brake_at_start: bool = parameter(
+        True, 'Brake an ego that still moves by the last command of a killed node, at the start.',
+        affects=NODE, needs=('control_input',))

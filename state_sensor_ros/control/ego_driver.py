@@ -6,104 +6,50 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The thread that sends commands to the ego: the newest one, or full brake."""
+"""The thread that sends commands to the ego: what the gate passes, and again while it brakes."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 import math
-from queue import Empty, Full, Queue
 import threading
 import time
 
-from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
+from state_sensor_ros.control.ego_commands import (
+    AnsweredCommands,
+    ControlParameters,
+    EgoCommand,
+    EgoCommands,
+)
+from state_sensor_ros.control.gate import DriverState, EgoMotion, Gate
+from state_sensor_ros.control.late_calls import LateCalls
 from state_sensor_ros.control.speed_controller import Setpoint, SpeedController, SpeedLimiter
+from state_sensor_ros.control.witness import Witness
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.payloads import Report
 
-_MOST_WAITING = 1000
 # Period of a repeated brake: the simulator may have been restarted since.
 _BRAKE_PERIOD_S = 0.5
 # Time from a command that could not be sent to the next attempt.
 _RETRY_S = 0.1
-# The age of the ego is read this much after it may be too old.
-_FRESH_S = 0.001
+# What changes with the time is looked at this much later.
+_LATER_S = 0.001
+# A command that passes for longer is written again this much before its end, s.
+_RENEW_S = 0.1
+# Time after which is looked whether commands arrive.
+_LOOK_S = 0.25
 # Limits of the end, s: until another thread sends the last brake, for the end of the simulator's
 # commands as a whole, and for the last reports. A program has to end within 2 s of a signal.
 _PROMPT_S, _END_S, _REPORTS_S = 0.1, 0.65, 0.4
 _N_LATENCIES = 4096
-
-
-class LateCalls:
-    """
-    Make calls in their order in a thread; drop new ones while too many wait.
-
-    :param on_defect: called with the unexpected exception of a call.
-    :ivar n_dropped: number of calls that were dropped.
-    """
-
-    def __init__(self, on_defect: Callable[[Exception], None]) -> None:
-        self.n_dropped = 0
-        self._on_defect = on_defect
-        self._waiting: Queue[Callable[[], None] | None] = Queue(_MOST_WAITING)
-        self._thread = threading.Thread(target=self._work, daemon=True, name='reports')
-        self._thread.start()
-
-    def put(self, call: Callable[[], None]) -> None:
-        """
-        Have a call made soon; return at once.
-
-        :param call: function without parameters.
-        """
-        try:
-            self._waiting.put_nowait(call)
-        except Full:
-            self.n_dropped += 1
-
-    def close(self, seconds: float) -> None:
-        """
-        Wait until the calls are made; what takes longer is dropped.
-
-        :param seconds: longest wait.
-        """
-        with_end = False
-        while not with_end:
-            try:
-                self._waiting.put_nowait(None)
-                with_end = True
-            except Full:
-                self._drop_oldest()
-        self._thread.join(seconds)
-
-    def _drop_oldest(self) -> None:
-        try:
-            self._waiting.get_nowait()
-            self.n_dropped += 1
-        except Empty:
-            pass
-
-    def _work(self) -> None:
-        while (call := self._waiting.get()) is not None:
-            try:
-                call()
-            except Exception as error:  # noqa: BLE001
-                # A defect in the code of a report must not end the other reports.
-                self._on_defect(error)
-
-
-class DriverState(Enum):
-    """What the driver does; the values are the texts of the diagnostics."""
-
-    IDLE = 'the simulator drives the ego'
-    DRIVING = 'commands are sent'
-    STALE = 'the ego brakes: it is not in new frames'
-    TIMED_OUT = 'the ego brakes: no command arrives'
-    BLOCKED = 'the ego brakes: the commands are refused'
-    CLOSED = 'closed'
+# Pedals of a stack that brake at least so much, and a speed so much below the ego's, m/s, are
+# orders to slow.
+_BRAKES, _SLOWER = 0.5, 1.0
+_NEVER_S = -math.inf
 
 
 @dataclass(slots=True)
@@ -112,7 +58,7 @@ class CommandCounters:
     Numbers of commands, which never decrease.
 
     ``n_sent`` includes brakes; ``n_unsent`` failed attempts; ``latencies_ns`` from the receipt of
-    a command until the simulator has it, without repeated commands.
+    a command until it is written, without repeated commands.
     """
 
     n_received: int = 0
@@ -124,20 +70,6 @@ class CommandCounters:
     latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_N_LATENCIES))
 
 
-@dataclass(frozen=True, slots=True)
-class EgoMotion:
-    """
-    The ego in the last frame.
-
-    ``speed`` along its x axis, m/s, NaN if unknown; ``game_time`` of the frame, s; ``age_s`` time
-    since the last frame with the ego was received, without that of a pause, s.
-    """
-
-    speed: float = math.nan
-    game_time: float = math.nan
-    age_s: float = math.inf
-
-
 class EgoDriver:
     """
     Send commands in a thread of its own; the other methods are called from any thread.
@@ -147,9 +79,10 @@ class EgoDriver:
     :param motion: returns the ego's motion.
     :param stale_after: age of the last frame of the ego above which it brakes, s.
     :param follows_speed: whether a controller of the simulator follows wanted speeds.
-    :param on_sent: called with each command that the simulator has, by the thread of the reports.
+    :param on_sent: called with each command that was written, by the thread of the reports.
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
+    :ivar failure: why the last write has failed, empty if it has not.
     """
 
     def __init__(self, parameters: ControlParameters, commands: EgoCommands,
@@ -158,20 +91,28 @@ class EgoDriver:
                  on_defect: Callable[[Exception], None], follows_speed: bool = False) -> None:
         self.counters = CommandCounters()
         self._parameters, self._commands, self._motion = parameters, commands, motion
+        self._answered = commands if isinstance(commands, AnsweredCommands) else None
         self._stale_after = stale_after
-        self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
+        self._on_sent, self._report = on_sent, report
         self._reports = LateCalls(on_defect)
+        self._on_defect = on_defect
+        self._gate, self._witness = Gate(parameters, stale_after), Witness()
         self._controller = (SpeedLimiter if follows_speed else SpeedController)(parameters)
         self._game_time = math.nan
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
         self._state = DriverState.IDLE
         self._wanted: Setpoint | EgoCommand | None = None
-        self._accepted_s = 0.0
+        self._accepted_s = _NEVER_S
+        self._is_blocked = self._is_left = self._is_closed = False
         self._received_ns = 0
-        self._is_due = False
-        self._repeat_s = math.inf
+        # Whether to decide again, and whether to write then although nothing has changed.
+        self._is_due = self._is_new = False
+        self._look_s = math.inf
+        # When it was last attempted to write a command, and to brake in another way.
+        self._written_s = self._otherwise_s = _NEVER_S
         self._last = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
+        self.failure = ''
         # Whether the last brake was sent or, without a command before, is not needed.
         self._is_released = False
         self._thread = threading.Thread(target=self._work, daemon=True, name='commands')
@@ -181,6 +122,23 @@ class EgoDriver:
     def state(self) -> DriverState:
         """Return what the driver does."""
         return self._state
+
+    @property
+    def disobedience(self) -> str:
+        """Return what is known of an ego that is not measured to slow, empty if it obeys."""
+        if not self._witness.is_disobeyed:
+            return ''
+        motion, unanswered_s = self._motion(), self._unanswered_s()
+        if self.failure:
+            why = f'not written: {self.failure}'
+        elif unanswered_s > _LOOK_S:
+            why = f'written, and for {unanswered_s:.1f} s nothing shows that it has arrived'
+        elif motion.age_s > 1.0:
+            why = f'written; its last new frame is {motion.age_s:.1f} s old'
+        else:
+            why = ('written; another client, the simulator or a slope drives it, or its brakes '
+                   'are weak')
+        return f'the ego does not obey: a brake is ordered at {motion.speed:.1f} m/s, {why}'
 
     def accept(self, wanted: Setpoint | EgoCommand, received_ns: int, age_s: float = 0.0) -> None:
         """
@@ -194,13 +152,12 @@ class EgoDriver:
             self.refuse(f'the command waited {age_s:.3g} s, longer than control.timeout')
             return
         with self._changed:
-            if self._state is DriverState.CLOSED:
+            if self._is_closed:
                 return
             self.counters.n_received += 1
             self._wanted, self._received_ns = wanted, received_ns
             self._accepted_s = time.monotonic() - age_s
-            if not self._is_driving:
-                self._drive()
+            self._is_blocked = self._is_left = False
             self._wake()
 
     def refuse(self, why: str) -> None:
@@ -217,17 +174,22 @@ class EgoDriver:
     def block(self) -> None:
         """Brake until the next command is accepted."""
         with self._changed:
-            if self._state not in (DriverState.BLOCKED, DriverState.CLOSED):
-                self._state = DriverState.BLOCKED
+            if not self._is_blocked:
+                self._is_blocked = True
+                self._wake()
+
+    def brake_left(self) -> None:
+        """Brake an ego that another node has left, until the next command is accepted."""
+        with self._changed:
+            if self._wanted is None and not self._is_left:
+                self._is_left = True
                 self._wake()
 
     def frame_arrived(self) -> None:
-        """Evaluate the wanted speed again: the ego's motion has changed."""
-        if self._state is DriverState.DRIVING and isinstance(self._wanted, Setpoint):
+        """Decide again: the ego's motion has changed."""
+        if self._state is not DriverState.IDLE:
             with self._changed:
-                self._wake()
-        elif self._state is DriverState.STALE:
-            with self._changed:
+                self._is_due = True
                 self._changed.notify_all()
 
     def end(self) -> None:
@@ -237,13 +199,13 @@ class EgoDriver:
         It waits for :data:`_PROMPT_S` at most, and may be called from any thread.
         """
         with self._changed:
+            self._is_closed = True
             self._state = DriverState.CLOSED
             self._changed.notify_all()
             if self._changed.wait_for(lambda: self._is_released, _PROMPT_S) \
                     or not self._has_driven():
                 return
-        # The thread waits for the simulator, such as for the reply to an earlier command. So may
-        # this one, in a simulator that has no other way.
+        # The thread is in a call of the simulator, which should not wait, or the process is slow.
         last = threading.Thread(target=self._send, args=(self._full_brake(), 0), daemon=True)
         last.start()
         last.join(_PROMPT_S)
@@ -255,24 +217,17 @@ class EgoDriver:
         self._thread.join(max(until_s - time.monotonic(), 0.0))
         self._reports.close(_REPORTS_S)
 
-    @property
-    def _is_driving(self) -> bool:
-        """Whether commands are accepted and have not timed out."""
-        return self._state in (DriverState.DRIVING, DriverState.STALE)
-
-    def _drive(self) -> None:
-        """Drive; another controller, or the brake, has driven since."""
-        self._controller.reset()
-        self._game_time = math.nan
-        self._state = DriverState.DRIVING
-
     def _wake(self) -> None:
-        self._is_due = True
+        self._is_due = self._is_new = True
         self._changed.notify_all()
 
     def _work(self) -> None:
-        while (due := self._next()) is not None:
-            self._send(*due)
+        while self._await_due():
+            try:
+                self._drive()
+            except Exception as error:  # noqa: BLE001
+                # What decides has failed: that must neither end this thread nor leave the ego.
+                self._fail(error)
         if self._has_driven():
             self._send(self._full_brake(), 0)
         with self._changed:
@@ -284,100 +239,153 @@ class EgoDriver:
             self._reports.put(partial(self._on_defect, error))
 
     def _has_driven(self) -> bool:
-        return self._wanted is not None or self.counters.n_sent > 0
+        return self._wanted is not None or self._is_left or self.counters.n_sent > 0
 
-    def _next(self) -> tuple[EgoCommand, int] | None:
-        """Wait until a command is due; return it and its receipt, ns, 0 for a repeated one."""
+    def _await_due(self) -> bool:
+        """Wait until it is to be decided again; return False at the end."""
         with self._changed:
-            while self._state is not DriverState.CLOSED:
-                now_s = time.monotonic()
-                left_s = self._update_state(now_s)
-                if self._is_due or now_s >= self._repeat_s:
-                    self._is_due, self._repeat_s = False, math.inf
-                    received_ns, self._received_ns = self._received_ns, 0
-                    return self._command(), received_ns
-                until_s = min(self._repeat_s - now_s, left_s)
-                self._changed.wait(until_s if math.isfinite(until_s) else None)
-        return None
+            while not (self._is_closed or self._is_due):
+                left_s = self._look_s - time.monotonic()
+                if left_s <= 0.0:
+                    break
+                self._changed.wait(left_s if math.isfinite(left_s) else None)
+            self._is_due = False
+            return not self._is_closed
 
-    def _update_state(self, now_s: float) -> float:
-        """Change the state with the time; return the time until the next such change, s."""
-        if not self._is_driving:
-            return math.inf
-        left_s = self._accepted_s + self._parameters.timeout - now_s
-        if left_s <= 0.0:
-            self._time_out()
-            return math.inf
-        # A pause ends the age of the ego, and begins it: it is read again at times.
-        fresh_s = self._stale_after - self._motion().age_s
-        if fresh_s < 0.0:
-            self._go_stale()
-            return left_s
-        if self._state is DriverState.STALE:
-            self._drive()
-            self._is_due = True
-        return min(left_s, fresh_s + _FRESH_S)
+    def _drive(self) -> None:
+        """Decide what may be written now, and write it if it is new or to be repeated."""
+        motion, now_s = self._motion(), time.monotonic()
+        with self._changed:
+            if self._is_closed:
+                return
+            is_new, self._is_new = self._is_new, False
+            received_ns, self._received_ns = self._received_ns, 0
+            state, before = self._decided(motion, now_s), self._state
+            self._state = state
+            command = self._command(state, motion, now_s)
+        if state is not before:
+            self._note_change(state, before)
+        # What another process keeps may be written for longer, such as in a pause.
+        is_repeated = now_s >= self._written_s + self._period_s(state) or (
+            self._last.until_s - _RENEW_S < now_s < command.until_s - 2 * _RENEW_S)
+        if state is not DriverState.IDLE and (
+                is_new or is_repeated or state is not before or command != self._last
+                or (isinstance(self._wanted, Setpoint) and state is DriverState.DRIVING)):
+            self._send(command, received_ns if state is DriverState.DRIVING else 0)
+        self._observe(motion, state, now_s)
+        self._look_later(command, state)
 
-    def _go_stale(self) -> None:
-        if self._state is DriverState.DRIVING:
-            self._state = DriverState.STALE
-            self._is_due = True
-            self._reports.put(partial(
-                self._report, 'control stale', 'no new frame with the ego for '
-                f'{self._stale_after:g} s (stale_after): the ego brakes'))
+    def _decided(self, motion: EgoMotion, now_s: float) -> DriverState:
+        if self._is_left:
+            return DriverState.LEFT
+        if self._is_blocked:
+            return DriverState.BLOCKED
+        if self._wanted is None:
+            return DriverState.IDLE
+        return self._gate.state(motion, now_s - self._accepted_s, self._unanswered_s())
 
-    def _time_out(self) -> None:
-        self._state = DriverState.TIMED_OUT
-        self._is_due = True
-        self.counters.n_timeouts += 1
-        self._reports.put(partial(
-            self._report, 'control time-out',
-            f'no command for {self._parameters.timeout:g} s: the ego brakes'))
+    def _unanswered_s(self) -> float:
+        return self._answered.unanswered_s() if self._answered is not None else 0.0
 
-    def _command(self) -> EgoCommand:
+    def _command(self, state: DriverState, motion: EgoMotion, now_s: float) -> EgoCommand:
         wanted = self._wanted
-        if self._state is not DriverState.DRIVING or wanted is None:
-            return self._full_brake()
-        until_s = self._accepted_s + self._parameters.timeout
-        if isinstance(wanted, EgoCommand):
-            return replace(wanted, until_s=until_s)
-        motion = self._motion()
-        elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
-        if elapsed_s < 0.0:
-            # A new run: this ego may move, although the one before was driven from its stand.
+        if state is not DriverState.DRIVING or wanted is None:
+            # Another controller, or the brake, drives.
             self._controller.reset()
-        return replace(self._controller.command(wanted, motion.speed, elapsed_s), until_s=until_s)
+            self._game_time = math.nan
+            return self._full_brake()
+        if isinstance(wanted, Setpoint):
+            elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
+            if elapsed_s < 0.0:
+                # A new run: this ego may move, although the one before was driven from its stand.
+                self._controller.reset()
+            wanted = self._controller.command(wanted, motion.speed, elapsed_s)
+        return self._gate.passed(wanted, motion, now_s - self._accepted_s, now_s)
 
     def _full_brake(self) -> EgoCommand:
         """Return full brake with the last steering angle."""
         return self._last.full_brake()
 
+    def _note_change(self, state: DriverState, before: DriverState) -> None:
+        if state is DriverState.TIMED_OUT:
+            self.counters.n_timeouts += 1
+            self._reports.put(partial(
+                self._report, 'control time-out',
+                f'no command for {self._parameters.timeout:g} s: the ego brakes'))
+        elif state is DriverState.STALE and before is DriverState.DRIVING:
+            self._reports.put(partial(
+                self._report, 'control stale', 'no new frame with the ego for '
+                f'{self._stale_after:g} s (stale_after): the ego brakes'))
+        elif state in (DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
+                       DriverState.LEFT):
+            self._reports.put(partial(self._report, 'control state', state.value))
+
+    def _observe(self, motion: EgoMotion, state: DriverState, now_s: float) -> None:
+        """Compare what is ordered with what is measured; brake on each way if it differs."""
+        brake, wanted = self._last.brake, self._wanted
+        is_slowing = state is not DriverState.DRIVING or brake >= _BRAKES or (
+            isinstance(wanted, Setpoint) and abs(wanted.speed) < abs(motion.speed) - _SLOWER)
+        is_known = state is not DriverState.IDLE and math.isfinite(brake)
+        self._witness.note(self._parameters.full_brake * brake if is_slowing and is_known
+                           else 0.0, motion, now_s)
+        if self._witness.is_disobeyed and now_s >= self._otherwise_s + _BRAKE_PERIOD_S:
+            self._reports.put(partial(self._report, 'control witness', self.disobedience))
+            self._brake_otherwise(now_s)
+
+    def _brake_otherwise(self, now_s: float) -> None:
+        self._otherwise_s = now_s
+        if self._answered is not None:
+            with suppress(StateSensorError, OSError):
+                self._answered.brake()
+
+    def _period_s(self, state: DriverState) -> float:
+        """Return the time after which a command is written again although it is the same."""
+        if self.failure:
+            return _RETRY_S
+        return math.inf if state in (DriverState.DRIVING, DriverState.IDLE) else _BRAKE_PERIOD_S
+
+    def _look_later(self, command: EgoCommand, state: DriverState) -> None:
+        """Note when the time alone changes what may be written."""
+        at_s = self._written_s + self._period_s(state)
+        if state is DriverState.DRIVING:
+            now_s, renewed_s = time.monotonic(), command.until_s - _RENEW_S
+            at_s = min(at_s, now_s + command.left_s() + _LATER_S,
+                       renewed_s if renewed_s > now_s else math.inf,
+                       now_s + _LOOK_S if self._answered is not None else math.inf)
+        with self._changed:
+            self._look_s = at_s
+
+    def _fail(self, error: Exception) -> None:
+        self._state = DriverState.DEFECT
+        if self._has_driven():
+            self._send(self._full_brake(), 0)
+        self._reports.put(partial(self._on_defect, error))
+        with self._changed:
+            # No tight loop.
+            self._is_due, self._look_s = False, time.monotonic() + _RETRY_S
+
     def _send(self, command: EgoCommand, received_ns: int) -> None:
-        if time.monotonic() >= command.until_s:
-            # The process was stopped since: the time-out brakes.
-            return
-        self._last = command
+        command = command.now()
+        self._last, self._written_s = command, time.monotonic()
         try:
             self._commands.send(command)
         except StateSensorError as error:
-            self._note_unsent()
+            self._note_unsent(str(error), command)
             self._reports.put(partial(
                 self._report, 'control', f'a command was not sent: {error}'))
         except Exception as error:  # noqa: BLE001
             # A defect in the simulator's code must not end the thread that brakes.
-            self._note_unsent()
+            self._note_unsent(f'internal error: {error}', command)
             self._reports.put(partial(self._on_defect, error))
         else:
+            self.failure = ''
             self.counters.n_sent += 1
             if received_ns:
                 self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
             self._reports.put(partial(self._on_sent, command))
-            self._repeat(_BRAKE_PERIOD_S if self._state is not DriverState.DRIVING else math.inf)
 
-    def _note_unsent(self) -> None:
+    def _note_unsent(self, why: str, command: EgoCommand) -> None:
         self.counters.n_unsent += 1
-        self._repeat(_RETRY_S)
-
-    def _repeat(self, seconds: float) -> None:
-        with self._changed:
-            self._repeat_s = time.monotonic() + seconds
+        self.failure = why
+        if command.brake >= 1.0:
+            self._brake_otherwise(self._written_s)

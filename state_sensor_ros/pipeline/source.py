@@ -197,7 +197,8 @@ class Health:
     ``n_earlier_reconnects`` reconnects of earlier sources of the same stream; ``n_losses``
     connections that ended, ``loss`` the cause of the last end; ``error`` the last error;
     ``silence`` a probable cause if nothing has been received since the connect, empty otherwise
-    and if none is known. ``failures`` the last ones, which may end the source. ``on_error`` is
+    and if none is known; ``fault`` why the simulation cannot be driven although frames may arrive,
+    empty if it can. ``failures`` the last ones, which may end the source. ``on_error`` is
     called by the source's thread after each error.
     """
 
@@ -212,6 +213,7 @@ class Health:
     loss: str = ''
     error: LastError = field(default_factory=LastError)
     silence: str = ''
+    fault: str = ''
     failures: Failures = field(default_factory=Failures)
     on_error: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
 

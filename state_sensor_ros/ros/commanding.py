@@ -34,12 +34,16 @@ from rclpy.subscription import Subscription
 from rclpy.time import Time
 
 from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, INPUTS, InputTopic
+from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
-from state_sensor_ros.control.ego_driver import CommandCounters, DriverState, EgoDriver, EgoMotion
-from state_sensor_ros.errors import StateError
+from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
+from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
+from state_sensor_ros.control.gate import DriverState, EgoMotion
+from state_sensor_ros.errors import reason_of, StateError
 from state_sensor_ros.frame import speed_along
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
+from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.node_log import NodeLog
@@ -57,6 +61,11 @@ _N_WAITS = 20
 # Time from the first command after which a state is assumed if its topic has no publisher, s; the
 # publishers of a stack are discovered within some tenths of a second of each other.
 STATE_WAIT_S = 1.0
+# Speed of an ego that moves, m/s.
+_MOVES = 0.3
+# States in which the ego cannot be driven, and what happens to it is not known.
+_ERRORS = frozenset((DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
+                     DriverState.DEFECT))
 _LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
 
 
@@ -76,13 +85,18 @@ class CommandTopics:
         self._node, self._input, self._driver, self._report = node, command_input, driver, report
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
+        self._timeout_s = timeout_s
         self._ages = {topic.name: CommandAge(timeout_s) for topic in command_input.topics}
+        # The newest message of each state that came while there were rivals.
+        self._kept: dict[InputTopic, Any] = {}
         self._forget_rivals()
         self._subscriptions = [
             self._subscribe(topic, is_latched=False) for topic in command_input.topics]
-        self._subscriptions += [
-            self._subscribe(topic, is_latched=True) for topic in command_input.topics
-            if topic.is_state]
+        self._latched = self._subscribe_latched()
+
+    def _subscribe_latched(self) -> list[Subscription]:
+        return [self._subscribe(topic, is_latched=True) for topic in self._input.topics
+                if topic.is_state]
 
     @property
     def rivals(self) -> str:
@@ -97,7 +111,7 @@ class CommandTopics:
 
     def close(self) -> None:
         """Receive no more commands."""
-        for subscription in self._subscriptions:
+        for subscription in self._subscriptions + self._latched:
             self._node.destroy_subscription(subscription)
 
     def _name(self, topic: InputTopic) -> str:
@@ -105,9 +119,10 @@ class CommandTopics:
         return str(self._node.resolve_topic_name(topic.name))
 
     def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
-        # Each publisher of a state matches one of both subscriptions: no warning of the other one.
-        events = SubscriptionEventCallbacks(incompatible_qos=lambda event: None) \
-            if is_latched else SubscriptionEventCallbacks()
+        events = SubscriptionEventCallbacks(matched=partial(self._match, topic))
+        if is_latched:
+            # Each publisher of a state matches one of both: no warning of the other one.
+            events.incompatible_qos = lambda event: None
         return self._node.create_subscription(
             message_class(topic.type_name), topic.name,
             partial(self._take, topic, is_latched), _qos(topic, is_latched=is_latched),
@@ -120,11 +135,16 @@ class CommandTopics:
         if topic.is_state and not is_latched and self._has_latched(topic):
             # It comes through the other subscription, in the order of the publisher.
             return
+        had_rivals = bool(self._rivals)
         if self._has_rivals():
+            if topic.is_state:
+                self._kept[topic] = message
             self._driver.refuse(self._rivals)
             self._driver.block()
             return
         try:
+            if had_rivals:
+                self._recall_states()
             wanted = self._input.wanted(topic, message)
         except StateError as error:
             self._driver.refuse(str(error))
@@ -135,6 +155,26 @@ class CommandTopics:
                 info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9,
                 time.time(), time.monotonic()))
             self._assume_state()
+
+    def _match(self, topic: InputTopic, event: Any) -> None:  # noqa: ANN401
+        """Measure anew if a publisher has come, whose clock may be another one."""
+        if event.current_count_change > 0:
+            self._ages[topic.name] = CommandAge(self._timeout_s)
+
+    def _recall_states(self) -> None:
+        """Use the states of the publisher that is left of several."""
+        kept, self._kept = self._kept, {}
+        for topic, message in kept.items():
+            if self._has_latched(topic):
+                # Which publisher has sent it is not known: the one that is left sends its own to
+                # a new subscription.
+                self._input.forget_state()
+            else:
+                self._input.wanted(topic, message)
+        if kept:
+            old, self._latched = self._latched, self._subscribe_latched()
+            for subscription in old:
+                self._node.destroy_subscription(subscription)
 
     def _has_latched(self, topic: InputTopic) -> bool:
         """Return whether the publisher of a topic is transient local."""
@@ -158,8 +198,8 @@ class CommandTopics:
 
     def _has_rivals(self) -> bool:
         """Return whether a topic has several publishers; report them once."""
-        for subscription in self._subscriptions:
-            topic = subscription.topic_name
+        for each in self._input.topics:
+            topic = self._name(each)
             names = rival_publishers(self._node, topic)
             if names:
                 self._rivals = (f'{topic} has {len(names)} publishers, {", ".join(names)}; '
@@ -192,23 +232,29 @@ class Commanding:
     :param settings: parameters with a ``control_input``.
     :param commands: sender of the simulator.
     :param snapshot: returns the last frame, None before the first.
-    :param is_paused: returns whether the source is paused: then no frame is expected.
+    :param health: of the source.
+    :param address: of the simulator.
     :param log: log of the node.
     """
 
     def __init__(self, node: Node, settings: Settings, commands: EgoCommands,
-                 snapshot: Callable[[], Snapshot | None], is_paused: Callable[[], bool],
+                 snapshot: Callable[[], Snapshot | None], health: Health, address: str,
                  log: NodeLog) -> None:
         parameters = settings.of(ControlParameters)
-        self._node, self._snapshot, self._is_paused = node, snapshot, is_paused
-        # Time from which the age of the ego counts, ns of the performance counter: at first that
-        # of the activation, before which no frame counts.
-        self._fresh_ns = self._begun_ns = time.perf_counter_ns()
-        self._was_paused = False
+        self._node, self._snapshot, self._health = node, snapshot, health
+        # No frame from before the activation counts.
+        self._begun_ns = time.perf_counter_ns()
+        self._watch = EgoWatch()
+        self._mark = _mark(address, log)
+        self._brakes_left = parameters.brake_at_start and self._mark is not None \
+            and self._mark.was_left
         self._status_class: Any = message_class(_STATUS_TYPE)
         self._publisher = node.create_publisher(
             self._status_class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._seen: Snapshot | None = None
+        self._is_marked = self._is_begun = False
+        self._log = log
         self._driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
             follows_speed=find_simulator(settings.source).follows_speed(settings),
@@ -217,17 +263,33 @@ class Commanding:
         self._topics = CommandTopics(node, new_input(parameters), self._driver,
                                      parameters.timeout, log.warn)
         self._last = CommandCounters()
-        self._seen: Snapshot | None = None
         self._needs_speed = settings.control_input != 'vehicle_control'
 
     def frame_arrived(self) -> None:
-        """Evaluate a wanted speed again if there is a new frame; called by one thread."""
-        snapshot = self._last_frame()
-        if snapshot is not None and snapshot is not self._seen:
-            self._seen = snapshot
-            if _has_ego(snapshot):
-                self._fresh_ns = snapshot.received_ns
-            self._driver.frame_arrived()
+        """Decide again if there is a new frame; called by one thread."""
+        snapshot = self._snapshot()
+        if snapshot is None or snapshot is self._seen or snapshot.received_ns < self._begun_ns:
+            return
+        self._seen = snapshot
+        frame, i_ego = snapshot.frame, snapshot.actor_list.i_ego
+        has_ego = i_ego >= 0 and bool(frame.has_pose()[i_ego])
+        self._watch.see(EgoFrame(
+            time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9,
+            frame.game_time, speed_along(frame, i_ego) if has_ego else math.nan, has_ego,
+            snapshot.actor_list.n_egos))
+        if has_ego and not self._is_begun:
+            self._is_begun = True
+            self._begin(self._motion().speed)
+        self._driver.frame_arrived()
+
+    def _begin(self, speed: float) -> None:
+        """Report an ego that moves at the start, and brake it if a killed node has left it."""
+        if abs(speed) > _MOVES and self._driver.state is DriverState.IDLE:
+            self._log.warn('ego', f'the ego moves at {speed:.1f} m/s before the first command: '
+                           'an autopilot, another client or the last command of a killed driver '
+                           'drives it until then')
+            if self._brakes_left:
+                self._driver.brake_left()
 
     def end(self) -> None:
         """Brake at once, and for good, if commands were sent; from any thread."""
@@ -236,6 +298,10 @@ class Commanding:
     def close(self) -> None:
         """Brake if commands were sent; then end, once subscribers have the last command."""
         self._driver.close()
+        if self._mark is not None:
+            if not self._driver.failure:
+                self._mark.clear()
+            self._mark.close()
         self._topics.close()
         await_delivery([self._publisher], _DELIVERY_S)
         self._node.destroy_publisher(self._publisher)
@@ -244,27 +310,19 @@ class Commanding:
         """Return the state of the driver, and the faults since the last call."""
         counters, last, state = self._driver.counters, self._last, self._driver.state
         self._last = replace(counters)
-        faults = []
-        if state is DriverState.BLOCKED:
-            faults.append(self._topics.rivals or state.value)
-        elif state is DriverState.STALE:
-            faults.append(self._why_stale())
-        elif state is DriverState.TIMED_OUT:
-            faults.append(state.value)
-        elif counters.n_timeouts > last.n_timeouts:
-            faults.append('no command for a while')
-        elif state is DriverState.DRIVING and self._needs_speed \
-                and math.isnan(self._motion().speed):
-            faults.append('the ego brakes: its speed is unknown')
-        if state is DriverState.DRIVING and self._topics.unknown_state:
-            faults.append(f'the ego does not move: no message on {self._topics.unknown_state} yet')
+        faults = self._faults(state, counters.n_timeouts > last.n_timeouts)
+        is_error = state in _ERRORS
+        if disobedience := self._driver.disobedience:
+            is_error = True
+            faults.insert(0, disobedience)
         if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
             faults.append(f'commands refused ({counters.n_refused - last.n_refused}): '
                           f'{counters.last_refusal}')
         if counters.n_unsent > last.n_unsent:
             faults.append(f'commands not sent ({counters.n_unsent - last.n_unsent})')
+        level = Level.ERROR if is_error else Level.WARN if faults else Level.OK
         latencies_ms = [latency / 1e6 for latency in list(counters.latencies_ns)]
-        return Status(Level.WARN if faults else Level.OK, '; '.join(faults) or state.value, (
+        return Status(level, '; '.join(faults) or self._idle_text(state), (
             ('state', state.name.lower()),
             ('commands received', str(counters.n_received)),
             ('commands refused', str(counters.n_refused)),
@@ -276,32 +334,41 @@ class Commanding:
              shown(median(latencies_ms) if latencies_ms else math.nan)),
             ('command-to-simulator latency p99 (ms)', shown(percentile(latencies_ms, 0.99)))))
 
+    def _faults(self, state: DriverState, is_timed_out: bool) -> list[str]:
+        if state is DriverState.BLOCKED:
+            return [self._topics.rivals or state.value]
+        if state is DriverState.STALE:
+            return [self._why_stale()]
+        if state is DriverState.FAULT:
+            return [f'the ego brakes: {self._health.fault}']
+        if state not in (DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED):
+            return [state.value]
+        faults = ['no command for a while'] if is_timed_out else []
+        if state is DriverState.DRIVING:
+            if self._needs_speed and math.isnan(self._motion().speed):
+                faults.append('the ego brakes: its speed is unknown')
+            if self._topics.unknown_state:
+                faults.append('the ego does not move: no message on '
+                              f'{self._topics.unknown_state} yet')
+        return faults
+
+    def _idle_text(self, state: DriverState) -> str:
+        speed = self._motion().speed
+        if state is not DriverState.IDLE or not abs(speed) > _MOVES:
+            return state.value
+        return f'{state.value}: another driver moves the ego at {speed:.1f} m/s'
+
     def _motion(self) -> EgoMotion:
-        age_s, snapshot = self._age_s(), self._last_frame()
-        if snapshot is None or not _has_ego(snapshot):
-            return EgoMotion(age_s=age_s)
-        return EgoMotion(speed_along(snapshot.frame, snapshot.actor_list.i_ego),
-                         snapshot.frame.game_time, age_s)
-
-    def _last_frame(self) -> Snapshot | None:
-        """Return the last frame since the activation."""
-        snapshot = self._snapshot()
-        return None if snapshot is None or snapshot.received_ns < self._begun_ns else snapshot
-
-    def _age_s(self) -> float:
-        """Return the time since the last frame with the ego was received, or since a pause, s."""
-        now_ns, is_paused = time.perf_counter_ns(), self._is_paused()
-        if is_paused or self._was_paused:
-            self._fresh_ns = now_ns
-        self._was_paused = is_paused
-        return (now_ns - self._fresh_ns) / 1e9
+        return self._watch.motion(self._health.fault,
+                                  is_paused=self._health.state is SourceState.PAUSED)
 
     def _why_stale(self) -> str:
-        if self._seen is None:
+        last = self._watch.last
+        if last is None:
             return 'the ego brakes: no frame has arrived'
-        if not _has_ego(self._seen):
+        if not last.has_ego:
             return 'the ego brakes: it is not in the frames, so its speed is unknown'
-        return f'the ego brakes: its last new frame is {self._age_s():.1f} s old'
+        return f'the ego brakes: its last new frame is {self._motion().age_s:.1f} s old'
 
     def _place(self) -> tuple[int, str]:
         """Return stamp and frame of the ego in the last frame; before it, the node's time."""
@@ -313,6 +380,9 @@ class Commanding:
 
     def _publish(self, command: EgoCommand) -> None:
         """Publish a command that was sent; from any thread."""
+        if self._mark is not None and not self._is_marked:
+            self._is_marked = True
+            self._mark.set()
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
             stamp_ns, frame_id = self._place()
@@ -326,7 +396,10 @@ class Commanding:
             self._publisher.publish(message)
 
 
-def _has_ego(snapshot: Snapshot) -> bool:
-    """Return whether the ego is in a frame, with a pose."""
-    i_ego = snapshot.actor_list.i_ego
-    return i_ego >= 0 and bool(snapshot.frame.has_pose()[i_ego])
+def _mark(address: str, log: NodeLog) -> DriveMark | None:
+    """Return the mark of a node that drives, None if there can be none."""
+    try:
+        return DriveMark(address)
+    except OSError as error:
+        log.warn('control mark', f'a node that is killed leaves no mark: {reason_of(error)}')
+        return None

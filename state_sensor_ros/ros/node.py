@@ -293,7 +293,7 @@ class StateSensorNode(ManagedNode):
         if settings.control_input:
             self._commanding = Commanding(
                 self, settings, self._input.open_commands(source), self.snapshot,
-                lambda: source.health.state is SourceState.PAUSED, self._fault_log)
+                source.health, self._hardware_id(), self._fault_log)
         if self._other_publishers is not None:
             self._other_publishers.search()
         return super().on_activate(state)

@@ -15,8 +15,10 @@ Sequence of the ports: doc/protocol/carla.md#ports.
 from __future__ import annotations
 
 from collections.abc import Callable
+import math
 import struct
 import threading
+import time
 
 from google.protobuf.message import DecodeError as ProtobufError
 
@@ -56,6 +58,8 @@ EXPECTED_SERVER = 'a CARLA 0.8 server (source carla9 is for CARLA 0.9)'
 _READY_TIMEOUT_S = 60.0
 # Measurements and control port open while EpisodeReady is on its way.
 LATE_PORT_S = 10.0
+# Time without a frame after which a command is sent without one, s: frames come at 10 Hz or more.
+_STALL_S = 0.2
 # For the frame that is answered with the last brake; frames come at 10 Hz or more.
 _LAST_ANSWER_S = 0.25
 # A scene has a few hundred start spots of less than a hundred bytes.
@@ -88,8 +92,7 @@ class EpisodeClient:
         self._command: EgoCommand | None = None
         self._answered: EgoCommand | None = None
         self._answering = threading.Condition()
-        # Held while a message is sent: the parts of two would mix.
-        self._sending = threading.Lock()
+        self._answered_s = -math.inf
 
     def begin_episode(self) -> None:
         """
@@ -155,12 +158,17 @@ class EpisodeClient:
         """
         Answer the frames with a command, in place of the autopilot; from any thread.
 
+        It is sent at once if no frame comes that it could answer.
+
         :param command: it counts until the next call, also in later episodes.
         :raises TransportError: without an episode; the command is then sent in the next one.
         """
         self._command = command
         if not self._has_control:
             raise TransportError(self._control.where, 'no episode', EXPECTED_SERVER)
+        if time.monotonic() - self._answered_s > _STALL_S and not self._send(
+                _serialized(command)):
+            raise TransportError(self._control.where, 'the server does not read commands')
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
@@ -181,18 +189,15 @@ class EpisodeClient:
             return  # the pipeline reports a damaged frame
         if self._send(answer):
             with self._answering:
-                self._answered = command
+                self._answered, self._answered_s = command, time.monotonic()
                 self._answering.notify_all()
 
     def _send(self, command: bytes) -> bool:
-        """Return whether the control port has taken a command; if not, the episode ends."""
+        """Return whether the control port has taken a command; if it fails, the episode ends."""
         try:
-            control = self._control.open_socket
-        except OSError:
-            return False  # the episode ends already
-        try:
-            with self._sending:
-                control.sendall(_LENGTH.pack(len(command)) + command)
+            self._control.send_at_once(_LENGTH.pack(len(command)) + command)
+        except BlockingIOError:
+            return False
         except OSError as error:
             self._lose_control(reason_of(error))
             return False
@@ -229,7 +234,7 @@ class EpisodeClient:
 
 def _serialized(command: EgoCommand) -> bytes:
     """Return what is sent now, protobuf Control; CARLA's wheel counts to the right."""
-    now = command.or_full_brake()
+    now = command.now()
     control: bytes = Control(
         steer=-now.steer, throttle=now.throttle, brake=now.brake,
         hand_brake=now.hand_brake, reverse=now.reverse).SerializeToString()

@@ -17,6 +17,7 @@ and restores the settings of the world.
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 import math
 from multiprocessing.connection import Connection
@@ -43,8 +44,10 @@ from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
 from state_sensor_ros.simulators.carla9.source import (
     ClientRun,
     EpisodeBegun,
+    FAULT,
     SILENCE,
     StepSettings,
+    UNANSWERED,
     WorldNote,
 )
 from state_sensor_ros.simulators.process_source import (
@@ -63,6 +66,9 @@ _WAKE_S = 0.1
 # Loading of a map may take this long, s.
 _LOAD_S = 120.0
 _NOT_RESTORED = 1
+# Commands that are compared with the pedals in effect, the time that these may take, s, and the
+# difference of equal ones.
+_MAX_PRESSED, _UNANSWERED_S, _NEAR = 256, 1.0, 1e-3
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
 _MAX_WAITING = 8
 
@@ -99,6 +105,11 @@ class WorldClient:
         self._client: Any = None
         self._world: Any = None
         self._episode = 0
+        # Number of the last step, and why steps are not under control.
+        self._ticked, self._fault = -1, ''
+        # Time, throttle and brake of the last commands, and whether the server shows another one.
+        self._pressed: deque[tuple[float, float, float]] = deque(maxlen=_MAX_PRESSED)
+        self._is_unanswered, self._answered_s = False, 0.0
         # Snapshots of a guest, from a thread of the library.
         self._waiting: SimpleQueue[Any] = SimpleQueue()
 
@@ -176,16 +187,37 @@ class WorldClient:
                 return
             self._world.tick(self._own.timeout)
             snapshot = self._world.get_snapshot()
+            self._ticked = snapshot.frame
             if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
                 self._world = self._client.get_world()
                 return
             is_first = False
 
     def _wait_until_due(self) -> None:
-        with self._changed:
-            while not self._is_reload and (left_s := self._clock.left_s()) != 0.0:
-                self._changed.wait(left_s)
-            self._clock.step(self._own.step)
+        while True:
+            with self._changed:
+                if self._is_reload or (left_s := self._clock.left_s()) == 0.0:
+                    self._clock.step(self._own.step)
+                    break
+                self._changed.wait(left_s if left_s is not None else _WAKE_S)
+            if left_s is None:
+                self._watch_pause()
+        self._note_fault('')
+
+    def _watch_pause(self) -> None:
+        """Send the steps that another client makes of a world that is paused."""
+        snapshot = self._world.get_snapshot()
+        if snapshot.frame == self._ticked or snapshot.id != self._episode:
+            return
+        self._ticked = snapshot.frame
+        self._note_fault('the paused world moves: another client ticks it, or has set '
+                         'asynchronous mode')
+        self._send(snapshot, is_first=False)
+
+    def _note_fault(self, text: str) -> None:
+        if text != self._fault:
+            self._fault = text
+            self._tell(WorldNote(FAULT, text))
 
     def _reload(self) -> None:
         self._client.set_timeout(max(self._own.timeout, _LOAD_S))
@@ -260,7 +292,30 @@ class WorldClient:
             self._scene = scene
             self._tell(scene)
         self._tell(step)
+        self._compare_pedals()
         return True
+
+    def _compare_pedals(self) -> None:
+        """Note whether the pedals that the server shows are of a command of the last moments."""
+        assert self._reader is not None
+        ego: Any = self._reader.ego
+        now_s = time.monotonic()
+        if ego is None or not self._pressed or self._followed is not None:
+            self._answered_s = now_s
+            return
+        while len(self._pressed) > 1 and now_s - self._pressed[1][0] > _UNANSWERED_S:
+            self._pressed.popleft()
+        shown = ego.get_control()
+        if any(abs(shown.throttle - throttle) < _NEAR and abs(shown.brake - brake) < _NEAR
+               for _, throttle, brake in (*self._pressed,)):
+            self._answered_s = now_s
+        is_unanswered = now_s - self._answered_s > _UNANSWERED_S
+        if is_unanswered is not self._is_unanswered:
+            self._is_unanswered = is_unanswered
+            self._tell(WorldNote(
+                UNANSWERED, f'throttle {shown.throttle:.2f} and brake {shown.brake:.2f} are in '
+                'effect, as no command of the last second: the server takes no commands, or '
+                'another client drives' if is_unanswered else ''))
 
     # Requests, in threads of their own.
 
@@ -275,7 +330,7 @@ class WorldClient:
                 if requests.poll(self._command_left_s()):
                     self._take(requests.recv())
                 else:
-                    self._brake_late()
+                    self._repeat()
         except (EOFError, OSError):
             pass
         finally:
@@ -283,22 +338,20 @@ class WorldClient:
             self.end()
 
     def _command_left_s(self) -> float | None:
-        """Return the time for which the last command counts, s; None without an end."""
-        last = self._last
-        if last is None or math.isinf(last.until_s):
-            return None
-        return max(last.until_s - time.monotonic(), 0.0)
+        """Return the time until the gate passes another command, s; None for never."""
+        last_s = math.inf if self._last is None else self._last.left_s()
+        return last_s if math.isfinite(last_s) else None
 
-    def _brake_late(self) -> None:
-        """Brake: the driver, which may be stopped, has not replaced a command in its time."""
+    def _repeat(self) -> None:
+        """Send what the gate passes now: the driver, which may be stopped, has sent no more."""
         assert self._last is not None
-        self._last = self._last.full_brake()
-        self._drive(self._last)
+        with self._commanding:
+            self._drive(self._last.now())
 
     def _take(self, request: object) -> None:
         if isinstance(request, EgoCommand):
             with self._commanding:
-                self._drive(request.or_full_brake())
+                self._drive(request.now())
         elif isinstance(request, Needs):
             self._needed = request
         elif isinstance(request, StepPace):
@@ -341,6 +394,8 @@ class WorldClient:
         # client, or what drove before, may have changed the pedals since: each one differs by its
         # gear, which has no effect.
         self._gear = 3 - self._gear
+        self._pressed.append((time.monotonic(), pedals.get('throttle', 0.0),
+                              pedals.get('brake', 0.0)))
         ego.apply_control(self._carla.VehicleControl(gear=self._gear, **pedals))
 
     def _tell(self, message: object) -> None:

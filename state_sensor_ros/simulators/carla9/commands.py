@@ -10,8 +10,14 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 from state_sensor_ros.simulators import EgoCommand, TransportError
 from state_sensor_ros.simulators.carla9.source import Carla9Source
+
+# The process notes it after this time, s.
+_NOTED_S = 1.0
 
 
 class Carla9Commands:
@@ -37,6 +43,15 @@ class Carla9Commands:
         if not self._source.has_frame:
             raise TransportError(self._source.address, 'no frame yet')
         self._source.drive(command)
+
+    def unanswered_s(self) -> float:
+        """Return for how long the server has shown other pedals than those sent, s."""
+        since_s = self._source.unanswered_since_s
+        return time.monotonic() - since_s + _NOTED_S if math.isfinite(since_s) else 0.0
+
+    def brake(self) -> None:
+        """Have the server brake the ego without the process."""
+        self._source.brake()
 
     def close(self) -> None:
         """Brake once more without the process, which sends the last command before its end."""

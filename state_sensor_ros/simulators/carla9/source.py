@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
+import math
 from operator import or_
 import re
 import time
 from weakref import ref
 
 import msgspec
-import numpy as np
 
 from state_sensor_ros.simulators import (
     EGO_TAG,
@@ -36,7 +36,6 @@ from state_sensor_ros.simulators import (
     TransportError,
 )
 from state_sensor_ros.simulators.carla9.frames import (
-    N_NUMBERS,
     StepActors,
     WorldFrames,
     WorldStep,
@@ -59,12 +58,10 @@ _NEEDED_STEPS = 4
 _RESTORED = 0
 # Time after which a process that reads no commands is stuck, s.
 _STUCK_S = 0.4
-# Speed of an ego that moves, m/s.
-_MOVING = 0.5
 # Kind of the notes about a world without steps.
 SILENCE = 'silence'
-# Columns of the velocity in the numbers of a step.
-_VELOCITY = slice(6, 9)
+# Those of a world that moves although it is paused, and of commands without an effect.
+FAULT, UNANSWERED = 'fault', 'unanswered'
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,8 @@ class WorldNote:
     """
     A line for the log, ``kind`` as of :data:`Report`.
 
-    That of :data:`SILENCE` is why there are no steps, ``text`` empty once there are some.
+    That of :data:`SILENCE` is why there are no steps, ``text`` empty once there are some, and so
+    are those of :data:`FAULT` and :data:`UNANSWERED`.
     """
 
     kind: str
@@ -157,6 +155,8 @@ class Carla9Source(StepSource):
         self._n_steps = 0
         # Row and id of the ego in the scene, None without one.
         self._ego: tuple[int, int] | None = None
+        # When it was noted that the server does not take commands.
+        self.unanswered_since_s = math.inf
         # The last command to this ego, None before the first.
         self._driven: EgoCommand | None = None
 
@@ -173,6 +173,7 @@ class Carla9Source(StepSource):
         :raises TransportError: if no server of CARLA 0.9 answers.
         """
         self.begun()
+        self.health.fault, self.unanswered_since_s = '', math.inf
         self._check_server()
         return ClientRun(self._own, self.settings.rate, self.is_paused, self._needed, self._found)
 
@@ -235,6 +236,10 @@ class Carla9Source(StepSource):
         elif isinstance(message, WorldNote):
             if message.kind == SILENCE:
                 self.health.silence = message.text
+            elif message.kind == FAULT:
+                self.health.fault = message.text
+            elif message.kind == UNANSWERED:
+                self.unanswered_since_s = time.monotonic() if message.text else math.inf
             if message.text:
                 self._report(message.kind, message.text)
         return None
@@ -258,8 +263,6 @@ class Carla9Source(StepSource):
 
     def _stepped(self, message: WorldStep) -> Packet:
         self._n_steps += 1
-        if self._n_steps == 1 and self.settings.control_input:
-            self._check_ego(message)
         if not self._n_steps % _NEEDED_STEPS and (needed := self._now_needed()) != self._needed:
             self._needed = needed
             with suppress(TransportError):
@@ -267,17 +270,6 @@ class Carla9Source(StepSource):
         assert self._frames is not None
         return self.stepped(self._frames.late(message, self._town), message.game_time,
                             message.number, is_first=message.is_first)
-
-    def _check_ego(self, step: WorldStep) -> None:
-        """Report an ego that moves at the start: a killed driver has not braked it."""
-        if self._ego is None:
-            return
-        numbers = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS)
-        speed = float(np.linalg.norm(numbers[self._ego[0], _VELOCITY]))
-        if speed > _MOVING:
-            self._report('ego', f'the ego moves at {speed:.1f} m/s before the first command: an '
-                         'autopilot, another client or the last command of a killed driver '
-                         'drives it until then')
 
     def drive(self, command: EgoCommand) -> None:
         """

@@ -11,8 +11,8 @@ Client of the control port: it configures and samples the State sensor, and driv
 
 The sequence follows doc/protocol/control.md#session. Two threads send requests: the one that
 connects to the sensor port creates the sensor (:meth:`ControlClient.configure`); the control
-thread does the rest. A third one may send commands to the ego (:meth:`ControlClient.order`). At
-most one request is outstanding, apart from a brake.
+thread does the rest. A third one may send commands to the ego (:meth:`ControlClient.order`), which
+wait for no reply; of the others, at most one is outstanding.
 
 States::
 
@@ -35,6 +35,7 @@ The control thread works in CONNECTED (changes and samples) and in RECOVERING (r
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 import math
 import threading
@@ -113,6 +114,8 @@ class ControlClient:
         self._changed = threading.Condition()
         self._state = ClientState.UNCONFIGURED
         self._session: ControlSession | None = None
+        # For orders that the other one does not take.
+        self._spare: ControlSession | None = None
         # The sensor of the last request, None if the simulator's may differ.
         self._requested: dict[str, object] | None = None
         self._configured_at_s = -math.inf
@@ -170,39 +173,47 @@ class ControlClient:
             self._settings = settings
             self._changed.notify_all()
 
-    def order(self, command: str, message: object, may_send: Callable[[], bool], *,
-              patience_s: float, is_urgent: bool) -> None:
+    def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
         """
-        Send a request of a further thread between those of the client.
+        Send a request of a further thread at once; see :meth:`ControlSession.order`.
 
-        :param command: its identifier.
-        :param message: its body.
-        :param may_send: called immediately before it is sent; if it returns False it is not.
-        :param patience_s: longest wait before it is sent, and afterward, s.
-        :param is_urgent: whether it is sent at once, even while another reply is outstanding.
-        :raises RefusalError: with the message of the simulator's reply.
-        :raises TransportError: when there is no control connection, or no reply.
+        :raises RefusalError: with the message of the simulator's reply to an earlier one.
+        :raises TransportError: when there is no control connection.
         """
-        with self._changed:
-            session = self._session if is_urgent or self._state in _SENSOR_CONFIGURED else None
+        session = self._session
         if session is None:
             raise TransportError(f'{self._settings.host}:{self._settings.control_port}',
                                  'no connection', "a simulator's control port")
         try:
-            session.order(command, message, may_send, patience_s=patience_s, is_urgent=is_urgent)
+            session.order(command, message, may_wait=may_wait)
         except (RefusalError, UnansweredError):
             raise
         except TransportError:
             self._is_lost(session)
             raise
 
+    def order_otherwise(self, command: str, message: Callable[[], object]) -> None:
+        """
+        Send a request on the second connection, which is there for this only.
+
+        :raises StateSensorError: as :meth:`order`.
+        """
+        if (spare := self._spare) is not None:
+            spare.order(command, message, may_wait=False)
+
+    def unanswered_s(self) -> float:
+        """Return the age of the oldest order without a reply, s, 0 without one."""
+        session = self._session
+        return session.unanswered_s() if session is not None else 0.0
+
     def close(self) -> None:
         """End all waits, from any thread, and the control connection."""
         with self._changed:
             self._enter(ClientState.CLOSED)
-            session, thread = self._session, self._thread
-        if session is not None:
-            session.close()
+            sessions, thread = (self._session, self._spare), self._thread
+        for session in sessions:
+            if session is not None:
+                session.close()
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN_S)
 
@@ -231,7 +242,22 @@ class ControlClient:
         if old is not None:
             old.close()
         session.connect()
+        if self._settings.control_input:
+            self._open_spare()
         self._request_sensor(session, command)
+
+    def _open_spare(self) -> None:
+        """Open the second connection, now that there are descriptors and a simulator."""
+        spare = ControlSession(self._settings.host, self._settings.control_port)
+        with suppress(TransportError):
+            spare.connect()
+            with self._changed:
+                old, self._spare = self._spare, spare
+                is_closed = self._state is ClientState.CLOSED
+            if old is not None:
+                old.close()
+            if is_closed:
+                spare.close()
 
     def _request_sensor(self, session: ControlSession, command: str) -> None:
         """Send the configuration of the sensor; one that is refused is not sent again."""
@@ -326,41 +352,44 @@ class ControlClient:
             self._changed.wait_for(lambda: self._state not in _SENSOR_CONNECTED, _RETRY_S)
 
 
-_PATIENCE_S = 0.5
-
-
 class MonodriveCommands:
     """
-    Send each command as a request, between those of the sensor; full brake at once.
+    Send each command at once, as a request whose reply is read later.
 
     :param client: client of the control port; it connects again after a loss.
     """
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
-        self._newest: EgoCommand | None = None
 
     def send(self, command: EgoCommand) -> None:
         """
-        Send a command and wait for the reply, for half a second at most.
+        Send a command.
 
-        :param command: the hand brake, which the simulator does not have, is full brake. One
-            without an end of its time does not wait for replies to earlier requests.
-        :raises TransportError: when there is no connection, no reply or no ego.
+        :param command: the hand brake, which the simulator does not have, is full brake.
+        :raises TransportError: when there is no connection, or too many replies are missing.
+        :raises RefusalError: when an earlier command was refused, such as without an ego.
         """
-        self._newest = command
-        is_urgent = math.isinf(command.until_s)
-        left_s = command.until_s - time.monotonic()
-        direction = -1 if command.reverse else 1
-        self._client.order(CONTROL_EGO, {
-            'forward_amount': direction * command.throttle, 'right_amount': -command.steer,
-            'brake_amount': 1.0 if command.hand_brake else command.brake,
-            'drive_mode': direction}, lambda: self._is_current(command),
-            patience_s=min(max(left_s, 0.0), _PATIENCE_S), is_urgent=is_urgent)
+        self._client.order(CONTROL_EGO, lambda: _message(command.now()),
+                           may_wait=command.throttle > 0.0)
 
-    def _is_current(self, command: EgoCommand) -> bool:
-        """Return whether a command is the newest, and not too old."""
-        return command is self._newest and time.monotonic() < command.until_s
+    def unanswered_s(self) -> float:
+        """Return the age of the oldest command without a reply, s."""
+        return self._client.unanswered_s()
+
+    def brake(self) -> None:
+        """Brake on the second connection."""
+        self._client.order_otherwise(CONTROL_EGO, lambda: _message(_FULL_BRAKE))
 
     def close(self) -> None:
         """Do nothing: the last command is sent; the source closes the connection."""
+
+
+_FULL_BRAKE = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
+
+
+def _message(command: EgoCommand) -> dict[str, float]:
+    direction = -1 if command.reverse else 1
+    return {'forward_amount': direction * command.throttle, 'right_amount': -command.steer,
+            'brake_amount': 1.0 if command.hand_brake else command.brake,
+            'drive_mode': direction}

@@ -9,8 +9,9 @@
 """
 One connection to the control port of a simulator: one request and its reply at a time.
 
-Only an order to brake is sent while a reply is outstanding. Replies arrive in the order of the
-requests (doc/protocol/control.md), so that a late one is read before that of the next request::
+Only orders are sent while a reply is outstanding, and no order waits for its reply. Replies arrive
+in the order of the requests (doc/protocol/control.md), so that a late one is read before that of
+the next request::
 
     request SAMPLE      order: brake        request SAMPLE
     ---------|----------------|------------------|------------>
@@ -34,11 +35,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+import math
 import re
 import struct
 import threading
+import time
 
 import msgspec
 
@@ -241,13 +244,23 @@ _REST_TIMEOUT_S = 0.5
 # For the thread that uses the connection to leave it.
 _LEAVE_TIMEOUT_S = 0.5
 _CHUNK_BYTES = 1024 * 1024
-# Longest time for the few bytes of an order to leave, s.
-_ORDER_S = 0.1
-_MOST_OUTSTANDING = 16
+# Longest time for which another thread may be about to send, s.
+_ORDER_S = 0.02
+# Orders without a reply, after which none is sent that could wait.
+_MOST_UNANSWERED = 4
 
 
 class UnansweredError(TransportError):
-    """An order has no reply yet, or was not sent; the connection stays open."""
+    """A reply is not there yet, or an order was not sent; the connection stays open."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request without a reply: its reference, steady time of its sending, whether an order."""
+
+    reference: int
+    at_s: float
+    is_order: bool
 
 
 class ControlSession:
@@ -268,9 +281,12 @@ class ControlSession:
         self._on_silence = on_silence
         # Held from a request to its reply, and while bytes are sent.
         self._requesting, self._sending = threading.Lock(), threading.Lock()
+        self._is_connected = False
         self._reference = 0
-        # References of the requests without a reply, the oldest first.
-        self._outstanding: deque[int] = deque()
+        # The requests without a reply, the oldest first.
+        self._outstanding: deque[_Sent] = deque()
+        # Of the last order that was refused, until it is reported.
+        self._refusal: RefusalError | None = None
         # The reply that is being received.
         self._reader = ReplyReader(self.where)
 
@@ -282,6 +298,7 @@ class ControlSession:
         """
         with self._requesting:
             self._connection.open()
+            self._is_connected = True
 
     def request(self, command: str, message: object) -> object:
         """
@@ -299,36 +316,44 @@ class ControlSession:
             reply.check(self.where, command, reference)
             return reply.message
 
-    def order(self, command: str, message: object, may_send: Callable[[], bool], *,
-              patience_s: float, is_urgent: bool) -> None:
+    def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
         """
-        Send a request soon or not at all, and wait a little for its reply.
+        Send a request at once, and do not wait for its reply.
 
         :param command: the command's identifier.
-        :param message: its body, plain data.
-        :param may_send: called immediately before it is sent; if it returns False it is not.
-        :param patience_s: longest wait before it is sent, and afterward, s.
-        :param is_urgent: whether it is sent at once, even while another reply is outstanding.
-        :raises UnansweredError: when it was not sent, or there is no reply yet.
-        :raises RefusalError: when the reply reports a failure; the connection stays open.
+        :param message: called immediately before it is sent, for its body.
+        :param may_wait: whether it is not sent while several orders have no reply.
+        :raises UnansweredError: when it was not sent; the connection stays open.
+        :raises RefusalError: when the reply to an earlier one reports a failure.
         :raises TransportError: when the connection failed.
         """
-        if not self._requesting.acquire(timeout=0 if is_urgent else patience_s):
-            if not is_urgent:
-                raise UnansweredError(self.where, 'no reply to the previous request in '
-                                      f'{patience_s:g} s')
-            # The thread that waits for the reply before reads this one's, too.
-            self._send_order(command, message, may_send)
-            return
-        try:
-            with self._closed_on_failure():
-                while self._outstanding and not is_urgent:
-                    self._next_reply(self._short_wait('reply to the previous request', patience_s))
-                reference = self._send_order(command, message, may_send)
-                self._reply_to(reference, self._short_wait(
-                    f'reply to {command}', patience_s)).check(self.where, command, reference)
-        finally:
-            self._requesting.release()
+        if not self._is_connected:
+            raise UnansweredError(self.where, 'no connection yet')
+        self._read_replies()
+        if may_wait and sum(sent.is_order for sent in (*self._outstanding,)) >= _MOST_UNANSWERED:
+            raise UnansweredError(self.where, f'no reply to the last {_MOST_UNANSWERED} orders')
+        self._send_order(command, message)
+        refusal, self._refusal = self._refusal, None
+        if refusal is not None:
+            raise refusal
+
+    def unanswered_s(self) -> float:
+        """Return the age of the oldest order without a reply, s, 0 without one."""
+        with suppress(TransportError):
+            self._read_replies()
+        at_s = next((sent.at_s for sent in (*self._outstanding,) if sent.is_order), math.inf)
+        return max(time.monotonic() - at_s, 0.0)
+
+    def _read_replies(self) -> None:
+        """Read the replies that are there."""
+        # A thread that waits for a reply reads those before it.
+        if self._requesting.acquire(blocking=False):
+            try:
+                with self._closed_on_failure(), suppress(UnansweredError):
+                    while self._outstanding and self._has_data():
+                        self._next_reply(self._short_wait('rest of a reply', 0.0))
+            finally:
+                self._requesting.release()
 
     def is_alive(self) -> bool:
         """Return whether the connection is open, also while a request waits for its reply."""
@@ -374,7 +399,7 @@ class ControlSession:
         """Send a request of any length; return its reference."""
         with self._sending:
             reference, data = self._encoded(command, message)
-            rest = memoryview(data)
+            rest, self._connection.unsent = memoryview(self._connection.unsent + data), b''
             try:
                 connected = self._connection.open_socket
                 while rest:
@@ -386,57 +411,66 @@ class ControlSession:
                 raise self._connection.failed(error) from error
             return reference
 
-    def _send_order(self, command: str, message: object, may_send: Callable[[], bool]) -> int:
-        """
-        Send a short request at once; return its reference.
+    def _has_data(self) -> bool:
+        try:
+            return self._connection.has_data()
+        except OSError as error:
+            raise self._connection.failed(error) from error
 
-        :raises UnansweredError: when it may not be sent, or too many replies are missing.
-        :raises TransportError: when the connection failed, or its peer does not read.
+    def _send_order(self, command: str, message: Callable[[], object]) -> None:
+        """
+        Send a short request now.
+
+        :raises UnansweredError: when an earlier one is not read.
+        :raises TransportError: when the connection failed.
         """
         if not self._sending.acquire(timeout=_ORDER_S):
-            raise UnansweredError(self.where, f'previous request not read in {_ORDER_S:g} s')
+            raise UnansweredError(self.where, 'an earlier request is not read')
         try:
-            if not may_send() or len(self._outstanding) >= _MOST_OUTSTANDING:
-                raise UnansweredError(self.where, f'{command} came too late (requests '
-                                      f'without a reply: {len(self._outstanding)})')
-            # A socket of its own: the time-out of the other is that of the reading thread.
-            with self._connection.open_socket.dup() as connected:
-                connected.settimeout(_ORDER_S)
-                reference, data = self._encoded(command, message)
-                connected.sendall(data)
-            return reference
+            _, data = self._encoded(command, message(), is_order=True)
+            try:
+                self._connection.send_at_once(data)
+            except BlockingIOError as error:
+                self._outstanding.pop()
+                raise UnansweredError(self.where, 'earlier orders are not read') from error
         except OSError as error:
             if isinstance(error, UnansweredError):
                 raise
-            # A part of it may be sent. A thread that reads is woken, and closes the connection.
+            # A thread that reads is woken, and closes the connection.
             self._connection.interrupt()
             raise self._connection.failed(error) from error
         finally:
             self._sending.release()
 
-    def _encoded(self, command: str, message: object) -> tuple[int, bytes]:
+    def _encoded(self, command: str, message: object, *,
+                 is_order: bool = False) -> tuple[int, bytes]:
         """Return a new reference, which has no reply yet, and the bytes of a request."""
         reference = self._reference % MAX_REFERENCE + 1
         data = encode_request(command, message, reference)
         self._reference = reference
-        self._outstanding.append(reference)
+        self._outstanding.append(_Sent(reference, time.monotonic(), is_order))
         return reference, data
 
     def _reply_to(self, reference: int, wait: Wait) -> Reply:
         """Read replies until that to one request; leave out those to earlier orders."""
         while True:
             oldest, reply = self._next_reply(wait)
-            if oldest == reference:
+            if oldest.reference == reference:
                 return reply
 
-    def _next_reply(self, wait: Wait) -> tuple[int, Reply]:
-        """Read the reply to the oldest request without one; return the request's reference."""
+    def _next_reply(self, wait: Wait) -> tuple[_Sent, Reply]:
+        """Read the reply to the oldest request without one; return both."""
         reply = self._receive(wait)
-        reference = self._outstanding.popleft()
-        if reply.reference not in (None, reference):
+        sent = self._outstanding.popleft()
+        if reply.reference not in (None, sent.reference):
             raise DecodeError(self.where, f'a reply to request {reply.reference}',
-                              f'one to request {reference}')
-        return reference, reply
+                              f'one to request {sent.reference}')
+        if sent.is_order:
+            try:
+                reply.check(self.where, 'an order', sent.reference)
+            except RefusalError as error:
+                self._refusal = error
+        return sent, reply
 
     def _receive(self, wait: Wait) -> Reply:
         """Wait for one reply; one of which a part has arrived is continued by the next call."""

@@ -41,6 +41,8 @@ _NO_CHECKS = 0
 # SUMO warns of each step that is faster than the maximum speed of the vehicle, m/s.
 _MOST_SPEED = 200.0
 _FULL_BRAKE = Pedals(brake=1.0)
+# A place that differs so much from that of the last step's command is another client's, m.
+_MOVED_M = 0.5
 # Longest braking before the ego is given back, s of simulated time: from 200 m/s.
 _LONGEST_STOP_S = 30.0
 # Edges of its route to which a way is searched; the first ones may be out of reach.
@@ -96,6 +98,8 @@ class SumoEgo:
         try:
             if self._body is None or self._name != last.names[last.ego]:
                 self._take_over(last, last.ego)
+            elif self._is_lent:
+                self._stay_where_moved(self._body)
             body = self._body
             if body is None:
                 return
@@ -190,6 +194,16 @@ class SumoEgo:
             self._name, '', -1, body.x + ahead * math.cos(body.yaw),
             body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), keep_route,
             farthest_m)
+
+    def _stay_where_moved(self, body: Bicycle) -> None:
+        """Go on from where another client has moved the ego since the last step."""
+        vehicle, ahead = self._sumo.vehicle, _WHEELBASE_M / 2 + self._length / 2
+        x, y = vehicle.getPosition(self._name)
+        if math.hypot(x - body.x - ahead * math.cos(body.yaw),
+                      y - body.y - ahead * math.sin(body.yaw)) > _MOVED_M:
+            yaw = math.radians(90.0 - vehicle.getAngle(self._name))
+            self._body = Bicycle(x - ahead * math.cos(yaw), y - ahead * math.sin(yaw), yaw,
+                                 body.speed, _WHEELBASE_M)
 
     def _note_found(self) -> bool:
         """Note what the vehicle has; return whether no other client drives it."""

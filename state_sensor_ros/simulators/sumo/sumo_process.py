@@ -157,9 +157,9 @@ class DriverRequests:
 
     @property
     def command(self) -> EgoCommand | None:
-        """Return the command to the ego, full brake after its time, None before the first one."""
+        """Return what the gate passes now, None before the first command."""
         # The driver may be stopped or be busy. Its clock is that of this process.
-        return self._command and self._command.or_full_brake()
+        return self._command and self._command.now()
 
     def await_step(self, step_s: float) -> bool:
         """

@@ -407,24 +407,6 @@ def test_control_that_is_repeated_is_sent_again():
             assert server.ego.pedals.brake == command.brake
 
 
-def test_ego_that_moves_at_the_start_is_named():
-    words = ('before the first command: an autopilot, another client or the last command of a '
-             'killed driver drives it')
-    with Rig(rate=100.0) as server:
-        for control_input in ('twist', ''):
-            said = []
-            source = Carla9Simulator().open_source(
-                replace(settings_of(server), control_input=control_input),
-                lambda kind, text, said=said: said.append(text), reconnect=False)
-            packets = source.packets()
-            next(packets)
-            next(packets)
-            source.close()
-            for _ in packets:
-                pass
-            assert [words in text for text in said] == ([True] if control_input else [])
-
-
 def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
     own = {'source': 'carla9', 'carla9.ackermann': True}
     assert checked_settings({**own, 'control_input': 'twist'}).control_input == 'twist'

@@ -128,6 +128,20 @@ def test_joined_sumo_takes_commands_beside_its_other_client(joined):
     assert 'ego' in joined.client.vehicle.getIDList()
 
 
+def test_place_to_which_another_client_moves_the_ego_stays(joined):
+    SumoCommands(joined.source).send(THROTTLE)
+    joined.take(20)
+    vehicle = joined.client.vehicle
+    lane = next(lane for lane in joined.client.lane.getIDList() if lane.startswith(
+        vehicle.getRoute('ego')[-1]))
+    vehicle.moveTo('ego', lane, 20.0)
+    moved = np.array(vehicle.getPosition('ego'))
+    path = np.array([frame.position_xyz[frame.ego] for frame in joined.take(12)])
+    jumps = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    assert len(np.flatnonzero(jumps > 5.0)) <= 1
+    assert np.linalg.norm(path[-1, :2] - moved) < 15.0
+
+
 def test_joined_sumo_keeps_the_pace_of_its_other_client_and_does_not_block_its_callers(joined):
     joined.take(3)
     joined.source.reconfigure(SLOW)

@@ -1,0 +1,82 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Random schedules of a stack and of faults, from the callback to the bytes."""
+
+from fault_schedules import FAULTS, Plan, plans, Run
+from hypothesis import given, settings, strategies
+import pytest
+
+CASES = {
+    'slower than the ego': Plan('carla', 'ackermann', (
+        (0.3, 'speed', (30.0, 8.0, 0.0)), (4.0, 'speed', (0.0, 2.0, 0.0)))),
+    'slower, with a limit': Plan('monodrive', 'ackermann', (
+        (0.3, 'speed', (30.0, 0.0, 0.0)), (3.5, 'speed', (5.0, 1.0, 0.0)))),
+    'late replies, live stack': Plan('monodrive', 'twist', (
+        (0.3, 'speed', (15.0, 0.0, 0.0)), (3.0, 'replies', (3.0, 6.0)),
+        (4.0, 'speed', (0.0, 0.0, 0.0))), own={'control.max_speed': 10.0, 'sample_rate': 10.0}),
+    'silent reconnection': Plan('monodrive', 'twist', (
+        (0.3, 'speed', (15.0, 0.0, 0.0)), (3.0, 'cut', 6.0),
+        (4.5, 'speed', (0.0, 0.0, 0.0))), own={'sample_rate': 10.0}),
+    'measurements stall': Plan('carla', 'vehicle_control', (
+        (0.3, 'speed', (5.0, 0.0, 0.0)), (3.0, 'frames', ('stall', 6.0)))),
+    'successor in park': Plan('monodrive', 'autoware', (
+        (0.3, 'speed', (5.0, 0.0, 0.0)), (3.0, 'successor', 4.0))),
+    'slow start uphill': Plan('carla', 'twist', ((0.3, 'speed', (0.5, 0.0, 0.0)),), slope=0.12),
+    'stop uphill': Plan('carla', 'twist', (
+        (0.3, 'speed', (5.0, 0.0, 0.0)), (5.0, 'speed', (0.0, 0.0, 0.0))), slope=0.3),
+    'two egos': Plan('carla', 'twist', (
+        (0.3, 'speed', (5.0, 0.0, 0.0)), (3.0, 'frames', ('two egos', 6.0)))),
+    'pause that moves': Plan('carla9', 'twist', (
+        (0.3, 'speed', (15.0, 0.0, 0.0)), (1.5, 'pause', -8.0)), is_ticking=True,
+        own={'control.max_speed': 10.0}),
+    'killed node': Plan('monodrive', 'twist', is_held=True),
+    'no descriptors': Plan('monodrive', 'vehicle_control', (
+        (0.3, 'speed', (5.0, 0.0, 0.0)), (3.0, 'descriptors', 6.0), (4.0, 'silence', 5.0))),
+    'frames every 1.8 s': Plan('carla', 'twist', (
+        (0.3, 'speed', (30.0, 0.0, 0.0)), (1.5, 'frames', ('slow', 9.0))),
+        own={'control.max_speed': 10.0}),
+    'lock of the steering': Plan('sumo', 'ackermann', ((0.3, 'speed', (5.0, 0.0, 0.2)),),
+                                 own={'control.max_steering_angle': 0.5}),
+    'commands that stay late': Plan('monodrive', 'twist', (
+        (0.3, 'speed', (5.0, 0.0, 0.0)), (2.0, 'late', (2.0, 10.0)))),
+    'calls without answers': Plan('carla9', 'twist', (
+        (0.3, 'speed', (5.0, 0.0, 0.0)), (2.0, 'rpc', 8.0))),
+    'gentle stop': Plan('carla', 'autoware', (
+        (0.3, 'speed', (15.0, 2.0, 0.0)), (8.0, 'speed', (0.0, -1.0, 0.0)))),
+    'exception in the thread': Plan('monodrive', 'twist', (
+        (0.3, 'speed', (15.0, 0.0, 0.0)), (3.0, 'exception', ('decision', 5.0)))),
+}
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_schedule_that_once_found_a_fault(name):
+    Run(CASES[name]).play()
+
+
+def test_exception_in_the_thread_is_an_error():
+    run = Run(CASES['exception in the thread'])
+    run.play()
+    levels = {int(status.level) for at_s, status in run.world.statuses
+              if 3.0 < at_s - run.begun_s < 8.0}
+    assert 2 in levels
+    assert run.world.defects
+
+
+@settings(max_examples=40)
+@given(plans())
+def test_no_schedule_breaks_an_invariant(plan):
+    Run(plan).play()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize('fault', FAULTS)
+@settings(max_examples=20)
+@given(data=strategies.data())
+def test_no_schedule_with_a_fault_breaks_an_invariant(fault, data):
+    Run(data.draw(plans(faults=(fault,)))).play()
