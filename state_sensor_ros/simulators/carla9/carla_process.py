@@ -66,9 +66,9 @@ _WAKE_S = 0.1
 # Loading of a map may take this long, s.
 _LOAD_S = 120.0
 _NOT_RESTORED = 1
-# Commands that are compared with the pedals in effect, the time that these may take, s, and the
-# difference of equal ones.
-_MAX_PRESSED, _UNANSWERED_S, _NEAR = 256, 1.0, 1e-3
+# Commands that are compared with the pedals in effect, the time and the steps that these may take,
+# s, and the difference of equal ones.
+_MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 1.0, 5, 1e-3
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
 _MAX_WAITING = 8
 
@@ -109,7 +109,7 @@ class WorldClient:
         self._ticked, self._fault = -1, ''
         # Time, throttle and brake of the last commands, and whether the server shows another one.
         self._pressed: deque[tuple[float, float, float]] = deque(maxlen=_MAX_PRESSED)
-        self._is_unanswered, self._answered_s = False, 0.0
+        self._is_unanswered, self._answered_s, self._n_unlike = False, 0.0, 0
         # Snapshots of a guest, from a thread of the library.
         self._waiting: SimpleQueue[Any] = SimpleQueue()
 
@@ -301,15 +301,18 @@ class WorldClient:
         ego: Any = self._reader.ego
         now_s = time.monotonic()
         if ego is None or not self._pressed or self._followed is not None:
-            self._answered_s = now_s
+            self._answered_s, self._n_unlike = now_s, 0
             return
         while len(self._pressed) > 1 and now_s - self._pressed[1][0] > _UNANSWERED_S:
             self._pressed.popleft()
         shown = ego.get_control()
         if any(abs(shown.throttle - throttle) < _NEAR and abs(shown.brake - brake) < _NEAR
                for _, throttle, brake in (*self._pressed,)):
-            self._answered_s = now_s
-        is_unanswered = now_s - self._answered_s > _UNANSWERED_S
+            self._answered_s, self._n_unlike = now_s, 0
+        else:
+            self._n_unlike += 1
+        is_unanswered = self._n_unlike >= _MANY_STEPS and now_s - max(
+            self._answered_s, self._pressed[0][0]) > _UNANSWERED_S
         if is_unanswered is not self._is_unanswered:
             self._is_unanswered = is_unanswered
             self._tell(WorldNote(
