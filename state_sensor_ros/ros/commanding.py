@@ -47,7 +47,8 @@ from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.node_log import NodeLog
-from state_sensor_ros.ros.topic_sink import await_delivery, message_class
+from state_sensor_ros.ros.rclpy_inside import await_delivery
+from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator_list import find_simulator
 

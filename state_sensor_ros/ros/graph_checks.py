@@ -15,6 +15,7 @@ from importlib.util import find_spec
 import os
 
 from rclpy.node import Node
+from rclpy.qos import ReliabilityPolicy
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import CORE, Settings
@@ -114,3 +115,41 @@ class DuplicateNodes:
                        'and publish on the same topics: start each with a name of its own '
                        '(--ros-args -r __node:=NAME) or end the others')
         self._n_known = max(n_nodes, 1)
+
+
+class UnreadPublishers:
+    """
+    Warn of publishers on the topics to which a node subscribes, whose messages it cannot receive.
+
+    These have another type, or are best-effort while the subscription is reliable.
+
+    :param node: node that subscribes.
+    :param warn: called once for each publisher.
+    """
+
+    def __init__(self, node: Node, warn: Callable[[str], None]) -> None:
+        self._node, self._warn = node, warn
+        self._known: set[tuple[str, str, str]] = set()
+
+    def search(self) -> None:
+        """Look at the publishers that are discovered now."""
+        for subscription in self._node.subscriptions:
+            topic = subscription.topic_name
+            expected = _type_name(subscription.msg_type)
+            is_reliable = subscription.qos_profile.reliability is ReliabilityPolicy.RELIABLE
+            for publisher in self._node.get_publishers_info_by_topic(topic):
+                reliability = publisher.qos_profile.reliability
+                reason = f'publishes {publisher.topic_type}; expected {expected}' \
+                    if publisher.topic_type != expected else \
+                    'is best-effort; expected a reliable publisher' \
+                    if is_reliable and reliability is ReliabilityPolicy.BEST_EFFORT else ''
+                found = topic, bytes(publisher.endpoint_gid).hex(), reason
+                if reason and publisher.node_name != _UNKNOWN and found not in self._known:
+                    self._known.add(found)
+                    self._warn(f'{topic}: {publisher.node_namespace.rstrip("/")}/'
+                               f'{publisher.node_name} {reason}: its messages are not received')
+
+
+def _type_name(type_: type) -> str:
+    package, kind, *_ = type_.__module__.split('.')
+    return f'{package}/{kind}/{type_.__name__}'

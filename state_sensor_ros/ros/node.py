@@ -18,7 +18,7 @@ import gc
 from importlib.util import find_spec
 import math
 import time
-from typing import cast, TYPE_CHECKING, TypeVar
+from typing import Any, cast, TYPE_CHECKING, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.clock import Clock, ClockType
@@ -41,9 +41,15 @@ from state_sensor_ros.ros.diagnostics import (
     StreamDiagnosis,
     StreamReading,
 )
-from state_sensor_ros.ros.graph_checks import check_packages, DuplicateNodes, OtherPublishers
+from state_sensor_ros.ros.graph_checks import (
+    check_packages,
+    DuplicateNodes,
+    OtherPublishers,
+    UnreadPublishers,
+)
 from state_sensor_ros.ros.node_log import ConnectionLog, DiagnosticsTopic, NodeLog, StreamLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
+from state_sensor_ros.ros.rclpy_inside import guard_service, release_state_machine
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
@@ -110,15 +116,9 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self._refuse_wrong_transitions()
 
     def destroy_node(self) -> None:
-        """
-        Destroy what belongs to the node.
-
-        rclpy leaves the state machine, which keeps the participant of the middleware: that was
-        then destroyed by the exit of the process, beside its own threads, which ended some
-        processes with SIGSEGV.
-        """
+        """Destroy what belongs to the node, also what rclpy leaves."""
         super().destroy_node()
-        self._state_machine.destroy_when_not_in_use()
+        release_state_machine(self)
 
     def shut_down(self) -> None:
         """Go to the state finalized, from any state."""
@@ -128,19 +128,18 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 
     def _refuse_wrong_transitions(self) -> None:
         """Refuse a transition that the state does not have: rclpy would end the program."""
-        service = next(each for each in self.services if each.srv_type is ChangeState)
-        change = service.callback
+        def guard(change: Callable[..., Any]) -> Callable[..., Any]:
+            def change_or_refuse(request: ChangeState.Request,
+                                 response: ChangeState.Response) -> ChangeState.Response:
+                try:
+                    return change(request, response)
+                except RuntimeError as error:
+                    self.get_logger().warning(f'transition refused: {error}')
+                    response.success = False
+                    return response
+            return change_or_refuse
 
-        def change_or_refuse(request: ChangeState.Request,
-                             response: ChangeState.Response) -> ChangeState.Response:
-            try:
-                return change(request, response)
-            except RuntimeError as error:
-                self.get_logger().warning(f'transition refused: {error}')
-                response.success = False
-                return response
-
-        service.callback = change_or_refuse
+        guard_service(self, ChangeState, guard)
 
 
 class StateSensorNode(ManagedNode):
@@ -185,6 +184,7 @@ class StateSensorNode(ManagedNode):
         self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
         self._waker = self.create_guard_condition(self._log_timer.reset)
         self._duplicates = DuplicateNodes(self, self.get_logger().warning)
+        self._unread = UnreadPublishers(self, self.get_logger().warning)
 
     @property
     def settings(self) -> Settings:
@@ -410,6 +410,7 @@ class StateSensorNode(ManagedNode):
     def _publish_diagnostics(self) -> None:
         self._log_stream()
         self._duplicates.search()
+        self._unread.search()
         stream, pipeline = self._stream, self._pipeline
         if stream is None or pipeline is None:
             statuses = {'stream': Status(Level.OK, 'not active', ())}

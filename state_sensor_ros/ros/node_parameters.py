@@ -27,6 +27,7 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import nearest, NODE, Value
+from state_sensor_ros.ros.rclpy_inside import given_parameters
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
@@ -41,6 +42,7 @@ from state_sensor_ros.topics.topic_list import perception_used
 _ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
 _MAX_DEPTH = 10000
 _LISTS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.STRING_ARRAY)
+_TEXTS = (Parameter.Type.STRING, Parameter.Type.STRING_ARRAY)
 _INTEGERS_FOR_DOUBLES = (Parameter.Type.INTEGER_ARRAY, Parameter.Type.DOUBLE_ARRAY)
 # Declared by rclpy with each topic, and by the player of a recording.
 _DECLARED_LATER = ('qos_overrides.', 'playback.')
@@ -103,8 +105,7 @@ class NodeParameters:
         :returns: their names, each with the most similar name of a parameter, or ``''``.
         """
         declared = [*self._names, _ACTOR_RELIABILITY, _ACTOR_DEPTH]
-        # rclpy shows only those that are declared.
-        return {name: nearest(name, declared) for name in self._node._parameter_overrides
+        return {name: nearest(name, declared) for name in given_parameters(self._node)
                 if not self._node.has_parameter(name) and not name.startswith(_DECLARED_LATER)}
 
     def _given(self, name: str) -> object:
@@ -230,7 +231,7 @@ def _without_effect(settings: Settings, schema: ParameterTable,
 
 def _of_type(parameter: Parameter, code: int) -> Parameter:
     """
-    Return a parameter in another type: integers as floating point numbers, or an empty list.
+    Return a parameter in another type: integers or texts as numbers, or an empty list.
 
     :param code: wanted type, a constant of ``ParameterType``; a value that cannot be converted is
         returned unchanged.
@@ -239,6 +240,15 @@ def _of_type(parameter: Parameter, code: int) -> Parameter:
     value = _plain(parameter.value)
     if (given, wanted) == (Parameter.Type.INTEGER, Parameter.Type.DOUBLE):
         return Parameter(parameter.name, wanted, float(value))  # type: ignore[arg-type]
+    # `ros2 param load` reads nan and 1e-09, which `ros2 param dump` has written, as texts.
+    if given in _TEXTS and wanted in (Parameter.Type.DOUBLE, Parameter.Type.DOUBLE_ARRAY):
+        with suppress(ValueError):
+            numbers = [float(each) for each in (value if isinstance(value, list) else str(
+                value).strip('[]').split(','))]
+            if wanted is Parameter.Type.DOUBLE_ARRAY:
+                return Parameter(parameter.name, wanted, numbers)
+            if len(numbers) == 1 and given is Parameter.Type.STRING:
+                return Parameter(parameter.name, wanted, numbers[0])
     # The type of an empty list is ambiguous: bools in `ros2 param set`, bytes in rclpy.
     if isinstance(value, list) and wanted in _LISTS and (
             not value or (given, wanted) == _INTEGERS_FOR_DOUBLES):

@@ -19,6 +19,7 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.player import FileSource
+from state_sensor_ros.ros.rclpy_inside import given_parameters
 
 _PAUSED, _STEP, _SEEK = 'playback.paused', 'playback.step', 'playback.seek'
 _HELP = {
@@ -39,8 +40,7 @@ class Playback:
     def __init__(self, node: Node, source: Callable[[], FileSource | None]) -> None:
         self._source = source
         for name, (default, help_) in _HELP.items():
-            # rclpy has no public access to values given at start before they are declared.
-            given = node._parameter_overrides.get(name)
+            given = given_parameters(node).get(name)
             if given is not None and given.value != default:
                 raise ConfigError(name, f'{given.value!r} at start', 'a change while it plays')
             node.declare_parameter(name, default, ParameterDescriptor(description=help_),

@@ -12,29 +12,36 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 import threading
 import time
-from typing import Any
 
-from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.serialization import deserialize_message
 
+from state_sensor_ros.ros.rclpy_inside import (
+    await_delivery,
+    destroy_publisher,
+    raw_publish,
+    subscription_counter,
+)
 from state_sensor_ros.topics.topic import NOTHING, Qos, Subscriptions, Topic
 
-# A new subscriber misses frames for at most this long, that of an actor's topic for _N_TURNS times
-# as long: after the pause between two frames, a publisher takes 1.7 us. A scan is done up to
-# _EARLY_SCAN_NS before it is due, in a pause between frames.
+# A new subscriber misses frames for at most this long; of the topics of actors, one of _N_TURNS is
+# looked at in a scan, all of them as long as subscribers come: a recorder subscribes to many. A
+# scan is done up to _EARLY_SCAN_NS before it is due, in a pause between frames.
 _SCAN_PERIOD_NS = 100_000_000
 _N_TURNS = 4
 _EARLY_SCAN_NS = 20_000_000
+_FULL_SCANS_NS = 2_000_000_000
+# rclpy keeps 0.8 kB of each publisher that it has destroyed: bounds the memory if the actors of
+# each frame have new names.
+_MAX_NEW, _NEW_PERIOD_NS = 10_000, 3_600_000_000_000
 # How long subscribers have for the last messages, such as the one that empties displays.
 _DELIVERY_S = 0.5
 # With the default event callbacks a turn of the executor takes 22 ms at 1000 publishers.
@@ -82,6 +89,9 @@ class TopicSink:
         # Names of the topics with subscribers, the turn of a scan, and topics of actors so far.
         self._read: frozenset[str] = frozenset()
         self._turn = self._n_actor_topics = 0
+        self._full_until_ns = 0
+        # Topics of actors that were opened since a time, and the end of that period.
+        self._n_new, self._new_until_ns = 0, 0
         for topic in fixed:
             self._fixed[topic.name] = self._open[topic.name] = self._create(
                 topic, topic.qos, QoSOverridingOptions.with_default_policies())
@@ -124,14 +134,25 @@ class TopicSink:
                 return False
             # Destroyed first, so that the limit on publishers is kept at any time.
             if self._to_destroy:
-                # Through the node: Publisher.destroy() would leave it in the node's list.
-                self._node.destroy_publisher(self._to_destroy.popleft())
-            elif self._to_open:
+                destroy_publisher(self._node, self._to_destroy.popleft())
+            elif self._to_open and self._may_open():
                 name = next(iter(self._to_open))
                 self._open[name] = self._create(self._to_open.pop(name), self._actor_qos, None)
             elif time.monotonic_ns() >= self._next_scan_ns - _EARLY_SCAN_NS:
                 self._scan()
-            return bool(self._to_open or self._to_destroy)
+            return bool(self._to_destroy or (self._to_open and self._n_new < _MAX_NEW))
+
+    def _may_open(self) -> bool:
+        """Count a new topic of an actor; return False if there were too many within an hour."""
+        now_ns = time.monotonic_ns()
+        if now_ns >= self._new_until_ns:
+            self._n_new, self._new_until_ns = 0, now_ns + _NEW_PERIOD_NS
+        self._n_new += 1
+        if self._n_new == _MAX_NEW:
+            self._node.get_logger().warning(
+                f'{_MAX_NEW} topics of actors were new within an hour: further actors get none '
+                'until the hour is over; max_actor_topics:=0 opens none')
+        return self._n_new <= _MAX_NEW
 
     def close(self) -> None:
         """
@@ -148,7 +169,7 @@ class TopicSink:
         # The last messages would be lost with their publishers.
         await_delivery(publishers, _DELIVERY_S)
         for publisher in publishers:
-            self._node.destroy_publisher(publisher)
+            destroy_publisher(self._node, publisher)
 
     def subscriptions(self) -> Subscriptions:
         """Return which topics have subscribers, as of the last scan."""
@@ -158,16 +179,25 @@ class TopicSink:
         return self._subscriptions
 
     def _scan(self) -> None:
-        self._next_scan_ns = time.monotonic_ns() + _SCAN_PERIOD_NS
+        now_ns = time.monotonic_ns()
+        self._next_scan_ns = now_ns + _SCAN_PERIOD_NS
         self._turn = turn = (self._turn + 1) % _N_TURNS
-        read, turns = self._read, (-1, turn)
-        topics = [opened.topic for name, opened in self._open.items() if (
-            opened.count_subscriptions() if opened.turn in turns else name in read)]
+        turns = range(-1, _N_TURNS) if now_ns < self._full_until_ns else (-1, turn)
+        topics = self._subscribed(turns)
+        if not {topic.name for topic in topics} <= self._read:
+            self._full_until_ns = now_ns + _FULL_SCANS_NS
+            topics = self._subscribed(range(-1, _N_TURNS))
         self._read = frozenset([topic.name for topic in topics])
         subscriptions = Subscriptions.of(topics)
         # Keep an equal object: the comparison for each frame is then fast.
         if subscriptions != self._subscriptions:
             self._subscriptions = subscriptions
+
+    def _subscribed(self, turns: Collection[int]) -> list[Topic]:
+        """Return the topics that have subscribers; those of other turns as before."""
+        read = self._read
+        return [opened.topic for name, opened in self._open.items() if (
+            opened.count_subscriptions() if opened.turn in turns else name in read)]
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
         """
@@ -188,26 +218,12 @@ class TopicSink:
         publisher = self._node.create_publisher(
             message_class(topic.type_name), topic.name, _profile(qos), event_callbacks=_NO_EVENTS,
             qos_overriding_options=overriding)
-        # Half the time of publish(), which checks types first. The handle is valid until shut().
-        handle: Any = publisher.handle
         turn = -1
         if topic.actor:
             self._n_actor_topics += 1
             turn = self._n_actor_topics % _N_TURNS
-        return _OpenTopic(topic, publisher, handle.publish_raw, handle.get_subscription_count,
-                          turn)
-
-
-def await_delivery(publishers: Iterable[Publisher], seconds: float) -> None:
-    """
-    Wait until the subscribers of publishers have acknowledged the last messages.
-
-    :param publishers: publishers that exist.
-    :param seconds: longest wait for all of them, s.
-    """
-    end_s = time.monotonic() + seconds
-    for publisher in publishers:
-        publisher.wait_for_all_acked(Duration(seconds=max(0.0, end_s - time.monotonic())))
+        return _OpenTopic(topic, publisher, raw_publish(publisher),
+                          subscription_counter(publisher), turn)
 
 
 def message_class(type_name: str) -> type:
@@ -233,19 +249,13 @@ class StaticFrame:
     """
 
     def __init__(self, node: Node, data: bytes) -> None:
-        from tf2_msgs.msg import TFMessage
         self._node = node
-        try:
-            from tf2_ros import StaticTransformBroadcaster
-        except ImportError:  # tf2_ros is part of a full ROS 2 only; the message is the same
-            latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-            self._publisher: Any = node.create_publisher(TFMessage, '/tf_static', latched)
-            self._publisher.publish(data)
-        else:
-            broadcaster = StaticTransformBroadcaster(node)
-            broadcaster.sendTransform(deserialize_message(data, TFMessage).transforms)
-            self._publisher = broadcaster.pub_tf
+        # As tf2_ros does, which only a full ROS 2 has.
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._publisher = node.create_publisher(
+            message_class('tf2_msgs/msg/TFMessage'), '/tf_static', latched)
+        self._publisher.publish(data)
 
     def close(self) -> None:
         """Destroy the publisher: later subscribers receive no transform."""
-        self._node.destroy_publisher(self._publisher)
+        destroy_publisher(self._node, self._publisher)

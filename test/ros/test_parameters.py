@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """Parameters of the running node: described, refused with reasons, changed between two frames."""
 
+from array import array
 import json
 import math
 import re
@@ -22,11 +23,12 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue, SetParametersResult
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 from rclpy.node import Node
-from rclpy.parameter import Parameter
+from rclpy.parameter import get_parameter_value, Parameter, parameter_value_to_python
 from rig import frame, framed, Managed, NodeProcess, Remote, state
 from wrong_values import other_value, SCHEMA, WRONG
+import yaml
 
-from state_sensor_ros.ros.node_parameters import NodeParameters
+from state_sensor_ros.ros.node_parameters import _of_type, _plain, NodeParameters
 from state_sensor_ros.settings import NAMES, rule_of
 
 START_S, PERIOD_S = 1.0, 0.05
@@ -70,6 +72,37 @@ def test_parameters_change_while_running_if_they_are_dynamic(remote):
             declared.name, result.reason)
         assert result.successful or re.search('restart|does not use|; expected', result.reason)
     assert 'restart' in remote.set('port', 9999).reason
+
+
+def test_parameters_are_read_back_from_their_dump(domain, listener):
+    """As `ros2 param load` does: each value of the file is a text that is read as YAML again."""
+    with NodeProcess(domain, autostart=False, **{'perception.position_std': 1e-09}) as node:
+        remote = Remote(listener)
+        names = list(SCHEMA.names)
+        values = remote.call(GetParameters, names=names).values
+        plain = [parameter_value_to_python(value) for value in values]
+        assert 1e-09 in plain
+        loaded = [get_parameter_value(str(value)) for value in yaml.safe_load(yaml.dump(
+            [list(value) if isinstance(value, array) else value for value in plain]))]
+        results = remote.call(SetParameters, parameters=[
+            ParameterMessage(name=name, value=value)
+            for name, value in zip(names, loaded, strict=True)]).results
+        assert [(name, result.reason) for name, result in zip(names, results, strict=True)
+                if not result.successful] == []
+        assert repr(remote.call(GetParameters, names=names).values) == repr(values)
+        assert node.is_alive
+
+
+@pytest.mark.parametrize(('text', 'code', 'value'), [
+    ('nan', ParameterType.PARAMETER_DOUBLE, math.nan),
+    ('1e-09', ParameterType.PARAMETER_DOUBLE, 1e-09),
+    ('[1.0, nan]', ParameterType.PARAMETER_DOUBLE_ARRAY, [1.0, math.nan]),
+    ("['1e-09', 'nan']", ParameterType.PARAMETER_DOUBLE_ARRAY, [1e-09, math.nan]),
+    ('fast', ParameterType.PARAMETER_DOUBLE, 'fast')])
+def test_parameters_that_yaml_takes_for_texts_are_numbers(text, code, value):
+    given = Parameter.from_parameter_msg(
+        ParameterMessage(name='x', value=get_parameter_value(text)))
+    assert repr(_plain(_of_type(given, code).value)) == repr(value)
 
 
 def test_parameters_of_two_names_have_one_value(domain, listener):

@@ -1,0 +1,179 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What is taken from inside rclpy, and what replaces it where a version does not have it."""
+
+from __future__ import annotations
+
+import time
+from unittest.mock import Mock
+
+from lifecycle_msgs.srv import ChangeState
+import pytest
+import rclpy
+from rclpy.duration import Duration
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.serialization import serialize_message
+from std_msgs.msg import Bool, String
+
+from state_sensor_ros.ros import rclpy_inside, topic_sink
+from state_sensor_ros.ros.graph_checks import UnreadPublishers
+from state_sensor_ros.ros.topic_sink import TopicSink
+from state_sensor_ros.topics.topic import Qos, Topic
+
+QOS = Qos(reliable=True, latched=False, depth=10)
+
+
+class Without:
+    """An object of rclpy that lacks some names."""
+
+    def __init__(self, whole, *names):
+        self.__dict__.update(_whole=whole, _names=names)
+
+    def __getattr__(self, name):
+        if name in self._names:
+            raise AttributeError(name)
+        return getattr(self._whole, name)
+
+
+@pytest.fixture
+def node(domain):
+    context = rclpy.Context()
+    rclpy.init(args=['x', '--ros-args', '-p', 'given:=3'], context=context, domain_id=domain)
+    made = rclpy.create_node('inside', context=context)
+    yield made
+    made.destroy_node()
+    context.try_shutdown()
+
+
+@pytest.fixture
+def received(domain, listener):
+    return listener.subscribe('/text', 'std_msgs/String')
+
+
+@pytest.mark.parametrize('hidden', [(), ('handle',)])
+def test_publishers_work_without_the_handle(node, listener, received, hidden):
+    publisher = Without(node.create_publisher(String, '/text', 10), *hidden)
+    listener.until(rclpy_inside.subscription_counter(publisher), what='the subscriber')
+    rclpy_inside.raw_publish(publisher)(serialize_message(String(data='whole')))
+    listener.until(lambda: received, what='the message')
+    assert received[0].data == 'whole'
+
+
+def test_parameters_and_state_machine_may_be_hidden(node):
+    assert rclpy_inside.given_parameters(node)['given'].value == 3
+    assert rclpy_inside.given_parameters(Without(node, '_parameter_overrides')) == {}
+    rclpy_inside.release_state_machine(Without(node, '_state_machine'))
+
+
+def test_a_service_whose_callback_cannot_be_replaced_stays(node):
+    service = node.create_service(ChangeState, 'change', lambda request, response: response)
+    before = service.callback
+    rclpy_inside.guard_service(
+        Mock(services=[Without(service, 'callback')]), ChangeState,
+        lambda _: pytest.fail('there is no callback to guard'))
+    assert service.callback is before
+    rclpy_inside.guard_service(node, ChangeState, lambda change: (change, 'guarded'))
+    assert service.callback == (before, 'guarded')
+    service.callback = before
+
+
+def test_a_publisher_may_be_destroyed_twice(node):
+    publisher = node.create_publisher(String, '/text', 10)
+    for _ in range(2):
+        rclpy_inside.destroy_publisher(node, publisher)
+
+
+def test_publishers_whose_messages_are_not_received_are_named(node, listener):
+    lines = []
+    unread = UnreadPublishers(node, lines.append)
+    subscriptions = [node.create_subscription(String, name, print, 10)
+                     for name in ('/command', '/right', '/other')]
+    made = [listener.node.create_publisher(String, '/right', 10),
+            listener.node.create_publisher(String, '/command', qos_profile_sensor_data),
+            listener.node.create_publisher(Bool, '/other', 10)]
+    listener.until(lambda: unread.search() or len(lines) == 2, what='two warnings')
+    unread.search()
+    reasons = [line.removesuffix(': its messages are not received') for line in sorted(lines)]
+    assert reasons == [
+        '/command: /listener is best-effort; expected a reliable publisher',
+        '/other: /listener publishes std_msgs/msg/Bool; expected std_msgs/msg/String']
+    assert len(made) == len(subscriptions)
+
+
+class AtOnce:
+    """A publisher of a middleware that does not wait for acknowledgements."""
+
+    def __init__(self, n_subscribers, error=None):
+        self._n_subscribers, self._error = n_subscribers, error
+
+    def publish(self, data):
+        pytest.fail('nothing is published')
+
+    def get_subscription_count(self):
+        return self._n_subscribers
+
+    def wait_for_all_acked(self, timeout):
+        assert isinstance(timeout, Duration)
+        if self._error is not None:
+            raise self._error
+
+
+@pytest.mark.parametrize(('identifier', 'n_subscribers', 'waits'), [
+    ('rmw_zenoh_cpp', 1, True), ('rmw_zenoh_cpp', 0, False), ('rmw_fastrtps_cpp', 1, False)])
+def test_last_messages_do_not_depend_on_acknowledgements(monkeypatch, identifier, n_subscribers,
+                                                         waits):
+    monkeypatch.setattr(rclpy, 'get_rmw_implementation_identifier', lambda: identifier)
+    slept = []
+    monkeypatch.setattr(time, 'sleep', slept.append)
+    rclpy_inside.await_delivery(
+        [AtOnce(0), AtOnce(n_subscribers, RuntimeError('not implemented'))], 0.5)
+    assert bool(slept) is waits
+    assert all(0.0 < seconds <= 0.1 for seconds in slept)
+
+
+def topics_of_actors(n):
+    return [Topic(f'/actor_{i}', 'std_msgs/msg/String', QOS, actor=f'actor_{i}') for i in range(n)]
+
+
+def test_sink_looks_at_all_topics_as_long_as_subscribers_come(node, listener):
+    fixed = Topic('/text', 'std_msgs/msg/String', QOS)
+    actors = topics_of_actors(8)
+    sink = TopicSink(node, [fixed], QOS)
+    sink.open(actors)
+    while sink.catch_up():
+        pass
+    for topic in (fixed, *actors):
+        listener.subscribe(topic.name, 'std_msgs/String')
+    listener.until(lambda: all(node.count_subscribers(topic.name) for topic in actors),
+                   what='subscribers')
+    listener.until(lambda: sink._open['/text'].count_subscriptions()
+                   and all(sink._open[topic.name].count_subscriptions() for topic in actors),
+                   what='matched subscribers')
+    # One scan, which finds the fixed topic and only then looks at those of the other turns.
+    sink._next_scan_ns = 0
+    sink.subscriptions()
+    assert sink._read == {topic.name for topic in (fixed, *actors)}
+    sink.close()
+
+
+def test_sink_opens_few_new_topics_an_hour(node, monkeypatch):
+    monkeypatch.setattr(topic_sink, '_MAX_NEW', 3)
+    sink = TopicSink(node, [], QOS)
+    sink.open(topics_of_actors(5))
+    while sink.catch_up():
+        pass
+    assert len(sink._open) == 3
+    sink.shut(topics_of_actors(5))
+    while sink.catch_up():
+        pass
+    monkeypatch.setattr(sink, '_new_until_ns', 0)
+    sink.open(topics_of_actors(2))
+    assert sink.catch_up()
+    assert len(sink._open) == 1
+    sink.close()
