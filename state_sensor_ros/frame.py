@@ -303,6 +303,7 @@ _MAX_COORDINATE = 1e9
 # Turn signals of a vehicle; both are hazard lights.
 INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT, INDICATORS_BOTH = range(4)
 INDICATORS_UNKNOWN = -1
+DERIVED_VELOCITY, DERIVED_SIZE = 1, 2
 LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
 # What a light shows: a full disc, or an arrow as numbered by Autoware; or a light for pedestrians.
 LIGHT_CIRCLE, LIGHT_PEDESTRIAN = 1, 11
@@ -405,8 +406,8 @@ class Frame:
     component: then all velocities in ``kinematics`` are NaN.
     ``accelerations`` (N, 3) m/s2, axes of the global frame, NaN if unknown; None from a source
     without them: they are computed from the velocities.
-    ``derived_velocities`` (N,) which velocities are derived from positions, as the source has
-    none; None for no actor.
+    ``derived`` (N,) uint8, which numbers the source does not have: the sum of DERIVED_VELOCITY
+    (from positions) and DERIVED_SIZE (of the class); None for none.
     ``has_exact_time`` whether ``game_time`` was never rounded to a 32-bit number.
     ``identity`` a number that no other frame of the simulator has, None for none: if two frames
     have the same ``game_time``, it shows whether the second one is the first again or another run.
@@ -446,7 +447,7 @@ class Frame:
     appearance: Appearance | None = None
     forward_speed: Floats | None = None
     accelerations: Floats | None = None
-    derived_velocities: Bools | None = None
+    derived: npt.NDArray[np.uint8] | None = None
     extension: Extension | None = None
     has_exact_time: bool = False
     identity: int | None = None
@@ -473,7 +474,7 @@ class Frame:
         for name, column, shape in (('inputs', self.inputs, (n_actors, 4)),
                                     ('forward_speed', self.forward_speed, (n_actors,)),
                                     ('ids', self.ids, (n_actors,)),
-                                    ('derived_velocities', self.derived_velocities, (n_actors,)),
+                                    ('derived', self.derived, (n_actors,)),
                                     ('indicators', self.indicators, (n_actors,)),
                                     ('accelerations', self.accelerations, (n_actors, 3))):
             if column is not None:
@@ -542,6 +543,17 @@ class Frame:
         """(N, 3) float64, m/s2, axes of the global frame; NaN from a source without them."""
         return np.full((self.n_actors, 3), np.nan) if self.accelerations is None \
             else self.accelerations
+
+    def is_derived(self, number: int) -> Bools:
+        """
+        Return for which actors a number is not the source's.
+
+        :param number: DERIVED_VELOCITY or DERIVED_SIZE.
+        :returns: (N,) bool.
+        """
+        found: Bools = np.zeros(self.n_actors, np.bool_) if self.derived is None \
+            else (self.derived & number) > 0
+        return found
 
     @property
     def ego(self) -> int | None:
@@ -633,7 +645,7 @@ class Frame:
         new_row[rows] = np.arange(len(rows))
         parts: dict[str, Any] = {name: _take(column, rows) for name in (
             'names', 'kinds', 'tags', 'kinematics', 'inputs', 'forward_speed', 'accelerations',
-            'derived_velocities', 'ids', 'indicators')
+            'derived', 'ids', 'indicators')
             if (column := getattr(self, name)) is not None}
         parts |= {name: _select_part(part, new_row) for name in ('lanes', 'boxes', 'wheels')
                   if (part := getattr(self, name)) is not None}

@@ -33,7 +33,7 @@ from state_sensor_ros.errors import (
     shortened,
     TrajectoryFormatError,
 )
-from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
+from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
 from state_sensor_ros.payloads import DROPPED, DUPLICATE, IGNORED, OTHER_ID
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
@@ -338,7 +338,8 @@ def _parts(frame: Frame) -> list[str]:
         'inputs': inputs is not None and bool(np.isfinite(inputs).any()),
         'appearance': appearance is not None and any(
             appearance.colors + appearance.replay_classes),
-        'derived velocities': frame.derived_velocities is not None,
+        'derived velocities': bool(frame.is_derived(DERIVED_VELOCITY).any()),
+        'assumed sizes': bool(frame.is_derived(DERIVED_SIZE).any()),
         'sample counts': frame.sample_count > 0,
         'wall clock': frame.time > 0}
     return [part for part, is_there in has_part.items() if is_there]

@@ -32,7 +32,7 @@ from state_sensor_ros.drawing.shapes import (
 )
 from state_sensor_ros.drawing.tracks import TrackBuilder
 from state_sensor_ros.frame import Bools, direction_of_change, Floats, Frame, Ints, MapLine, Rows
-from state_sensor_ros.rotations import rpy_from_quaternion
+from state_sensor_ros.rotations import global_from_body, rpy_from_quaternion
 
 # Above one of these limits, 15 MB, every second instant is omitted: a screen does not show more.
 MAX_INSTANTS = 3000
@@ -217,6 +217,8 @@ class SceneBuilder:
 
 
 def _speed_of(frame: Frame) -> Floats:
-    speed: Floats = np.abs(frame.forward_speed) if frame.forward_speed is not None \
-        else np.linalg.norm(frame.velocity_xyz, axis=1)
+    # Along the actor's own x axis, as in tables.
+    speed: Floats = np.abs(
+        frame.forward_speed if frame.forward_speed is not None else np.einsum(
+            'ni,ni->n', frame.velocity_xyz, global_from_body(frame.orientation_xyzw)[:, :, 0]))
     return np.where(speed < FARTHEST_M, speed, np.nan)

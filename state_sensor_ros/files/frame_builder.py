@@ -100,6 +100,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
                 traffic_lights: TrafficLights | None = None,
                 map_lines: tuple[MapLine, ...] = (),
                 ids: npt.ArrayLike | None = None,
+                derived: npt.ArrayLike | None = None,
                 time: int = 0, sample_count: int = 0) -> Frame:
     """
     Make a frame of N actors from arrays.
@@ -127,6 +128,8 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
     :param map_lines: the map, best the same object for all frames.
     :param ids: (N,) ids of the actors, 0 to 2^32 - 1, each of one actor, -1 for an actor without
         a usable one; by default the actors are numbered.
+    :param derived: (N,) the sum of DERIVED_VELOCITY and DERIVED_SIZE for each actor whose velocity
+        is derived from positions or whose size is that of its class; none by default.
     :param time: s since the Unix epoch; 0 where the simulator has no wall time.
     :param sample_count: number of the frame; 0 where the simulator does not count.
     :raises StateError: on unequal lengths or a wrong shape.
@@ -148,6 +151,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
         ((),) * n_actors if tags is None else tuple(map(tuple, tags)), kinematics, lanes, boxes,
         wheels, _rows('inputs', inputs, n_actors, 4), Appearance(blank, blank),
         has_exact_time=True, ids=None if ids is None else np.array(ids, np.int64),
+        derived=None if derived is None else np.array(derived, np.uint8),
         traffic_lights=traffic_lights, map_lines=map_lines)
 
 

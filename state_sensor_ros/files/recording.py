@@ -30,7 +30,7 @@ STANDARD_INPUT = '-'
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
 ACCELERATIONS, LANES, ROADS = 'accelerations', 'lane states', 'names of roads'
-DERIVED = 'which velocities are derived from positions'
+DERIVED = 'which velocities and sizes are derived'
 LIGHTS, MAP = 'traffic lights', 'the map'
 EXTENSION = 'what only this simulator sends'
 
@@ -226,7 +226,7 @@ def parts_of(frame: Frame) -> list[str]:
     """Return the names of the parts of a frame that not every format carries."""
     found = {
         ACCELERATIONS: frame.accelerations is not None,
-        DERIVED: frame.derived_velocities is not None,
+        DERIVED: frame.derived is not None,
         LANES: len(frame.lanes.actor) > 0,
         ROADS: bool(frame.lanes.road_names),
         LIGHTS: frame.traffic_lights is not None,

@@ -16,9 +16,7 @@ import numpy as np
 
 from state_sensor_ros.classes import cached_class_of, CLASSES, UNKNOWN
 from state_sensor_ros.errors import counted
-from state_sensor_ros.frame import Bools, Frame
-
-_SIZES, _DERIVED, _VELOCITIES = range(3)
+from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame
 
 
 class Assumptions:
@@ -34,11 +32,12 @@ class Assumptions:
         has_box: Bools = np.zeros(frame.n_actors, np.bool_)
         if frame.boxes is not None:
             has_box[frame.boxes.actor] = True
+        assumed = frame.is_derived(DERIVED_SIZE)
         velocities = np.isnan(frame.forward_speed) if frame.forward_speed is not None \
             else np.isnan(frame.velocity_xyz).any(axis=1)
-        derived = np.zeros(frame.n_actors, np.bool_) if frame.derived_velocities is None \
-            else frame.derived_velocities
-        flags = np.stack((~has_box, derived & ~velocities, velocities)) & frame.has_pose()
+        derived = frame.is_derived(DERIVED_VELOCITY)
+        flags = np.stack((~has_box | assumed, derived & ~velocities,
+                          velocities)) & frame.has_pose()
         key = frame.names, flags.tobytes()
         if key == self._last:
             return

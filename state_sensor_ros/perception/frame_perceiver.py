@@ -115,7 +115,7 @@ def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
         tags=(*frame.tags, *[_FALSE_TAGS] * n_false),
         kinematics=np.concatenate((_full(frame), kinematics)), forward_speed=None,
         accelerations=None,
-        derived_velocities=_followed_by(frame.derived_velocities, n_false, 0),
+        derived=_followed_by(frame.derived, n_false, 0),
         indicators=_followed_by(frame.indicators, n_false, INDICATORS_UNKNOWN),
         ids=_followed_by(frame.ids, n_false, -1),
         boxes=_with_boxes(frame.boxes or NO_BOXES, rows, false_positives),

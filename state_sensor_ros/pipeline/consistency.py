@@ -29,6 +29,7 @@ from state_sensor_ros.classes import cached_class_of, CLASSES
 from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import (
     Bools,
+    DERIVED_VELOCITY,
     Floats,
     Frame,
     FRONT_LEFT,
@@ -294,10 +295,7 @@ class ConsistencyCheck:
         classes = _classes_of(frame, rows)
         moved = (frame.position_xyz - last.position_xyz)[rows]
         predicted = (0.5 * elapsed * (frame.velocity_xyz + last.velocity_xyz))[rows]
-        derived = np.zeros(len(rows), np.bool_)
-        for each in (last, frame):
-            if each.derived_velocities is not None:
-                derived |= each.derived_velocities[rows]
+        derived = (last.is_derived(DERIVED_VELOCITY) | frame.is_derived(DERIVED_VELOCITY))[rows]
         known: Bools = np.isfinite(predicted.sum(axis=1)) & ~derived
         distances, expected = _norm(moved), np.where(known, _norm(predicted), 0.0)
         # Either may be wrong: an actor moves if one of them exceeds the limit.
@@ -498,8 +496,7 @@ def _poses(frame: Frame, rows: Rows) -> Frame:
         frame.generation, frame.game_time, frame.time, frame.sample_count,
         tuple(frame.names[row] for row in rows), frame.kinds[rows],
         tuple(frame.tags[row] for row in rows), frame.kinematics[rows], NO_LANES,
-        derived_velocities=None if frame.derived_velocities is None
-        else frame.derived_velocities[rows])
+        derived=None if frame.derived is None else frame.derived[rows])
 
 
 def _classes_of(frame: Frame, rows: Rows) -> Kinds:

@@ -13,6 +13,8 @@ from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.frame import (
     Appearance,
     Bools,
+    DERIVED_SIZE,
+    DERIVED_VELOCITY,
     Floats,
     Ints,
     KIND_OBJECT,
@@ -53,9 +55,10 @@ from state_sensor_ros.rotations import (
 )
 
 __all__ = [
-    'CONJUGATE_XYZW', 'DEFAULT_UNITS', 'KIND_OBJECT', 'KIND_VEHICLE', 'MAX_ID', 'NO_LANES',
-    'NO_SOURCE_ID', 'NO_WHEELS', 'Appearance', 'Bools', 'Floats', 'Ints', 'Kinds', 'Rows',
-    'are_lengths', 'body_from_global', 'common_ends', 'from_rep103_boxes', 'from_rep103_inputs',
+    'CONJUGATE_XYZW', 'DEFAULT_UNITS', 'DERIVED_SIZE', 'DERIVED_VELOCITY', 'KIND_OBJECT',
+    'KIND_VEHICLE', 'MAX_ID', 'NO_LANES', 'NO_SOURCE_ID', 'NO_WHEELS', 'Appearance', 'Bools',
+    'Floats', 'Ints', 'Kinds', 'Rows', 'are_lengths', 'body_from_global', 'common_ends',
+    'from_rep103_boxes', 'from_rep103_inputs',
     'from_rep103_kinematics', 'from_rep103_road_s', 'from_rep103_rotator', 'from_rep103_wheels',
     'global_from_unit', 'mirrored_vectors', 'normalised', 'quaternion_from_rpy',
     'quaternion_product', 'rotation_vectors', 'spliced', 'to_rep103_bodies', 'to_rep103_boxes',

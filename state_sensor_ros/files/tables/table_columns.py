@@ -86,7 +86,7 @@ SAFETY = (
     *_floats('required_deceleration', 'm/s2', 'to the speed of the lead vehicle within the gap'),
     *_floats('closest_distance', 'm', 'from the box of a vehicle to the nearest box'),
     TableColumn('lead', TEXT, '', 'raw name of the lead vehicle'))
-# Texts of the column `derived` by the sum of 1 for a velocity and 2 for a size.
+# Texts of the column `derived`, by Frame.derived.
 DERIVED = ('', 'velocity', 'size', f'velocity{TAG_SEPARATOR}size')
 BY_NAME = {column.name: column for column in (*COLUMNS, *SAFETY)}
 NAMES = tuple(column.name for column in COLUMNS)

@@ -231,9 +231,7 @@ class _Arrays:
 
     def _derived(self) -> Any:  # noqa: ANN401
         """Return which numbers of each row are not the source's."""
-        has_size = np.isfinite(self._floats[:, FLOAT_NAMES.index('length')])
-        sizes = has_size & ~np.concatenate([rows.has_box for rows in self._frames])
-        codes = np.concatenate([rows.has_derived for rows in self._frames]) + 2 * sizes
+        codes = np.concatenate([rows.derived for rows in self._frames])
         if not codes.any():
             return self._arrow.nulls(len(codes), self._arrow.string())
         return self._arrow.DictionaryArray.from_arrays(

@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Any, TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import DecodeError, reason_of, StateError, TrajectoryFormatError
@@ -40,7 +41,6 @@ from state_sensor_ros.files.tables.table_columns import (
 )
 from state_sensor_ros.frame import (
     Appearance,
-    Bools,
     Boxes,
     Floats,
     Frame,
@@ -81,6 +81,7 @@ _MAX_SHOWN = 200
 _TYPES = {'frame': 'int64', _ID: 'int64', 'name': 'string', 'kind': 'string',
           'tags': 'list<string>', _ROAD: 'string', _DERIVED: 'string',
           **dict.fromkeys(CHANGES, 'bool'), **dict.fromkeys(LANE_IDS, 'int32')}
+_DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
 _OBJECTS = 'objects of --outputs'
 
 
@@ -261,7 +262,7 @@ class TableRecording(FrameFile):
             kinematics=kinematics, lanes=self._lanes(rows), boxes=NO_BOXES, wheels=NO_WHEELS,
             inputs=np.full((len(names), 4), np.nan), appearance=Appearance(blank, blank),
             forward_speed=_forward_speed(rows, kinematics), ids=rows.get(_ID),
-            derived_velocities=_derived(rows))
+            derived=_derived(rows))
         return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))
 
     def _lanes(self, rows: dict[str, Any]) -> Lanes:
@@ -312,9 +313,9 @@ def _forward_speed(rows: dict[str, Any], kinematics: Floats) -> Floats | None:
     return rows[_SPEED] if np.isfinite(rows[_SPEED]).any() else None
 
 
-def _derived(rows: dict[str, Any]) -> Bools | None:
-    """Return which velocities are derived from positions, None for none."""
-    found = np.array([DERIVED[1] in (text or '') for text in rows.get(_DERIVED, ())], np.bool_)
+def _derived(rows: dict[str, Any]) -> npt.NDArray[np.uint8] | None:
+    """Return :attr:`Frame.derived`, None without the column or if it is empty."""
+    found = np.array([_DERIVED_OF.get(text, 0) for text in rows.get(_DERIVED, ())], np.uint8)
     return found if found.any() else None
 
 

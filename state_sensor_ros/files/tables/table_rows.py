@@ -29,7 +29,16 @@ from state_sensor_ros.bodies import Bools, Floats
 from state_sensor_ros.classes import class_of, UNKNOWN
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
-from state_sensor_ros.frame import Boxes, Frame, Ints, KIND_VEHICLE, Kinds, Lanes, Rows
+from state_sensor_ros.frame import (
+    Boxes,
+    DERIVED_SIZE,
+    Frame,
+    Ints,
+    KIND_VEHICLE,
+    Kinds,
+    Lanes,
+    Rows,
+)
 from state_sensor_ros.naming import ActorList, registry_of
 from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes, MAX_GAP_S
@@ -67,8 +76,8 @@ class FrameRows:
     ``stamp_ns`` None for a frame whose time ROS cannot represent; ``floats`` (N, 27) columns
     FLOAT_NAMES; ``has_box`` (N,) whether center and size are those of a box; ``lanes`` (N, 3)
     road, section and lane, ``is_changing`` (N, 2) left and right, both valid where ``has_lane``
-    (N,) is set, with ``road_names`` by the number of the road; ``has_derived`` (N,) whether the
-    velocity is derived from positions; ``step`` of the clock before the
+    (N,) is set, with ``road_names`` by the number of the road; ``derived`` (N,) as of
+    :class:`Frame`, with the sizes of actors without a box; ``step`` of the clock before the
     frame; ``safety`` measures of each actor and the name of its lead vehicle, None if no column
     shows them.
     """
@@ -83,7 +92,7 @@ class FrameRows:
     is_changing: Bools
     has_lane: Bools
     road_names: Mapping[int, str]
-    has_derived: Bools
+    derived: npt.NDArray[np.uint8]
     step: Step
     safety: list[tuple[Criticality, str]] | None = None
 
@@ -192,14 +201,16 @@ class RowMaker:
             has_box = self._fill_poses(
                 whole, np.concatenate([named.actors.classes for named in block]), floats)
         lanes, is_changing, has_lane = _lanes(whole, floats)
-        has_derived = _derived(whole)
+        has_box &= ~whole.is_derived(DERIVED_SIZE)
+        derived = _derived(whole) | DERIVED_SIZE * (
+            ~has_box & np.isfinite(floats[:, FLOAT_NAMES.index('length')])).astype(np.uint8)
         rows, begin = [], 0
         for named in block:
             span = slice(begin, begin + named.frame.n_actors)
             rows.append(FrameRows(
                 self._n_frames, named.stamp_ns, named.frame.game_time, named.actors, floats[span],
                 has_box[span], lanes[span], is_changing[span], has_lane[span],
-                named.frame.lanes.road_names, has_derived[span], named.step,
+                named.frame.lanes.road_names, derived[span], named.step,
                 _safety(named.frame) if self._has_safety else None))
             self._n_frames += 1
             begin = span.stop
@@ -277,7 +288,7 @@ def _joined(frames: Sequence[Frame]) -> Frame:
     speeds = [frame.forward_speed for frame in frames if frame.forward_speed is not None]
     accelerations = [frame.accelerations for frame in frames if frame.accelerations is not None]
     derived = [_derived(frame) for frame in frames] if any(
-        frame.derived_velocities is not None for frame in frames) else []
+        frame.derived is not None for frame in frames) else []
     return Frame(
         first.generation, first.game_time, 0, 0,
         tuple(chain.from_iterable([frame.names for frame in frames])),
@@ -290,12 +301,11 @@ def _joined(frames: Sequence[Frame]) -> Frame:
         Boxes(owners(boxes), (), np.concatenate([part.rows for part in boxes])) if boxes else None,
         forward_speed=np.concatenate(speeds) if speeds else None,
         accelerations=np.concatenate(accelerations) if accelerations else None,
-        derived_velocities=np.concatenate(derived) if derived else None)
+        derived=np.concatenate(derived) if derived else None)
 
 
-def _derived(frame: Frame) -> Bools:
-    return np.zeros(frame.n_actors, np.bool_) if frame.derived_velocities is None \
-        else frame.derived_velocities
+def _derived(frame: Frame) -> npt.NDArray[np.uint8]:
+    return np.zeros(frame.n_actors, np.uint8) if frame.derived is None else frame.derived
 
 
 def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:

@@ -20,11 +20,13 @@ import math
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.simulators import EGO_TAG
 from state_sensor_ros.simulators.frame_arrays import (
     Appearance,
     Bools,
+    DERIVED_SIZE,
     Floats,
     KIND_OBJECT,
     KIND_VEHICLE,
@@ -59,6 +61,8 @@ _MAX_REMOVED = 100_000
 # Ids of parked vehicles begin above those of actors.
 FIRST_PARKED: Final = 1 << 40
 NO_BOX: Final = (math.nan,) * 6
+# Half edge lengths and center of a person without a box, whose origin is in its middle.
+_PERSON_BOX = (0.3, 0.3, 0.875, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class WorldActor:
     ``number`` its id in CARLA; ``serial`` a number that no other actor has, also one with the same
     id later; ``name`` in frames; ``role`` its role name; ``tags`` without that of the ego; ``box``
     half edge lengths xyz and center xyz from the origin of the actor, m, REP-103 axes, NaN for
-    none; ``display`` what a sign shows.
+    none; ``display`` what a sign shows; ``has_assumed_box`` whether the box is that of its class.
     """
 
     number: int
@@ -79,6 +83,7 @@ class WorldActor:
     tags: tuple[str, ...]
     box: tuple[float, ...] = NO_BOX
     display: str = ''
+    has_assumed_box: bool = False
 
     @property
     def is_vehicle(self) -> bool:
@@ -102,7 +107,8 @@ class ActorRows:
     Constant properties of the N actors of a frame.
 
     ``numbers`` (N,) ids in CARLA and ``serials`` (N,); ``names``, ``tags`` and ``displays`` N
-    each; ``kinds`` (N,) and ``are_fixed`` (N,); ``appearance`` blank; ``boxed`` (M,) rows of the
+    each; ``kinds`` (N,) and ``are_fixed`` (N,); ``derived`` as of :class:`Frame`; ``appearance``
+    blank; ``boxed`` (M,) rows of the
     actors with a box, ``box_names`` M blank ones, and ``center_xyz`` (M, 3) its middle from the
     origin of the actor, m, axes of the actor; ``block`` (N + M, 13) with the edge lengths of the
     boxes as in :attr:`Boxes.rows`, and poses to be filled in.
@@ -115,6 +121,7 @@ class ActorRows:
     displays: tuple[str, ...]
     kinds: Kinds
     are_fixed: Bools
+    derived: npt.NDArray[np.uint8] | None
     appearance: Appearance
     boxed: Rows
     box_names: tuple[str, ...]
@@ -225,10 +232,12 @@ class WorldActors:
             return True
         role = attributes.get('role_name', '')
         self._serial += 1
+        is_assumed = box is NO_BOX and type_id.startswith(_WALKER)
+        display = type_id.removeprefix(_LIMIT) if type_id.startswith(_LIMIT) else ''
         self._actors[number] = WorldActor(
             number, self._serial, self._new_name(number, type_id, role), role, tags,
-            NO_BOX if tags[0] in (TRAFFIC_LIGHT, 'traffic_sign') else box,
-            type_id.removeprefix(_LIMIT) if type_id.startswith(_LIMIT) else '')
+            NO_BOX if tags[0] in (TRAFFIC_LIGHT, 'traffic_sign')
+            else _PERSON_BOX if is_assumed else box, display, is_assumed)
         self._names.add(self._actors[number].name)
         self._key = b''
         return True
@@ -278,8 +287,9 @@ class WorldActors:
         :param box: as of :func:`box_of`.
         """
         actor = self._actors.get(number)
-        if actor is not None and not actor.is_fixed:
-            self._actors[number] = replace(actor, box=box)
+        if actor is not None and not actor.is_fixed and not (
+                actor.has_assumed_box and box is NO_BOX):
+            self._actors[number] = replace(actor, box=box, has_assumed_box=False)
             self._key = b''
 
     def ego_of(self, numbers: Iterable[int]) -> int | None:
@@ -322,4 +332,6 @@ class WorldActors:
             np.array([KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT for actor in actors],
                      np.uint8),
             np.array([actor.is_fixed for actor in actors], bool),
+            np.array([DERIVED_SIZE * actor.has_assumed_box for actor in actors], np.uint8)
+            if any(actor.has_assumed_box for actor in actors) else None,
             Appearance(blank, blank), boxed, blank[:len(boxed)], boxes[boxed, 3:], block)

@@ -32,9 +32,16 @@ from state_sensor_ros.simulators.carla9.frames import (
     to_rep103,
 )
 from state_sensor_ros.simulators.carla9.packets import LoggedFrame, LogHeader
-from state_sensor_ros.simulators.frame_arrays import Floats, rotation_vectors, Rows
+from state_sensor_ros.simulators.frame_arrays import (
+    DERIVED_VELOCITY,
+    Floats,
+    rotation_vectors,
+    Rows,
+)
 
 _CM = 100.0
+# They are part of every frame, also of one without records.
+_MAX_FIXED = 10_000
 # Faults of a frame that are told one by one; the rest is one more.
 _MAX_FAULTS = 100
 # Longest time between frames, and largest speed, m/s, that a difference of positions stands for:
@@ -123,6 +130,7 @@ class LogDecoder:
         self._take_events(logged, faults)
         numbers, poses = self._places(logged, faults)
         n_actors = len(numbers)
+        self._count_unused(logged, numbers, faults)
         kinematics = to_rep103(poses, *self._velocities(logged, numbers))
         lights = logged.of(packets.LIGHTS)
         controls = np.full((n_actors, 4), np.nan)
@@ -144,7 +152,7 @@ class LogDecoder:
 
     def _take_events(self, logged: LoggedFrame, faults: _Faults) -> None:
         """Add and remove actors, and set their boxes."""
-        if logged.added or logged.removed:
+        if logged.added or len(logged.removed):
             self._layout = None
         replaced: set[int] = set()
         for added in logged.added:
@@ -156,16 +164,24 @@ class LogDecoder:
                 continue
             actor = self._table.get(added.number)
             if actor is not None and actor.is_fixed:
+                if len(self._fixed) >= _MAX_FIXED:
+                    self._table.remove(added.number)
+                    faults.add(added.number, f'more than {_MAX_FIXED} lights and signs', 'fewer')
+                    continue
                 self._fixed[added.number] = added.pose
-        for number in logged.removed:
+        for number in logged.removed.tolist():
             # Additions are written first, so that the removal of an id that is used again in the
             # same frame is that of the earlier actor.
             if number in replaced:
                 replaced.discard(number)
+            elif number not in self._table:
+                faults.add(number, 'a removal', 'an actor that was added')
             else:
                 self._table.remove(number)
                 self._fixed.pop(number, None)
         for record in logged.of(packets.BOXES):
+            if int(record['id']) not in self._table:
+                faults.add(int(record['id']), 'a box', 'an actor that was added')
             with np.errstate(invalid='ignore'):
                 self._table.set_box(int(record['id']), box_of(
                     (record['first'].astype(float) / _CM).tolist(),
@@ -185,6 +201,18 @@ class LogDecoder:
         poses[layout.fixed_rows] = layout.fixed
         poses[:, :3] /= _CM
         return layout.numbers, poses
+
+    def _count_unused(self, logged: LoggedFrame, numbers: Rows, faults: _Faults) -> None:
+        """Add a fault for each record of an actor that the frame does not have."""
+        for packet, what in ((packets.KINEMATICS, 'a velocity'), (packets.LIGHTS, 'a light'),
+                             (packets.CONTROLS, 'controls')):
+            ids = logged.of(packet)['id'].astype(np.int64)
+            for number in np.setdiff1d(ids, numbers).tolist():
+                # Sensors and the spectator are known, and no actors of frames.
+                if number not in self._table or self._table.get(number) is not None:
+                    faults.add(number, what, 'an actor with a position')
+        for number in logged.steering.keys() - set(numbers.tolist()):
+            faults.add(number, 'wheels', 'an actor with a position')
 
     def _laid_out(self, ids: npt.NDArray[np.uint32]) -> _PlaceTable:
         # Some versions write an actor that is neither vehicle nor person twice.
@@ -270,7 +298,8 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
     kinematics = now.kinematics.copy()
     kinematics[rows, 7:10] = (end[:, :3] - begin[:, :3]) / elapsed_s[:, None]
     kinematics[rows, 10:13] = rotation_vectors(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
-    derived = np.zeros(len(kinematics), np.bool_)
-    derived[rows] = np.isfinite(kinematics[rows, 7])
-    return replace(now.decoded, frame=replace(now.decoded.frame, kinematics=kinematics,
-                                              derived_velocities=derived))
+    frame = now.decoded.frame
+    derived = np.zeros(len(kinematics), np.uint8) if frame.derived is None \
+        else frame.derived.copy()
+    derived[rows[np.isfinite(kinematics[rows, 7])]] |= DERIVED_VELOCITY
+    return replace(now.decoded, frame=replace(frame, kinematics=kinematics, derived=derived))

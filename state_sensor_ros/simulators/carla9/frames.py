@@ -152,7 +152,8 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
     frame = Frame(
         GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
         block[:n_actors], lanes, boxes, NO_WHEELS, inputs, rows.appearance,
-        accelerations=accelerations, extension=lights.displays, has_exact_time=True,
+        accelerations=accelerations, derived=rows.derived, extension=lights.displays,
+        has_exact_time=True,
         traffic_lights=lights.shown, map_lines=town.lines, open_drive=town.open_drive)
     frame.set_rows(block)
     is_known = frame.bodies().usable_boxes

@@ -24,7 +24,13 @@ from typing import BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.simulators import (
+    counted,
+    DecodeError,
+    TrajectoryFormatError,
+    TruncatedError,
+)
+from state_sensor_ros.simulators.carla9.actors import MAX_ACTORS
 
 MAGIC: Final = b'\x0e\x00CARLA_RECORDER'
 _VERSION = struct.Struct('<H')
@@ -77,7 +83,8 @@ class LoggedFrame:
     """
     What a log has of one frame.
 
-    ``number`` and ``elapsed_s`` of its start; ``added`` and ``removed`` in the order of the file;
+    ``number`` and ``elapsed_s`` of its start; ``added`` and ``removed`` (R,) ids, in the order of
+    the file;
     ``records`` by packet, empty for one that the frame does not have; ``steering`` by id of a
     vehicle the angle of its front wheels, degrees (+ = right). ``end`` offset after it.
     """
@@ -85,7 +92,7 @@ class LoggedFrame:
     number: int
     elapsed_s: float
     added: list[AddedActor] = field(default_factory=list)
-    removed: list[int] = field(default_factory=list)
+    removed: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
     records: dict[int, Records] = field(default_factory=dict)
     steering: dict[int, float] = field(default_factory=dict)
     end: int = 0
@@ -160,14 +167,17 @@ class LogFile:
         size = self._file.seek(0, os.SEEK_END)
         offset = end = self.header.end
         frame: LoggedFrame | DecodeError | None = None
-        n_frames = 0
+        n_frames = n_outside = n_bytes = 0
         for packet, offset, length in self._packets(size):
             place = f'frame {n_frames + 1}'
             if packet == FRAME_START:
+                if n_outside:
+                    yield _outside(n_outside, place)
+                n_outside = n_bytes = 0
                 if frame is not None:
                     yield frame if isinstance(frame, DecodeError) else DecodeError(
                         place, 'another start before its end', 'the end of the frame')
-                frame = self._started(self._content(packet, offset, length, place), place)
+                frame = self._started(self._content(packet, offset, length, place, length), place)
             elif packet == FRAME_END and frame is not None:
                 n_frames, end = n_frames + 1, offset + length
                 if isinstance(frame, LoggedFrame):
@@ -175,12 +185,17 @@ class LogFile:
                 yield frame
                 frame = None
             elif packet in _NAMES and isinstance(frame, LoggedFrame):
-                content = self._content(packet, offset, length, place)
+                n_bytes += length
+                content = self._content(packet, offset, length, place, n_bytes)
                 try:
                     _take(frame, packet, content, place)
                 except DecodeError as error:
                     frame = error
+            elif frame is None:
+                n_outside += 1
             offset += length
+        if n_outside:
+            yield _outside(n_outside, 'the end')
         if frame is not None or offset < size:
             yield self._cut(f'frame {n_frames + 1}', n_frames, end)
 
@@ -201,10 +216,11 @@ class LogFile:
             yield packet, offset, length
             offset += length
 
-    def _content(self, packet: int, offset: int, length: int, place: str) -> bytes:
-        if length > self._max_bytes:
+    def _content(self, packet: int, offset: int, length: int, place: str, n_bytes: int) -> bytes:
+        """Return the content of a packet; ``n_bytes`` are those of its frame so far."""
+        if n_bytes > self._max_bytes:
             raise TrajectoryFormatError(
-                f'{self._name}: {place}: {_NAMES[packet]}', f'{length} bytes',
+                f'{self._name}: {place}: {_NAMES[packet]}', f'{n_bytes} bytes of the frame',
                 f'at most {self._max_bytes} (--max-bag-bytes)')
         return self._read(offset, length)
 
@@ -218,6 +234,11 @@ class LogFile:
         return LoggedFrame(number, elapsed_s)
 
 
+def _outside(n_packets: int, place: str) -> DecodeError:
+    return DecodeError(place, f'{counted(n_packets, "packet")} before it outside of a frame',
+                       'a start and an end around each')
+
+
 def _take(frame: LoggedFrame, packet: int, content: bytes, place: str) -> None:
     """
     Add a packet to its frame.
@@ -229,6 +250,8 @@ def _take(frame: LoggedFrame, packet: int, content: bytes, place: str) -> None:
         raise DecodeError(where, f'{len(content)} bytes', 'a number of records')
     if packet == ADDED:
         frame.added.extend(_added(content, where))
+        if len(frame.added) > MAX_ACTORS:
+            raise DecodeError(where, f'{len(frame.added)} actors', f'at most {MAX_ACTORS}')
     elif packet == WHEELS:
         frame.steering.update(_steering(content, where))
     else:
@@ -241,9 +264,11 @@ def _take(frame: LoggedFrame, packet: int, content: bytes, place: str) -> None:
             raise DecodeError(where, f'{n_bytes} bytes', f'{count} records of {dtype.itemsize}')
         records = np.frombuffer(content, dtype, n_records, _COUNT.size)
         if packet == REMOVED:
-            frame.removed.extend(records['id'].tolist())
+            frame.removed = np.unique(np.concatenate((frame.removed, records['id'])))
         else:
             frame.records[packet] = records
+        if n_records > MAX_ACTORS or len(frame.removed) > MAX_ACTORS:
+            raise DecodeError(where, f'{n_records} records', f'at most {MAX_ACTORS}, one an actor')
 
 
 def _text(content: bytes, offset: int) -> tuple[str, int]:
@@ -270,7 +295,8 @@ def _added(content: bytes, where: str) -> Sequence[AddedActor]:
     [count] = _COUNT.unpack_from(content)
     offset = _COUNT.size
     try:
-        for _ in range(count):
+        # As of other lists, the count may be that of a larger list modulo 65536.
+        while offset < len(content) or (not actors and count):
             number, _, *pose, _ = _ADDED.unpack_from(content, offset)
             type_id, offset = _text(content, offset + _ADDED.size)
             [n_attributes] = _COUNT.unpack_from(content, offset)
@@ -283,6 +309,8 @@ def _added(content: bytes, where: str) -> Sequence[AddedActor]:
             actors.append(AddedActor(number, tuple(pose), type_id, attributes))
     except (struct.error, DecodeError) as error:
         raise DecodeError(where, f'{len(content)} bytes', f'{count} actors') from error
+    if len(actors) % 65536 != count:
+        raise DecodeError(where, f'{len(actors)} actors', f'{count}, as its count says')
     return actors
 
 
@@ -293,8 +321,9 @@ def _steering(content: bytes, where: str) -> Iterator[tuple[int, float]]:
     :raises DecodeError: if the packet is shorter than its wheels.
     """
     [count] = _COUNT.unpack_from(content)
-    offset = _COUNT.size
-    for _ in range(count):
+    offset, n_vehicles = _COUNT.size, 0
+    while offset < len(content) or n_vehicles < count:
+        n_vehicles += 1
         try:
             number, n_wheels = _WHEEL_COUNT.unpack_from(content, offset)
             offset += _WHEEL_COUNT.size
@@ -305,3 +334,5 @@ def _steering(content: bytes, where: str) -> Iterator[tuple[int, float]]:
         if n_wheels:
             n_front = 1 if n_wheels == _BICYCLE_WHEELS else 2
             yield number, float(wheels['steer'][:n_front].mean())
+    if n_vehicles % 65536 != count:
+        raise DecodeError(where, f'{n_vehicles} vehicles', f'{count}, as its count says')

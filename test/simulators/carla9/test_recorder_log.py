@@ -22,6 +22,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.drawing.scene_builder import _speed_of
 from state_sensor_ros.simulators.carla9.frames import to_rep103
 
 MODEL = 'vehicle.tesla.model3'
@@ -308,6 +309,74 @@ def test_recorder_log_says_what_is_derived_and_assumed(capsys):
     assert main(['convert', name, 'drive.parquet']) == 0
     frames = frames_of(name)
     back = frames_of('drive.parquet')
-    assert [frame.derived_velocities.tolist() for frame in back] == [
-        frame.derived_velocities.tolist() for frame in frames]
+    assert [frame.is_derived(1).tolist() for frame in back] == [
+        frame.is_derived(1).tolist() for frame in frames]
     assert sensor.read_table('drive.parquet')['derived'].to_pylist()[-2:] == ['velocity;size'] * 2
+
+
+def test_recorder_log_walker_without_a_box_stands_on_the_ground():
+    """The origin of a walker is in its middle; before 0.9.12 it has no box."""
+    pytest.importorskip('pyarrow')
+    write(logs.header() + logs.frame(1, 0.0, logs.counted(2, [
+        logs.added(5, 'walker.pedestrian.0001', kind=2)]), logs.counted(6, [
+            logs.vectors(5, 0.0, 0.0, 93.0, 0.0, 0.0, 0.0)])))
+    [row] = sensor.read_table('drive.log').to_pylist()
+    assert (row['z'], row['center_z'], row['height'], row['derived']) == (
+        pytest.approx(0.93), pytest.approx(0.93), 1.75, 'size')
+    assert main(['convert', 'drive.log', 'drive.parquet']) == 0
+    [back] = sensor.read_table('drive.parquet').to_pylist()
+    assert [back[name] for name in ('center_z', 'derived')] == [row['center_z'], 'size']
+
+
+def test_recorder_log_teleport_is_a_jump_and_has_one_speed(capsys):
+    """A vehicle that scenario_runner parks below the world, and then puts on the road."""
+    drive = [logs.frame(1, 0.0, spawned(8, role_name='hero'), placed((8, 0.0)))]
+    for i in range(2, 40):
+        z = -50_000.0 if i < 20 else 0.0
+        drive.append(logs.frame(i, 0.05 * (i - 1), logs.counted(6, [
+            logs.vectors(8, 50.0 * i, 0, z, 0, 0, 0)]), logs.counted(12, [
+                logs.vectors(8, 10.0, 0, -2.0 if i < 20 else 0.0, 0, 0, 0)])))
+    name = write(logs.header() + b''.join(drive))
+    assert main(['inspect', name]) == 0
+    report = capsys.readouterr().out
+    assert '2 jumps, the longest 500 m (hero, ' in report
+    assert 'units' not in report
+    pytest.importorskip('pyarrow')
+    speeds = sensor.read_table(name)['speed'].to_pylist()
+    assert speeds[10] == pytest.approx(10.0)
+    frames = frames_of(name)
+    assert _speed_of(frames[10]) == pytest.approx([speeds[10]])
+
+
+@pytest.mark.parametrize(('packets', 'words'), [
+    ([logs.packet(2, struct.pack('<H', 0) + logs.added(6, 'traffic.traffic_light'))],
+     '1 actors; expected 0'),
+    ([logs.packet(22, struct.pack('<H', 0) + struct.pack('<II', 8, 0))], '1 vehicles; expected 0'),
+    ([logs.packet(7, struct.pack('<H', 0) + struct.pack('<IBfB', 6, 0, 0.0, 0))],
+     '10 bytes; expected 0 records'),
+    ([logs.counted(13, [logs.vectors(77, 0, 0, 0, 1, 1, 1)])], 'actor 77: found a box'),
+    ([logs.counted(12, [logs.vectors(77, 0, 0, 0, 1, 1, 1)])], 'actor 77: found a velocity'),
+    ([logs.counted(8, [struct.pack('<IfffBi', 77, 0, 0, 0, 0, 0)])], 'actor 77: found controls'),
+    ([logs.counted(3, [struct.pack('<I', 77)])], 'actor 77: found a removal'),
+    ([logs.packet(1), placed((8, 0.0)), logs.packet(1)], '4 packets before it outside of a frame'),
+])
+def test_recorder_log_what_is_lost_is_named_by_convert(packets, words, capsys):
+    pytest.importorskip('pyarrow')
+    name = write(logs.header() + logs.frame(1, 0.0, spawned(), placed((8, 0.0)))
+                 + logs.frame(2, 0.05, *packets, placed((8, 0.0)))
+                 + logs.frame(3, 0.1, placed((8, 0.0))))
+    assert main(['convert', name, 'drive.csv']) == 0
+    assert words in capsys.readouterr().err
+
+
+def test_recorder_log_memory_and_time_of_a_frame_are_bounded(capsys):
+    ids = logs.counted(3, [struct.pack('<I', i) for i in range(65_535)])
+    write(logs.header() + logs.frame(1, 0.0, *[ids] * 5))
+    assert main(['inspect', 'drive.log', '--max-bag-bytes', '1000000']) == 1
+    assert 'bytes of the frame; expected at most 1000000' in capsys.readouterr().err
+    lights = [logs.added(i, 'traffic.traffic_light', (100.0 * i, 0, 0, 0, 0, 0), 3)
+              for i in range(20_000)]
+    frames, faults = read(logs.header() + logs.frame(1, 0.0, logs.counted(2, lights))
+                          + b''.join(logs.frame(i, 0.05 * i) for i in range(2, 5)))
+    assert [len(frame) for frame in frames] == [10_000] * 4
+    assert 'more than 10000 lights and signs' in faults[0]
