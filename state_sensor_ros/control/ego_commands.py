@@ -111,7 +111,7 @@ class ControlParameters:
     kp: float = _parameter(
         1.5, 'Proportional gain: acceleration per speed error, 1/s.', 0.0, 100.0)
     ki: float = _parameter(
-        0.3, 'Integral gain: acceleration per integrated speed error, 1/s2.', 0.0, 100.0)
+        1.5, 'Integral gain: acceleration per integrated speed error, 1/s2.', 0.0, 100.0)
     full_throttle: float = _parameter(
         4.0, 'Acceleration of the ego at full throttle, m/s2.', 0.1, 100.0)
     full_brake: float = _parameter(

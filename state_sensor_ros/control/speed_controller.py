@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""From a setpoint within its limits to pedals and wheel: PI on the speed, fed forward."""
+"""From a setpoint within its limits to pedals and wheel, by the measured speed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ from state_sensor_ros.errors import StateError
 
 # Below this speed the ego counts as standing, m/s; a wanted speed below half of it is 0.
 STANDSTILL_SPEED = 0.1
-# Brake that holds the ego at standstill, 0..1.
-HOLDING_BRAKE = 0.5
 # Least deceleration of an ego that is to stop, m/s2; with the error alone it creeps for seconds.
 _STOPPING = 1.0
 # A wanted acceleration must not reach the wanted speed earlier than after this time, s: it fades
 # out over some frames, of which the last ones are measured late.
 _FADING_S = 0.5
+# Excess over an unchanged wanted speed at which throttle still holds the speed, m/s.
+_TOLERANCE = 0.1
+# Excess over the wanted speed at which the ego brakes, and no disturbance is known any more, m/s.
+_BRAKING = 0.5
+# Uphill the brake holds the ego while the engine builds up thrust: climb, rad, and time, s.
+_STEEP, _LAUNCH_S = 0.02, 0.4
+# Speed against the wanted direction at which a start has failed, m/s; thrust added to the next
+# one, m/s2.
+_ROLLING, _MORE_THRUST = 0.05, 1.0
 # Excess of the largest speed from which the ego brakes by pedals, m/s.
 _TOO_FAST = 1.0
 # Controllers of simulators take 0 for no limit, m/s2.
@@ -33,6 +40,7 @@ _LEAST_ACCELERATION = 0.01
 _LONGEST_STEP_S = 0.5
 # Larger accelerations and speeds are errors of the source, and are clamped to stay finite.
 _MOST_ACCELERATION, _MOST_SPEED = 1e3, 1e3
+_GRAVITY = 9.81
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +48,18 @@ class Setpoint:
     """
     A speed and a steering angle.
 
-    ``speed`` m/s, negative backward; ``acceleration`` m/s2 along the ego's x axis, fed forward;
-    ``max_acceleration`` m/s2, positive: limit on the change of the speed, infinity for none;
-    ``steering_angle`` of the tires, rad, + = left; ``hand_brake`` whether the hand brake is on
-    while the speed is 0.
+    An acceleration toward a lower speed is also the limit of the deceleration.
     """
 
+    # m/s, negative backward.
     speed: float
+    # m/s2 along the ego's x axis, fed forward.
     acceleration: float = 0.0
+    # m/s2, positive: limit on the change of the speed, infinity for none.
     max_acceleration: float = math.inf
+    # Of the tires, rad, + = left.
     steering_angle: float = 0.0
+    # Whether the hand brake is on while the speed is 0.
     hand_brake: bool = False
 
 
@@ -122,28 +132,40 @@ def clamped(value: float, limit: float) -> float:
 
 class SpeedController:
     """
-    Compute pedals from a wanted speed; keeps the integral, the ramp and the gear.
+    Compute pedals from a wanted and a measured speed.
+
+    The wanted acceleration is proportional to the error, within its limits. What the vehicle does
+    differently, such as by drag or its mass, is measured and compensated; the slope is known.
 
     :param parameters: gains and limits.
     """
 
     def __init__(self, parameters: ControlParameters) -> None:
         self._parameters = parameters
-        self._integral = 0.0
-        self._reference = math.nan
         self._is_reverse = False
+        self._extra_thrust = 0.0
+        self._target = math.nan
+        self.reset()
 
     def reset(self) -> None:
-        """Clear the integral and the ramp: another controller has driven since."""
-        self._integral, self._reference = 0.0, math.nan
+        """Forget what was measured: another controller has driven since."""
+        # Acceleration that the vehicle lacks, m/s2.
+        self._disturbance = 0.0
+        # Speed of the last call and the acceleration that was wanted then, NaN if it could not
+        # follow.
+        self._speed, self._wanted = math.nan, math.nan
+        # Time of the present start from standstill, s.
+        self._launch_s = 0.0
 
-    def command(self, wanted: Setpoint, speed: float, elapsed_s: float) -> EgoCommand:
+    def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
+                climb: float = 0.0) -> EgoCommand:
         """
         Return the pedals and the steering.
 
         :param wanted: setpoint within its limits; NaN or infinite numbers give full brake.
         :param speed: speed of the ego along its x axis, m/s; NaN gives full brake.
         :param elapsed_s: simulated time since the last call, s; 0 if the clock stands.
+        :param climb: angle of the ego's x axis above the horizontal, rad; NaN is taken as 0.
         """
         numbers = (wanted.speed, wanted.acceleration, wanted.steering_angle, speed)
         if not all(map(math.isfinite, numbers)) or not wanted.max_acceleration > 0.0:
@@ -156,51 +178,108 @@ class SpeedController:
         speed = clamped(speed, _MOST_SPEED)
         if abs(target) < STANDSTILL_SPEED / 2:
             target = 0.0
+        if target * self._target <= 0.0:
+            # Stopped, or in the other direction: the next start is a new one.
+            self._extra_thrust = 0.0
+        is_new, self._target = target != self._target, target
+        if target * speed < 0.0 or (not target and abs(speed) < STANDSTILL_SPEED):
+            return self._held(target, speed, wanted, climb)
         if abs(speed) < STANDSTILL_SPEED:
-            if not target:
-                self.reset()
-                return self._pedals(-HOLDING_BRAKE * self._parameters.full_brake, angle,
-                                    hand_brake=wanted.hand_brake)
             self._engage(is_reverse=target < 0.0)
         else:
             self._engage(is_reverse=speed < 0.0)
         sign = -1.0 if self._is_reverse else 1.0
-        # A speed in the other direction: stop first.
-        along = max(sign * target, 0.0)
-        forward = sign * clamped(wanted.acceleration, _MOST_ACCELERATION) if along else 0.0
-        return self._pedals(self._acceleration(
-            along, forward, sign * speed, wanted.max_acceleration, elapsed_s), angle)
+        # Gravity along the direction of the gear, m/s2.
+        gravity = _GRAVITY * math.sin(sign * climb) if math.isfinite(climb) else 0.0
+        acceleration = self._acceleration(
+            sign * target, sign * speed, sign * clamped(wanted.acceleration, _MOST_ACCELERATION),
+            wanted.max_acceleration, elapsed_s)
+        asked = gravity + min(max(acceleration + self._disturbance,
+                                  -self._parameters.max_deceleration),
+                              self._parameters.max_acceleration)
+        if sign * target < sign * speed - (0.0 if is_new else _TOLERANCE):
+            # Slower is wanted: uphill the slope alone may do more than that.
+            asked = min(asked, 0.0)
+        elif abs(speed) < STANDSTILL_SPEED and self._launch_s < _LAUNCH_S:
+            return self._launched(asked, angle, gravity, elapsed_s)
+        if self._launch_s and abs(speed) >= STANDSTILL_SPEED:
+            self._launch_s = 0.0
+        least, most = -self._parameters.full_brake, self._parameters.full_throttle
+        # A saturated pedal says nothing about the vehicle.
+        self._wanted = acceleration if least < asked < most and (asked or not gravity) \
+            else math.nan
+        return self._pedals(min(max(asked, least), most), angle)
 
     def _engage(self, *, is_reverse: bool) -> None:
         if is_reverse is not self._is_reverse:
             self.reset()
             self._is_reverse = is_reverse
 
-    def _acceleration(self, target: float, forward: float, speed: float, limit: float,
+    def _held(self, target: float, speed: float, wanted: Setpoint, climb: float) -> EgoCommand:
+        """Brake an ego that is to stand, or that moves against the wanted direction."""
+        if abs(speed) < STANDSTILL_SPEED and not target:
+            self.reset()
+            return self._pedals(-self._parameters.full_brake, wanted.steering_angle,
+                                hand_brake=wanted.hand_brake)
+        if abs(speed) >= STANDSTILL_SPEED:
+            # It was driven in this direction: the gear changes when it stands.
+            limit = min(wanted.max_acceleration, self._parameters.max_deceleration)
+            if self._launch_s:
+                limit = self._parameters.full_brake
+            elif math.isfinite(climb):
+                limit += _GRAVITY * abs(math.sin(climb))
+            self._note_failed_start()
+            self.reset()
+            return self._pedals(-limit, wanted.steering_angle)
+        self._engage(is_reverse=target < 0.0)
+        if abs(speed) > _ROLLING:
+            self._note_failed_start()
+            self.reset()
+        return self._pedals(-self._parameters.full_brake, wanted.steering_angle)
+
+    def _note_failed_start(self) -> None:
+        """Give the next start more thrust, up to all of it, if the ego rolls back after one."""
+        if self._launch_s:
+            self._extra_thrust += _MORE_THRUST
+
+    def _launched(self, asked: float, angle: float, gravity: float,
+                  elapsed_s: float) -> EgoCommand:
+        """Start from standstill; uphill the brake is released when there is thrust."""
+        self._wanted = math.nan
+        most = self._parameters.full_throttle
+        self._disturbance = self._extra_thrust
+        asked = min(asked + self._extra_thrust, most)
+        if self._extra_thrust > most:
+            # Full throttle does not move it: it stays where it is until it is to stop.
+            return self._pedals(-self._parameters.full_brake, angle)
+        self._launch_s += elapsed_s
+        command = self._pedals(asked, angle)
+        is_uphill = gravity > _GRAVITY * _STEEP or self._extra_thrust > 0.0
+        return replace(command, brake=1.0) if is_uphill else command
+
+    def _acceleration(self, target: float, speed: float, forward: float, limit: float,
                       elapsed_s: float) -> float:
         """Return the wanted acceleration; all numbers are in the direction of the gear."""
         parameters = self._parameters
-        reference = target
-        if math.isfinite(limit):
-            before = speed if math.isnan(self._reference) else self._reference
-            reference = before + clamped(target - before, limit * elapsed_s)
-            if reference != target:
-                forward += math.copysign(min(limit, _MOST_ACCELERATION), target - reference)
-        self._reference = reference
+        error = target - speed
+        if error < -_BRAKING and self._disturbance > 0.0:
+            # Measured with the throttle, by a mass rather than a force.
+            self._disturbance = 0.0
+        elif not math.isnan(self._wanted + self._speed):
+            missing = self._wanted * elapsed_s - (speed - self._speed)
+            self._disturbance = clamped(self._disturbance + missing * parameters.ki / max(
+                parameters.kp, parameters.ki), parameters.full_throttle)
+        self._speed = speed
         # In the direction of the wanted speed, never beyond it.
-        needed = (target - speed) / _FADING_S
-        forward = min(max(forward, min(needed, 0.0)), max(needed, 0.0))
-        error = reference - speed
-        integral = self._integral + parameters.ki * error * elapsed_s
-        asked = forward + parameters.kp * error + integral
-        least = -min(parameters.max_deceleration, parameters.full_brake)
-        most = min(parameters.max_acceleration, parameters.full_throttle)
-        if least < asked < most:
-            self._integral = clamped(integral, parameters.full_throttle)
-        asked = forward + parameters.kp * error + self._integral
-        if not reference:
-            asked = min(asked, -min(_STOPPING, limit))
-        return min(max(asked, least), most)
+        needed = error / _FADING_S
+        fed = min(max(forward, min(needed, 0.0)), max(needed, 0.0))
+        least = -min(limit, parameters.max_deceleration, parameters.full_brake,
+                     -forward if forward < 0.0 else math.inf)
+        most = min(limit, parameters.max_acceleration)
+        wanted = fed + parameters.kp * error
+        if not target:
+            wanted = min(wanted, -_STOPPING)
+        return min(max(wanted, least), most)
 
     def _pedals(self, acceleration: float, steering_angle: float, *,
                 hand_brake: bool = False) -> EgoCommand:
@@ -233,7 +312,8 @@ class SpeedLimiter(SpeedController):
         super().reset()
         self._is_followed = False
 
-    def command(self, wanted: Setpoint, speed: float, elapsed_s: float) -> EgoCommand:
+    def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
+                climb: float = 0.0) -> EgoCommand:
         """
         Return the speed to follow, or pedals; parameters as of :class:`SpeedController`.
 
@@ -242,7 +322,7 @@ class SpeedLimiter(SpeedController):
         parameters = self._parameters
         is_followed = self._is_followed
         # It may reset the state, as at a change of the gear.
-        pedals = super().command(wanted, speed, elapsed_s)
+        pedals = super().command(wanted, speed, elapsed_s, climb)
         target = clamped(wanted.speed, parameters.max_speed)
         stands = abs(speed) < STANDSTILL_SPEED
         # NaN compares false; a wanted acceleration is not used.

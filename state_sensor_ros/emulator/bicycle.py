@@ -15,7 +15,8 @@ angle. Equal commands at equal times give equal paths.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 import math
 
 # Acceleration at full throttle and full brake, m/s2; drag, 1/s times the speed.
@@ -23,6 +24,7 @@ FULL_THROTTLE, FULL_BRAKE, DRAG = 4.0, 8.0, 0.08
 WHEELBASE_M = 2.9
 # Angle of the front tire at full lock.
 FULL_LOCK_DEG = 70.0
+GRAVITY = 9.81
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,28 @@ class Pedals:
     reverse: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Vehicle:
+    """What a vehicle makes of its pedals."""
+
+    # Relative to the usual mass: a heavier vehicle accelerates and brakes less.
+    mass: float = 1.0
+    # Acceleration at full throttle and full brake with the usual mass, m/s2.
+    full_throttle: float = FULL_THROTTLE
+    full_brake: float = FULL_BRAKE
+    # Deceleration per speed, 1/s.
+    drag: float = DRAG
+    # Time after which a position of the pedals has an effect, s.
+    delay_s: float = 0.0
+    # Time in which the thrust follows the throttle by 63 %, s.
+    throttle_lag_s: float = 0.0
+    # Speed above which the engine has no thrust, m/s.
+    top_speed: float = math.inf
+
+
+USUAL_VEHICLE = Vehicle()
+
+
 @dataclass(slots=True)
 class Bicycle:
     """
@@ -55,6 +79,11 @@ class Bicycle:
     speed: float
     wheelbase: float = WHEELBASE_M
     steering_angle: float = 0.0
+    vehicle: Vehicle = USUAL_VEHICLE
+    _thrust: float = field(default=0.0, repr=False)
+    # Time from which pedals have an effect, s, and the time now.
+    _pending: deque[tuple[float, Pedals]] = field(default_factory=deque, repr=False)
+    _time_s: float = field(default=0.0, repr=False)
 
     @property
     def curvature(self) -> float:
@@ -63,21 +92,40 @@ class Bicycle:
 
     def advance(self, pedals: Pedals, elapsed_s: float, slope: float = 0.0) -> None:
         """
-        Change the speed by the pedals, then move along an arc.
+        Change the speed by the pedals and the slope, then move along an arc.
 
         :param pedals: pedals during the step; values out of range are clamped.
         :param elapsed_s: simulated time, s.
-        :param slope: slope of the ground along the heading, rad: it shortens the horizontal
-            distance and does not change the speed.
+        :param slope: slope of the ground along the heading, rad, + = up.
         """
-        thrust = FULL_THROTTLE * min(max(pedals.throttle, 0.0), 1.0)
-        self.speed += elapsed_s * (
-            (-thrust if pedals.reverse else thrust) - DRAG * self.speed)
-        brake = FULL_BRAKE * (1.0 if pedals.hand_brake else min(max(pedals.brake, 0.0), 1.0))
+        vehicle, pedals = self.vehicle, self._effective(pedals, elapsed_s)
+        thrust = vehicle.full_throttle * min(max(pedals.throttle, 0.0), 1.0)
+        if abs(self.speed) >= vehicle.top_speed:
+            thrust = 0.0
+        if vehicle.throttle_lag_s:
+            thrust = self._thrust + (thrust - self._thrust) * -math.expm1(
+                -elapsed_s / vehicle.throttle_lag_s)
+        self._thrust = thrust
+        self.speed += elapsed_s * ((-thrust if pedals.reverse else thrust) / vehicle.mass
+                                   - vehicle.drag * self.speed - GRAVITY * math.sin(slope))
+        brake = vehicle.full_brake / vehicle.mass * (
+            1.0 if pedals.hand_brake else min(max(pedals.brake, 0.0), 1.0))
         # A brake does not reverse the direction.
         self.speed = math.copysign(max(abs(self.speed) - elapsed_s * brake, 0.0), self.speed)
         self.steering_angle = math.radians(FULL_LOCK_DEG) * min(max(pedals.steer, -1.0), 1.0)
         self.move(self.speed * elapsed_s * math.cos(slope))
+
+    def _effective(self, pedals: Pedals, elapsed_s: float) -> Pedals:
+        """Return the pedals that have an effect now, and note the newest."""
+        if not self.vehicle.delay_s:
+            return pedals
+        if not self._pending:
+            self._pending.append((-math.inf, Pedals()))
+        self._pending.append((self._time_s + self.vehicle.delay_s, pedals))
+        self._time_s += elapsed_s
+        while len(self._pending) > 1 and self._pending[1][0] < self._time_s:
+            self._pending.popleft()
+        return self._pending[0][1]
 
     def move(self, distance: float) -> None:
         """

@@ -17,7 +17,7 @@ directly in the package, but no simulator by name: ``simulator_list`` imports on
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
-from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
+from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals
 from state_sensor_ros.errors import (
     bad_length,
     ConfigError,
@@ -106,18 +106,18 @@ from state_sensor_ros.simulators.simulator import (
 )
 
 __all__ = [
-    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'IGNORED',
-    'LIGHT_GREEN',
-    'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'NODE', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT',
-    'RECORDED', 'SOURCE_PARAMETERS', 'STREAM', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
-    'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
-    'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',
-    'FramingError', 'Health', 'Lanes', 'LateFrame', 'LiveSource', 'MapLine', 'MockServer', 'Needs',
-    'Packet', 'PayloadDecoder', 'Pedals', 'ReadOptions', 'Reading', 'RecordedFrame',
-    'RecordingReader', 'RefusalError', 'Replay', 'Report', 'SensorImage', 'SensorPoints',
-    'SensorReader', 'Settings', 'Simulator', 'SimulatorTopics', 'SingleFrameDecoder', 'Source',
-    'SourceState', 'StateError', 'StateSensorError', 'TrafficLights', 'TrajectoryFormatError',
-    'TransportError', 'TruncatedError', 'Units', 'UnreachableError', 'Wheels', 'WriteOptions',
+    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG',
+    'IGNORED', 'LIGHT_GREEN', 'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'NODE', 'OTHER_ID',
+    'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'SOURCE_PARAMETERS', 'STREAM', 'ActorLane',
+    'ActorWheel', 'Bicycle', 'Boxes', 'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand',
+    'EgoCommands', 'Fault', 'Format', 'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile',
+    'FrameLike', 'FrameWriter', 'FramingError', 'Health', 'Lanes', 'LateFrame', 'LiveSource',
+    'MapLine', 'MockServer', 'Needs', 'Packet', 'PayloadDecoder', 'Pedals', 'ReadOptions',
+    'Reading', 'RecordedFrame', 'RecordingReader', 'RefusalError', 'Replay', 'Report',
+    'SensorImage', 'SensorPoints', 'SensorReader', 'Settings', 'Simulator', 'SimulatorTopics',
+    'SingleFrameDecoder', 'Source', 'SourceState', 'StateError', 'StateSensorError',
+    'TrafficLights', 'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'Units',
+    'UnreachableError', 'Wheels', 'WriteOptions',
     'bad_length', 'build_frame', 'counted', 'decode_packet', 'failed_stream',
     'has_ego_tag', 'ignore', 'importing', 'lane_states', 'no_frames', 'one_line', 'parameter',
     'parse_settings', 'reading', 'reason_of', 'refuse_unused',

@@ -23,7 +23,7 @@ from state_sensor_ros.control.speed_controller import (
     SpeedController,
     SpeedLimiter,
 )
-from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals
+from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals, USUAL_VEHICLE, Vehicle
 from state_sensor_ros.errors import StateError
 
 OWN = ControlParameters()
@@ -34,15 +34,17 @@ SPEEDS = strategies.floats(-30.0, 30.0)
 class Drive:
     """The controller and the vehicle, which is measured ``delay`` steps late."""
 
-    def __init__(self, speed=0.0, period=0.05, delay=1):
-        self.controller, self.car = SpeedController(OWN), Bicycle(0.0, 0.0, 0.0, speed)
-        self.period, self.measured = period, [speed] * (delay + 1)
+    def __init__(self, speed=0.0, period=0.05, delay=1, vehicle=USUAL_VEHICLE, slope=0.0,
+                 own=OWN):
+        self.controller = SpeedController(own)
+        self.car = Bicycle(0.0, 0.0, 0.0, speed, vehicle=vehicle)
+        self.period, self.measured, self.slope = period, [speed] * (delay + 1), slope
 
     def step(self, wanted):
         """Return the command of a step."""
-        command = self.controller.command(wanted, self.measured.pop(0), self.period)
+        command = self.controller.command(wanted, self.measured.pop(0), self.period, self.slope)
         self.car.advance(Pedals(command.steer, command.throttle, command.brake,
-                                command.hand_brake, command.reverse), self.period)
+                                command.hand_brake, command.reverse), self.period, self.slope)
         self.measured.append(self.car.speed)
         return command
 
@@ -160,7 +162,8 @@ def test_acceleration_is_fed_forward_towards_the_wanted_speed():
 
     assert asked(4.0, 0.0) == OWN.kp
     assert asked(4.0, 1.0) == OWN.kp + 1.0
-    assert asked(6.0, -1.0) == -OWN.kp - 1.0
+    # Toward a lower speed it is the limit, also to a stop.
+    assert asked(6.0, -1.0) == asked(20.0, -1.0) == -1.0
     # Not beyond it, nor away from it.
     assert asked(5.0, 50.0) == asked(5.0, -50.0) == 0.0
     assert asked(4.0, -50.0) == OWN.kp
@@ -260,3 +263,66 @@ def test_followed_speed_is_bounded_and_pedals_do_what_is_left():
     command(0.0, 5.0)
     limiter.reset()
     assert math.isnan(command(5.0, 8.0).speed)
+
+
+VEHICLES = [USUAL_VEHICLE, Vehicle(mass=1.3), Vehicle(mass=1.2, delay_s=0.2),
+            Vehicle(throttle_lag_s=0.4, delay_s=0.1), Vehicle(top_speed=9.0, drag=0.15)]
+
+
+@pytest.mark.parametrize('wanted', [
+    Setpoint(speed=0.0, max_acceleration=2.0), Setpoint(speed=5.0, max_acceleration=1.0),
+    Setpoint(speed=9.0), Setpoint(speed=0.0, acceleration=-1.0)], ids=str)
+@pytest.mark.parametrize('slope', [0.0, 0.2, -0.2])
+@pytest.mark.parametrize('limit', [1.0, 4.0])
+@pytest.mark.parametrize('vehicle', VEHICLES, ids=str)
+def test_slower_setpoint_ends_the_throttle_in_the_same_call(wanted, slope, limit, vehicle):
+    own = ControlParameters(max_acceleration=limit)
+    drive = Drive(10.8, vehicle=vehicle, slope=slope, own=own)
+    for _ in range(20):
+        drive.step(Setpoint(speed=30.0, max_acceleration=8.0))
+    first = drive.car.speed
+    while drive.measured[0] > wanted.speed + 0.2:
+        assert drive.step(wanted).throttle == 0.0
+        # Downhill the speed grows during the delay of the brake.
+        assert drive.car.speed < first + 2.0 * vehicle.delay_s + 0.3
+
+
+@pytest.mark.parametrize(('wanted', 'deceleration'), [
+    (Setpoint(speed=0.0, max_acceleration=2.0), 2.0),
+    (Setpoint(speed=0.0, acceleration=-1.0), 1.0)])
+def test_braking_is_bounded_by_the_setpoint(wanted, deceleration):
+    drive = Drive(10.0)
+    speeds = drive.speeds(wanted, 2.0)
+    # Drag adds to the brake.
+    assert 10.0 - speeds[-1] == pytest.approx(2.0 * deceleration, rel=0.1, abs=2.0 * DRAG * 10.0)
+
+
+@pytest.mark.parametrize('slope', [0.0, 0.1])
+def test_lower_speed_is_reached_within_three_seconds(slope):
+    drive = Drive(15.0, slope=slope)
+    drive.speeds(Setpoint(speed=15.0), 10.0)
+    after = drive.speeds(Setpoint(speed=8.0), 10.0)[round(3.0 / drive.period):]
+    assert all(speed == pytest.approx(8.0, rel=0.02) for speed in after)
+
+
+@pytest.mark.parametrize('slope', [0.3, -0.3])
+@pytest.mark.parametrize('direction', [1.0, -1.0])
+@pytest.mark.parametrize('vehicle', [*VEHICLES[:4], Vehicle(mass=1.6)], ids=str)
+def test_ego_does_not_roll_on_a_hill(slope, direction, vehicle):
+    """Also one that is too weak for the hill, with the hand brake released."""
+    drive = Drive(vehicle=vehicle, slope=slope)
+    for _ in range(20):
+        drive.step(Setpoint(speed=0.0))
+    place = farthest = 0.0
+    for wanted in (2.0, 0.0, 3.0):
+        speeds = drive.speeds(Setpoint(speed=direction * wanted), 12.0)
+        places = [place + drive.period * sum(speeds[:i]) for i in range(len(speeds) + 1)]
+        farthest = max(farthest, max(direction * (max(
+            places[:i + 1], key=lambda x: direction * x) - x) for i, x in enumerate(places)))
+        place = places[-1]
+        if not wanted:
+            assert speeds[-1] == 0.0
+            assert abs(places[-1] - places[-100]) < 0.01
+    assert farthest < 0.3
+    if vehicle.mass < 1.25 or slope * direction < 0.0:
+        assert drive.car.speed == pytest.approx(direction * 3.0, abs=0.3)

@@ -235,7 +235,8 @@ def test_mock_server_steers(side):
             player = measured(client.frame()).player_measurements
             yaws.append(player.transform.rotation.yaw)
             places.append((player.transform.location.x, player.transform.location.y))
-            client.command(throttle=0.5, steer=0.5 * side)
+            # Uphill.
+            client.command(throttle=0.7, steer=0.5 * side)
     # The car begins along CARLA's y axis; right is toward lower x, as yaw grows to the right.
     turned = math.remainder(yaws[-1] - yaws[0], 360.0)
     assert side * turned > 20.0

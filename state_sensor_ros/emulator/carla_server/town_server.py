@@ -228,7 +228,8 @@ class CarlaServer(ThreadedServer):
         with self._changed:
             self._settings, self._sensors = settings, sensors
             self._town = self._new_town(spot)
-            self._control = Pedals()
+            # It stands on a slope until the first command.
+            self._control = Pedals(hand_brake=True)
         session.sendall(frame_message(EpisodeReady(ready=True).SerializeToString()))
         self._closing.wait(LATE_PORT_S)
         self._set_open(is_open=True)

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from state_sensor_ros.simulators import Bicycle, EgoCommand, Frame, Pedals
+from state_sensor_ros.simulators import Bicycle, EgoCommand, Frame, FULL_LOCK_DEG, Pedals
 from state_sensor_ros.simulators.frame_arrays import global_from_unit
 
 # The module libsumo, or a connection of traci: the same calls.
@@ -103,8 +103,12 @@ class SumoEgo:
             body = self._body
             if body is None:
                 return
-            body.advance(Pedals(command.steer, command.throttle, command.brake,
-                                command.hand_brake, command.reverse), elapsed_s)
+            # The angle, not the share of a lock that is not this vehicle's.
+            forward = global_from_unit(last.kinematics[last.ego, 3:7][None])[0][:, 0]
+            body.advance(Pedals(
+                command.steering_angle / math.radians(FULL_LOCK_DEG), command.throttle,
+                command.brake, command.hand_brake, command.reverse), elapsed_s,
+                math.asin(min(max(float(forward[2]), -1.0), 1.0)))
             self._move(body, _ANY_PLACE)
         except Exception:
             if self._has_vehicle():
