@@ -43,7 +43,7 @@ class Pedals:
 
 
 @dataclass(frozen=True, slots=True)
-class Vehicle:
+class DrivenVehicle:
     """What a vehicle makes of its pedals."""
 
     # Relative to the usual mass: a heavier vehicle accelerates and brakes less.
@@ -61,7 +61,7 @@ class Vehicle:
     top_speed: float = math.inf
 
 
-USUAL_VEHICLE = Vehicle()
+USUAL_VEHICLE = DrivenVehicle()
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Bicycle:
     speed: float
     wheelbase: float = WHEELBASE_M
     steering_angle: float = 0.0
-    vehicle: Vehicle = USUAL_VEHICLE
+    vehicle: DrivenVehicle = USUAL_VEHICLE
     _thrust: float = field(default=0.0, repr=False)
     # Time from which pedals have an effect, s, and the time now.
     _pending: deque[tuple[float, Pedals]] = field(default_factory=deque, repr=False)

@@ -23,7 +23,7 @@ from state_sensor_ros.control.speed_controller import (
     SpeedController,
     SpeedLimiter,
 )
-from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals, USUAL_VEHICLE, Vehicle
+from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, DrivenVehicle, Pedals, USUAL_VEHICLE
 from state_sensor_ros.errors import StateError
 
 OWN = ControlParameters()
@@ -265,8 +265,9 @@ def test_followed_speed_is_bounded_and_pedals_do_what_is_left():
     assert math.isnan(command(5.0, 8.0).speed)
 
 
-VEHICLES = [USUAL_VEHICLE, Vehicle(mass=1.3), Vehicle(mass=1.2, delay_s=0.2),
-            Vehicle(throttle_lag_s=0.4, delay_s=0.1), Vehicle(top_speed=9.0, drag=0.15)]
+VEHICLES = [USUAL_VEHICLE, DrivenVehicle(mass=1.3), DrivenVehicle(mass=1.2, delay_s=0.2),
+            DrivenVehicle(throttle_lag_s=0.4, delay_s=0.1),
+            DrivenVehicle(top_speed=9.0, drag=0.15)]
 
 
 @pytest.mark.parametrize('wanted', [
@@ -307,7 +308,7 @@ def test_lower_speed_is_reached_within_three_seconds(slope):
 
 @pytest.mark.parametrize('slope', [0.3, -0.3])
 @pytest.mark.parametrize('direction', [1.0, -1.0])
-@pytest.mark.parametrize('vehicle', [*VEHICLES[:4], Vehicle(mass=1.6)], ids=str)
+@pytest.mark.parametrize('vehicle', [*VEHICLES[:4], DrivenVehicle(mass=1.6)], ids=str)
 def test_ego_does_not_roll_on_a_hill(slope, direction, vehicle):
     """Also one that is too weak for the hill, with the hand brake released."""
     drive = Drive(vehicle=vehicle, slope=slope)
