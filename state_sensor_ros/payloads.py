@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import math
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
 from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.frame import Bools, EVERYTHING, Floats, Frame, Needs
 
@@ -240,6 +242,8 @@ def packet_of(item: FrameLike | Packet) -> Packet:
     return Packet(b'', frame.game_time, frame.time, frame.sample_count, decoded=decoded)
 
 
+# Warnings of numpy about unusual numbers, which are NaN afterward, are for no user.
+@np.errstate(all='ignore')
 def decode_packet(decoder: PayloadDecoder, packet: Packet, *,
                   is_timed: bool = True) -> Sequence[Decoded]:
     """

@@ -95,7 +95,8 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     add_stream_arguments(parser)
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     parser.add_argument('--seconds', type=seconds, metavar='S',
-                        help='end after S seconds; simulated seconds with -p rate:=0')
+                        help='end S seconds after the first frame, or without one within them; '
+                        'simulated seconds with -p rate:=0')
     add_parameters(parser, _PARAMETERS, LIVE)
     add_any_parameter(parser)
 
@@ -134,7 +135,8 @@ class LiveStream:
     :param ends: whether the stream ends with its connection.
     :param parameters: further parameters that are options of the command.
     :ivar notes: the last line of each kind about lost data.
-    :ivar until_s: steady time at which the stream is to end, inf for never.
+    :ivar until_s: steady time at which the stream is to end, inf for never; the first packet
+        sets it anew.
     :raises StateSensorError: if the options exclude each other, or a parameter is out of range.
     """
 
@@ -155,8 +157,17 @@ class LiveStream:
         self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
         is_unpaced = not settings.rate and 'rate' in self.simulator.uses
         self._simulated_s = args.seconds if is_unpaced and args.seconds is not None else math.inf
-        self.until_s = math.inf if args.seconds is None or is_unpaced \
-            else time.monotonic() + args.seconds
+        self._seconds = math.inf if args.seconds is None or is_unpaced else args.seconds
+        self.until_s = time.monotonic() + self._seconds
+        self._has_begun = False
+
+    def continue_from(self, before: LiveStream) -> None:
+        """
+        End when an earlier stream would have ended.
+
+        :param before: the earlier stream.
+        """
+        self.until_s, self._has_begun = before.until_s, before._has_begun
 
     def packets(self) -> Iterator[Packet]:
         """
@@ -167,6 +178,9 @@ class LiveStream:
         """
         begin_s = math.nan
         for packet in self.source.packets():
+            if not self._has_begun:
+                self._has_begun = True
+                self.until_s = time.monotonic() + self._seconds
             if packet.decoded is not None:
                 time_s = packet.game_time
                 begin_s = time_s if math.isnan(begin_s) else begin_s
@@ -214,11 +228,9 @@ class LiveRecording:
 
         :raises TransportError: if no frame arrives before it.
         """
-        until_s = self._stream.until_s
-        timer = threading.Timer(max(until_s - time.monotonic(), 0.0), self.close)
-        timer.daemon = True
-        if until_s < math.inf:
-            timer.start()
+        is_over = threading.Event()
+        if self._stream.until_s < math.inf:
+            threading.Thread(target=self._close_in_time, args=(is_over,), daemon=True).start()
         health = self._stream.source.health
         try:
             with waiting_named(self.name, lambda: self._n_frames > 0, lambda: health.reason,
@@ -229,13 +241,20 @@ class LiveRecording:
                         self._n_frames += 1
                         yield RecordedFrame(replace(packet, payload=payload), math.nan, number,
                                             f'packet {health.n_packets}', self._n_frames)
-                        if self._n_frames == self.total or time.monotonic() >= until_s:
+                        if self._n_frames == self.total \
+                                or time.monotonic() >= self._stream.until_s:
                             return
         finally:
-            timer.cancel()
+            is_over.set()
             self.close()
         if not self._n_frames:
             raise failed_stream(self.name, health.reason, 'no frame received')
+
+    def _close_in_time(self, is_over: threading.Event) -> None:
+        while (left_s := self._stream.until_s - time.monotonic()) > 0.0:
+            if is_over.wait(left_s):
+                return
+        self.close()
 
     def close(self) -> None:
         """End the stream, from any thread."""

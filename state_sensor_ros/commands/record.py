@@ -143,12 +143,12 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
 
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
     """Wait for the end of the recording, and show its progress."""
-    end_s = recorder.stream.until_s
     with bar_type()(total=args.frames, unit='frame', disable=args.quiet or None,
                     leave=False) as bar:
         period_s = threading.TIMEOUT_MAX if bar.disable else _REFRESH_S
-        while not recorder.over.wait(min(max(end_s - time.monotonic(), 0.0), period_s)):
-            if time.monotonic() >= end_s:
+        while not recorder.over.wait(min(max(
+                recorder.stream.until_s - time.monotonic(), 0.0), period_s)):
+            if time.monotonic() >= recorder.stream.until_s:
                 recorder.is_complete = True
                 return
             bar.update(recorder.n_frames - bar.n)
@@ -241,7 +241,8 @@ class Recorder:
         try:
             while not self._has_received() and not self.over.wait(_RETRY_S):
                 failures = self.health.failures
-                self.stream = self._new_stream()
+                before, self.stream = self.stream, self._new_stream()
+                self.stream.continue_from(before)
                 self.health.failures = failures
             self.is_complete = self.is_complete or not self.over.is_set()
         except Exception as error:  # noqa: BLE001

@@ -15,6 +15,7 @@ import fcntl
 import io
 from itertools import count
 import json
+import math
 import os
 import re
 import select
@@ -24,6 +25,7 @@ import struct
 import termios
 import threading
 import time
+from unittest.mock import Mock
 
 from budgets import AWAIT_S, each_once
 from mock_simulator import served
@@ -35,6 +37,8 @@ from scripted_simulator import frame, InBackground, interrupting, ScriptedSimula
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.live import LiveStream
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
 
 ODD = (b'{"frame": [{"name": "Ego 0", "position": [1.50, -0.0, 1e2], "orientation": [0,0,0,1],'
@@ -135,6 +139,22 @@ def test_record_ends_in_time(peer, out):
     with sending(peer, frame(1.0), frame(2.0)):
         assert record(peer, out, '--seconds', '2') == 0
     assert len(json.loads(out.read_text())) == 2
+
+
+def test_record_counts_seconds_from_the_first_packet():
+    stream, again = object.__new__(LiveStream), object.__new__(LiveStream)
+    for each in stream, again:
+        vars(each).update(_seconds=5.0, _simulated_s=math.inf, until_s=0.0, _has_begun=False)
+        each.source = Mock(packets=lambda: iter([Packet(b'{}', 0.0, 0, 0)] * 2))
+    start_s = time.monotonic()
+    packets = stream.packets()
+    next(packets)
+    end_s = stream.until_s
+    assert end_s >= start_s + 5.0
+    next(packets)
+    again.continue_from(stream)
+    next(again.packets())
+    assert again.until_s == stream.until_s == end_s
 
 
 @pytest.mark.parametrize('is_explicit', [False, True])
