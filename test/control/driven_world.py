@@ -15,7 +15,7 @@ the package; the simulators are models of what reads those bytes, with a vehicle
 
 from collections import deque
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import json
 import math
 import pickle
@@ -359,6 +359,9 @@ class Carla9(Helped):
                     if self.answers:
                         self.apply(*self.writes[-1][1:])
 
+    def can_write(self):
+        return super().can_write() and self.answers
+
     # Messages of the process.
     def send_bytes(self, data):
         message = pickle.loads(data)
@@ -392,7 +395,7 @@ class Sumo(Helped):
     name = 'sumo'
 
     def __init__(self, world):
-        own = world.settings.of(sumo_source_module.SumoParameters)
+        own = replace(world.settings.of(sumo_source_module.SumoParameters), config='a.sumocfg')
         super().__init__(world, sumo_source_module.StartedSumo(own, world.settings, world.report))
         self.commands = sumo_source_module.SumoCommands(self.source)
         self.machine.process = 'helper'

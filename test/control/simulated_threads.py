@@ -23,6 +23,8 @@ import socket
 from types import SimpleNamespace
 
 ETERNITY_S = 1e9
+# Events in one advance of the clock; more are a loop without a wait.
+_MOST_EVENTS = 20_000
 
 
 class Ended(BaseException):
@@ -133,10 +135,12 @@ class Machine:
             if thread.is_woken and not thread.is_over and thread.is_ready():
                 self.resume_soon(thread)
 
-    def run(self, seconds, step=None):
+    def run(self, seconds):
         """Advance the clock."""
-        until_s = self.now_s + seconds
+        until_s, n_events = self.now_s + seconds, 0
         while self._events and self._events[0][0] <= until_s:
+            n_events += 1
+            assert n_events < _MOST_EVENTS, 'a thread never waits'
             at_s, _, call, process = heapq.heappop(self._events)
             self.now_s = max(self.now_s, at_s)
             if process in self.stopped:
