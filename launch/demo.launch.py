@@ -44,6 +44,10 @@ def generate_launch_description() -> LaunchDescription:
                               description='mock of monoDrive, CARLA 0.8 or 0.9, or SUMO itself'),
         DeclareLaunchArgument('drive', default_value='false', choices=['true', 'false'],
                               description='drive the ego along a recorded line'),
+        DeclareLaunchArgument(
+            'params_file', default_value=PathJoinSubstitution([share, 'config', _chosen(
+                simulator, 'monodrive', 'demo.yaml', ['demo_', simulator, '.yaml'])]),
+            description='YAML file of parameters in place of that of the demo'),
         # The driver itself starts SUMO.
         _simulator('monodrive', '--control-port', _sum(port, 1)),
         _simulator('carla'),
@@ -52,11 +56,8 @@ def generate_launch_description() -> LaunchDescription:
         IncludeLaunchDescription(
             PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),
             launch_arguments={
-                'host': _chosen(simulator, 'sumo', '', '127.0.0.1'),
                 'port': _chosen(simulator, 'sumo', '', port), 'rviz': LaunchConfiguration('rviz'),
-                'params_file': PathJoinSubstitution([share, 'config', _chosen(
-                    simulator, 'monodrive', 'demo.yaml', ['demo_', simulator, '.yaml'])]),
-            }.items()),
+                'params_file': LaunchConfiguration('params_file')}.items()),
         RegisterEventHandler(OnProcessExit(on_exit=_end_with_driver)),
     ])
 

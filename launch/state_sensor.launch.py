@@ -28,9 +28,9 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from launch_ros.utilities import make_namespace_absolute, prefix_namespace
-import yaml
 
-from state_sensor_ros.errors import ConfigError, one_line
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.ros.parameter_file import parameters_of, read_parameter_file
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 PACKAGE = 'state_sensor_ros'
@@ -100,30 +100,10 @@ def _parameters_in(file: str, node: str) -> dict[str, Any]:
     Return the parameters that a file gives to a node.
 
     :param file: path of a YAML file of parameters, ``''`` for none.
-    :param node: full name; names in the file may have the wildcards ``*`` and ``**``.
+    :param node: full name.
     :raises ConfigError: when there is no such file, or it is no YAML.
     """
-    if not file:
-        return {}
-    try:
-        content = yaml.safe_load(Path(file).read_text(encoding='utf-8'))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = 'no file' if isinstance(error, FileNotFoundError) else one_line(str(error))
-        raise ConfigError(
-            'params_file', f'{reason} ({file})', 'a YAML file of parameters') from error
-    found: dict[str, Any] = {}
-    _collect(content, '', node, found)
-    return found
-
-
-def _collect(content: object, name: str, node: str, found: dict[str, Any]) -> None:
-    """Add the parameters of ``node`` in a part of a file to ``found``."""
-    for key, value in content.items() if isinstance(content, dict) else ():
-        if key == 'ros__parameters':
-            pattern = re.escape(name).replace(r'/\*\*', '(/.*)?').replace(r'\*', '[^/]*')
-            found.update(value if isinstance(value, dict) and re.fullmatch(pattern, node) else {})
-        else:
-            _collect(value, f'{name}/{str(key).strip("/")}', node, found)
+    return parameters_of(read_parameter_file(file, 'params_file'), node) or {} if file else {}
 
 
 def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,6 +178,8 @@ def _rviz(context: LaunchContext, given: Mapping[str, str], node: str,
 
 
 def _recorder(given: Mapping[str, str]) -> ExecuteProcess:
+    if given['record'] != 'true' and Path(given['record']).exists():
+        raise ConfigError('record', f'{given["record"]}, which exists', 'a new folder')
     # The namespace may begin with a slash or not, and may be nested in another one.
     node = f'(/.*)?/?{given["namespace"].rstrip("/")}/{given["name"]}/.*'
     if given['autoware'] == 'true':

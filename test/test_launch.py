@@ -22,7 +22,7 @@ FILES = sorted(LAUNCH.glob('*.py'))
 ARGUMENTS = {
     'state_sensor.launch.py': ['host', 'port', 'config_file', 'params_file', 'namespace', 'name',
                                'use_sim_time', 'rviz', 'autoware', 'record', 'log_level'],
-    'demo.launch.py': ['rviz', 'port', 'simulator', 'drive'],
+    'demo.launch.py': ['rviz', 'port', 'simulator', 'drive', 'params_file'],
 }
 
 
@@ -212,9 +212,11 @@ def test_launch_log_level_is_of_the_driver_alone(started):
 @pytest.mark.parametrize(('name', 'value', 'words'), [
     ('port', 'abc', "port: found 'abc'; expected a whole number"),
     ('port', '70000', 'port: found 70000; expected 1 to 65535'),
-    ('params_file', '/nowhere.yaml', 'params_file: found no file (/nowhere.yaml); expected a'),
-])
-def test_launch_names_a_wrong_argument(started, name, value, words):
+    ('params_file', '/nowhere.yaml', 'params_file: there is no file /nowhere.yaml'),
+    ('record', 'old', 'record: found old, which exists; expected a new folder')])
+def test_launch_names_a_wrong_argument(started, name, value, words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path('old').mkdir()
     from state_sensor_ros.errors import ConfigError
     with pytest.raises(ConfigError, match=re.escape(words)):
         started(**{name: value})
@@ -226,6 +228,16 @@ def test_launch_names_outputs_of_a_file_that_are_no_list(started, tmp_path):
     file.write_text('/**: {ros__parameters: {outputs: vision}}')
     with pytest.raises(ConfigError, match="params_file: found outputs: 'vision'; expected a list"):
         started(autoware='true', params_file=str(file))
+
+
+def test_launch_demo_leaves_the_host_and_the_parameters_to_its_arguments(started):
+    from launch.actions import IncludeLaunchDescription
+    description = module_of('demo').generate_launch_description()
+    [included] = [each for each in description.entities
+                  if isinstance(each, IncludeLaunchDescription)]
+    given = dict(included.launch_arguments)
+    assert 'host' not in given
+    assert given['params_file'].variable_name[0].text == 'params_file'
 
 
 @pytest.mark.parametrize('name', ['state_sensor', 'demo'])

@@ -23,6 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from state_sensor_ros.errors import ConfigError, counted, importing, TransportError
+from state_sensor_ros.ros.log_folder import choose_log_folder
 from state_sensor_ros.ros.topic_sink import message_class
 
 # Topic and type by which the nodes of this package are recognized.
@@ -165,6 +166,7 @@ def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
 
     :param is_over: returns whether to stop waiting.
     """
+    choose_log_folder()
     try:
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:

@@ -10,12 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 import gc
 from itertools import pairwise
 import os
-from pathlib import Path
 import sys
 import textwrap
 import threading
@@ -31,9 +30,15 @@ from rclpy.utilities import remove_ros_args
 from state_sensor_ros import __version__
 from state_sensor_ros.ends.signals import EndingSignals
 from state_sensor_ros.ends.standard_streams import StandardStreams
-from state_sensor_ros.errors import ConfigError, importing, reason_of, StateSensorError
+from state_sensor_ros.errors import ConfigError, importing, one_line, StateSensorError
 from state_sensor_ros.parameters import as_yaml, nearest
+from state_sensor_ros.ros.log_folder import choose_log_folder
 from state_sensor_ros.ros.node import StateSensorNode
+from state_sensor_ros.ros.parameter_file import (
+    names_in,
+    parameters_of,
+    read_parameter_file,
+)
 from state_sensor_ros.settings import ParameterTable
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
 
@@ -127,10 +132,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(words: Sequence[str], ending: Ending, streams: StandardStreams) -> int:
     try:
+        files = {file: read_parameter_file(file, '--params-file')
+                 for option, file in pairwise(words) if option == '--params-file'}
         others = _enter_ros(words)
         if others:
             return _explain(*others)
-        return _run(ending, streams)
+        return _run(ending, streams, files)
     except StateSensorError as error:
         sys.stderr.write(f'error: {error}\n')
         return 1
@@ -204,9 +211,9 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
     :returns: the arguments that are not arguments of ROS.
     :raises ConfigError: when the arguments for ROS are wrong.
     """
-    for option, file in pairwise(words):
-        if option == '--params-file':
-            _check_parameter_file(Path(file))
+    elsewhere = choose_log_folder()
+    if elsewhere:
+        sys.stderr.write(f'warning: {elsewhere}\n')
     try:
         # The handlers of rclpy would end the context before the markers are deleted.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
@@ -217,22 +224,15 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
         raise ConfigError('ROS arguments', found.strip(), '-p NAME:=VALUE') from error
 
 
-def _check_parameter_file(file: Path) -> None:
-    """Refuse a file without parameters: rcl takes any YAML, and the node would use defaults."""
-    if not file.is_file():
-        raise ConfigError('--params-file', f'there is no file {file}')
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise ConfigError(f'--params-file {file}', reason_of(error)) from error
-    if b'ros__parameters' not in content:
-        raise ConfigError(f'--params-file {file}', 'a file without parameters',
-                          'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE')
-
-
-def _run(ending: Ending, streams: StandardStreams) -> int:
+def _run(ending: Ending, streams: StandardStreams, files: Mapping[str, object]) -> int:
     with importing(PROGRAM):
         node = StateSensorNode()
+    name = node.get_fully_qualified_name()
+    for file, content in files.items():
+        if parameters_of(content, name) is None:
+            node.get_logger().warning(one_line(
+                f'--params-file {file}: its parameters are not used: this node is {name}, the '
+                f'file has {", ".join(names_in(content))}'))
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:

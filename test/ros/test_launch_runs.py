@@ -130,7 +130,7 @@ def test_launch_ends_where_the_driver_dies_at_start(launched, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(('argument', 'words'), [
-    ({'params_file': '/nowhere.yaml'}, 'params_file: found no file (/nowhere.yaml)'),
+    ({'params_file': '/nowhere.yaml'}, 'params_file: there is no file /nowhere.yaml'),
     ({'port': 'abc'}, "port: found 'abc'; expected a whole number")], ids=str)
 def test_launch_with_a_wrong_argument_fails_and_names_it(launched, capfd, argument, words):
     assert launched('state_sensor', **argument).wait(AWAIT_S) == 1

@@ -1,0 +1,85 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What is beside the node when it starts: files of parameters, and the folder of the log."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from rig import NodeProcess
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.ros.log_folder import choose_log_folder
+from state_sensor_ros.ros.parameter_file import parameters_of, read_parameter_file
+
+GOOD = 'state_sensor:\n  ros__parameters:\n    port: 5\n'
+
+
+@pytest.mark.parametrize(('text', 'where', 'found', 'expected'), [
+    (GOOD.replace('    port', '\tport'), ': line 3', r"'\tport: 5'", 'no tabs'),
+    (GOOD.replace('5', '[5'), ': line 3', 'flow sequence', 'YAML'),
+    (GOOD.replace('5', '[5') + '    host: x\n', ': line 4', "'    host: x'", 'YAML'),
+    (GOOD + '   host: x\n', ': line 4', "'   host: x'", 'YAML'),
+    ('port: 5\n', '', 'a file without parameters', 'ros__parameters:')])
+def test_start_quotes_the_line_of_a_parameter_file_that_is_no_yaml(tmp_path, text, where, found,
+                                                                   expected):
+    file = tmp_path / 'ä.yaml'
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_parameter_file(file, '--params-file')
+    assert caught.value.where == f'--params-file {file}{where}'
+    assert found in caught.value.found
+    assert expected in caught.value.expected
+
+
+@pytest.mark.parametrize(('names', 'expected'), [
+    ('/**', {'port': 5}), ('state_sensor', {'port': 5}), ('/sim/state_sensor', None),
+    ('other', None), ('/*', {'port': 5})])
+def test_start_finds_the_parameters_of_a_node(names, expected):
+    assert parameters_of({names: {'ros__parameters': {'port': 5}}}, '/state_sensor') == expected
+
+
+def test_start_warns_of_a_parameter_file_for_other_nodes(domain, listener, tmp_path):
+    file = tmp_path / 'other.yaml'
+    file.write_text(GOOD.replace('state_sensor', 'sensor'))
+    with NodeProcess(domain, autostart=False, arguments=['--params-file', str(file)]) as node:
+        listener.until(lambda: 'this node is /state_sensor, the file has /sensor' in node.log,
+                       what='the warning')
+
+
+@pytest.fixture
+def unset(monkeypatch):
+    for name in ('ROS_LOG_DIR', 'ROS_HOME', 'HOME'):
+        monkeypatch.setenv(name, 'x')
+        monkeypatch.delenv(name)
+    return monkeypatch
+
+
+def test_start_logs_elsewhere_where_home_cannot_be_written(unset, tmp_path):
+    unset.setattr('tempfile.tempdir', str(tmp_path))
+    file = tmp_path / 'file'
+    file.write_text('')
+    for home, reason in (None, 'HOME is not set'), (str(file), str(file)):
+        if home is not None:
+            unset.setenv('HOME', home)
+        unset.delenv('ROS_LOG_DIR', raising=False)
+        line = choose_log_folder()
+        assert line.startswith(reason)
+        assert os.environ['ROS_LOG_DIR'] in line
+        assert os.path.isdir(os.environ['ROS_LOG_DIR'])
+
+
+def test_start_uses_the_folders_of_ros_where_it_can(unset, tmp_path):
+    unset.setenv('HOME', str(tmp_path))
+    assert choose_log_folder() == ''
+    assert 'ROS_LOG_DIR' not in os.environ
+    unset.setenv('ROS_LOG_DIR', '/dev/null/logs')
+    with pytest.raises(ConfigError, match='ROS_LOG_DIR: found /dev/null/logs: not a directory'):
+        choose_log_folder()
