@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
+    CancelledError,
     Executor,
     FIRST_COMPLETED,
     Future,
@@ -26,7 +27,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager, redirect_stderr, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from io import StringIO
 import json
 import logging
@@ -79,7 +80,7 @@ class BatchResult:
     code: int  # exit code
     text: str  # standard output
     error: str  # one line, '' for none
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str] = field(default_factory=list)
 
 
 def plain_options(args: argparse.Namespace) -> dict[str, object]:
@@ -215,7 +216,7 @@ def _run(executor: Executor, waiting: deque[BatchJob], limit: int,
         if not running:
             break
         for future in wait(running, _CHECK_S if check else None, FIRST_COMPLETED).done:
-            if not future.cancelled() and isinstance(future.exception(), BrokenExecutor):
+            if isinstance(future.exception(), BrokenExecutor):
                 suspects = [*running.values()]
                 break
             yield running.pop(future), _result_of(future)
@@ -226,9 +227,6 @@ def _run(executor: Executor, waiting: deque[BatchJob], limit: int,
 
 def _result_of(future: Future[BatchResult]) -> BatchResult:
     """Return the result of a job that has ended, or the reason why it has none."""
-    if future.cancelled():
-        # Only a client without its scheduler cancels a job that is waited for.
-        raise TransportError('--dask', _LOST)
     error = future.exception()
     if error is not None:
         return BatchResult(1, '', one_line(f'{type(error).__name__}: {error}'))
@@ -290,6 +288,9 @@ def _cluster(address: str) -> Iterator[tuple[Executor, Callable[[], None]]]:
             yield executor, check
         except TransportError:
             raise
+        except CancelledError as error:
+            # Only a client without its scheduler cancels a job that is waited for.
+            raise TransportError(address, _LOST) from error
         except BaseException:
             # Only jobs that have not begun: a worker completes those that have.
             executor.shutdown(wait=False)

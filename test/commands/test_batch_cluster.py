@@ -11,6 +11,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -178,27 +179,11 @@ def test_bags_are_evaluated_on_the_cluster_as_here(scheduler, tmp_path, monkeypa
     assert len(set(results[0])) == 2
 
 
-@pytest.mark.parametrize('change', [
-    lambda folder: (folder / 'a.json').unlink(),
-    lambda folder: (folder / 'a.json').write_bytes(
-        (folder / 'a.json').read_bytes().replace(b'1', b'2')),
-    lambda folder: shutil.rmtree(folder / 'out')])
-def test_a_worker_without_the_files_of_the_client_writes_nothing(
-        distributed, change, tmp_path, monkeypatch):
-    monkeypatch.setattr(distributed, 'get_worker', lambda: SimpleNamespace(address='tcp://w:1'))
-    monkeypatch.setattr(batch, '_SHARED_S', 0.1)
-    synth(tmp_path / 'a.json')
-    (tmp_path / 'out').mkdir()
-    (tmp_path / 'out' / 'list').write_text('other\nmine\n')
-    job = BatchJob('convert', {}, str(tmp_path / 'a.json'), str(tmp_path / 'out' / 'a.bag'))
-    shared = batch._Shared(batch._digest(job.source),
-                           str(tmp_path / 'out' / 'list'), 'mine')
-    change(tmp_path)
-    result = batch._run_shared(job, shared)
-    assert result.code == 1
-    assert result.error.endswith(
-        ', or none, on the worker tcp://w:1; expected a path that all workers share')
-    assert not (tmp_path / 'out' / 'a.bag').exists()
+def test_a_job_on_a_worker_ends_with_its_error(tmp_path):
+    os.mkfifo(tmp_path / 'a.json')
+    result = batch.run_on_worker(BatchJob('inspect', {}, str(tmp_path / 'a.json')))
+    assert result == batch.BatchResult(
+        1, '', f'{tmp_path / "a.json"}: found a pipe; expected a file', [])
 
 
 @pytest.mark.parametrize('address', [
