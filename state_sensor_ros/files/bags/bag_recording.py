@@ -33,7 +33,7 @@ from state_sensor_ros.errors import (
     TruncatedError,
 )
 from state_sensor_ros.files.bags.bag_topics import full_name, typestore
-from state_sensor_ros.files.bags.open_bag import OpenBag, TopicKey
+from state_sensor_ros.files.bags.open_bag import MessagePlace, OpenBag, TopicKey
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS
@@ -93,6 +93,22 @@ class Bag(OpenBag):
         """
         for _, _, data in self.messages({self._frames}):
             yield data
+
+    def placed_frames(self) -> Iterator[tuple[MessagePlace, bytes]]:
+        """
+        Yield the serialized StateFrames in the order of log times, each with its place.
+
+        :raises TrajectoryFormatError: if the bag is damaged.
+        """
+        return self.placed_messages(self._frames)
+
+    def frame_at(self, place: MessagePlace) -> bytes:
+        """
+        Return a serialized StateFrame by its place.
+
+        :raises TrajectoryFormatError: if it is no longer there.
+        """
+        return self.message_at(self._frames, place)
 
     def has(self, name: str, type_name: str) -> bool:
         """
@@ -235,14 +251,23 @@ class BagRecording:
 
     def frames(self) -> Iterator[RecordedFrame]:
         """Yield all frames in the order of their log times."""
-        for index, (data, payload) in enumerate(self.payloads()):
+        for index, (data, payload, place) in enumerate(self.payloads()):
             clock_s = stamp_s(data)
             yield RecordedFrame(Packet(payload, clock_s, 0, 0), clock_s, index,
-                                f'message {index} of {self.topic}', index + 1)
+                                f'message {index} of {self.topic}', index + 1, place)
 
-    def payloads(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each serialized StateFrame, and the payload that the decoder takes."""
-        return ((data, data) for data in self.bag.state_frames())
+    def payloads(self) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
+        """Yield each serialized StateFrame, the payload that the decoder takes, its place."""
+        return ((data, data, place) for place, data in self.bag.placed_frames())
+
+    def payload_at(self, byte_range: MessagePlace) -> bytes:
+        """
+        Return the payload of a frame by the index of the bag.
+
+        :param byte_range: place of its message.
+        :raises TrajectoryFormatError: if it is no longer there.
+        """
+        return self.bag.frame_at(byte_range)
 
     def close(self) -> None:
         """Close the bag."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, ExitStack
+from itertools import islice
 from pathlib import Path
 
 from rosbags.typesys import get_types_from_msg, TypesysError
@@ -48,11 +49,14 @@ from state_sensor_ros.files.whole.output import temporary_folder
 
 # Name and type of a topic.
 TopicKey = tuple[str, str]
+# Log time, ns, and number of the message among those of one topic, storage file and log time.
+MessagePlace = tuple[int, int]
 
 # With the same attributes and methods.
 Storage = McapReader | SqliteReader
 _READERS: dict[str, type[Storage]] = {'mcap': McapReader, 'sqlite3': SqliteReader}
 _MAX_SHOWN = 200
+_MAX_EQUAL = 2**32
 
 
 class OpenBag:
@@ -106,15 +110,52 @@ class OpenBag:
         :returns: name of the topic, log time, ns, and serialized message.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
+        for storage in self._storages:
+            yield from self._messages(storage, selected)
+
+    def placed_messages(self, key: TopicKey) -> Iterator[tuple[MessagePlace, bytes]]:
+        """
+        Yield the messages of a topic with their places, as :meth:`messages` does.
+
+        :param key: name and type of the topic.
+        :raises TrajectoryFormatError: if the bag is damaged.
+        """
+        for i, storage in enumerate(self._storages):
+            before_ns, n_equal = None, 0
+            for _, log_ns, data in self._messages(storage, {key}):
+                n_equal = n_equal + 1 if log_ns == before_ns else 0
+                before_ns = log_ns
+                yield (log_ns, i * _MAX_EQUAL + n_equal), data
+
+    def message_at(self, key: TopicKey, place: MessagePlace) -> bytes:
+        """
+        Return a message by the index of its storage file.
+
+        :param key: name and type of its topic.
+        :param place: its place, from :meth:`placed_messages`.
+        :raises TrajectoryFormatError: if it is no longer there.
+        """
+        log_ns, number = place
+        i, n_before = divmod(number, _MAX_EQUAL)
+        for _, _, data in islice(self._messages(self._storages[i], {key}, log_ns), n_before, None):
+            return data
+        raise TrajectoryFormatError(self.name, f'no message of {key[0]} at {log_ns} ns',
+                                    'the same bag as before')
+
+    def _messages(self, storage: Storage, selected: Collection[TopicKey],
+                  at_ns: int | None = None) -> Iterator[tuple[str, int, bytes]]:
+        """Yield messages of a storage file, all or those of a log time."""
         is_compressed = self._metadata is not None and self._metadata.compression == 'message'
+        names = {number: topic.name for number, topic in storage.topics.items()
+                 if (topic.name, topic.type_name) in selected}
+        if not names:
+            return
         with self._reading():
-            for storage in self._storages:
-                names = {number: topic.name for number, topic in storage.topics.items()
-                         if (topic.name, topic.type_name) in selected}
-                for number, log_ns, data in storage.messages(names) if names else ():
-                    yield names[number], log_ns, data if not is_compressed else (
-                        decompress_message(data, f'{self.name}: a message of {names[number]}',
-                                           self._limits.n_bytes))
+            for number, log_ns, data in storage.messages(names) if at_ns is None \
+                    else storage.messages_at(names, at_ns):
+                yield names[number], log_ns, data if not is_compressed else (
+                    decompress_message(data, f'{self.name}: a message of {names[number]}',
+                                       self._limits.n_bytes))
 
     def check_definition(self, key: TopicKey) -> None:
         """

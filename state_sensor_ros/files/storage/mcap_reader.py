@@ -113,8 +113,8 @@ class McapReader:
         self._n_definition_bytes = 0
         # Set once all channels have been read: a further one is damage then.
         self._is_complete = False
-        # For each chunk: offset, length of its content, first log time, ns.
-        self._chunks = array('Q'), array('Q'), array('Q')
+        # For each chunk: offset, length of its content, first and last log time, ns.
+        self._chunks = array('Q'), array('Q'), array('Q'), array('Q')
         self._has_loose_messages = False
         self._data_end: Head | None = None
         self._n_held = 0
@@ -147,6 +147,23 @@ class McapReader:
                           f'{self.counts.total()}, or others')
         if self._data_end is not None and (expected := self._parsed(self._data_end, parse_crc)):
             self._check_crc(crc, self._data_end.offset, expected)
+
+    def messages_at(self, selected: Collection[int], at_ns: int) -> Iterator[StoredMessage]:
+        """
+        Yield the messages of a log time, in the order of :meth:`messages`; read their chunks only.
+
+        :param selected: numbers of topics.
+        :param at_ns: log time, ns.
+        :raises BagError: if the file is damaged.
+        """
+        if self._has_loose_messages:
+            yield from (message for message in self._loose(selected, Counter())
+                        if message[1] == at_ns)
+        for offset, length, first_ns, last_ns in zip(*self._chunks, strict=True):
+            if first_ns <= at_ns <= last_ns:
+                head = Head(Opcode.CHUNK, offset, length)
+                loaded = self._load(head, selected, Counter(), None)
+                yield from (message for message in loaded.in_order() if message[1] == at_ns)
 
     def _survey(self) -> Statistics | None:
         """Read all heads; note the chunks, parse schemas, channels and statistics."""
@@ -182,12 +199,14 @@ class McapReader:
         return statistics
 
     def _note_chunk(self, head: Head) -> None:
-        offsets, lengths, times = self._chunks
+        offsets, lengths, first_ns, last_ns = self._chunks
         if len(offsets) == _MAX_CHUNKS:
             raise BagError(self._file.name, f'more than {_MAX_CHUNKS} chunks', 'no more than that')
         offsets.append(head.offset)
         lengths.append(head.length)
-        times.append(self._file.chunk_head(head).first_ns)
+        chunk = self._file.chunk_head(head)
+        first_ns.append(chunk.first_ns)
+        last_ns.append(chunk.last_ns)
 
     def _check_footer(self, footer: Head) -> None:
         file = self._file
@@ -235,7 +254,7 @@ class McapReader:
                 and statistics.n_messages == sum(statistics.counts.values()):
             return Counter(statistics.counts)
         counts: Counter[int] = Counter()
-        for offset, length, _ in zip(*self._chunks, strict=True):
+        for offset, length, *_ in zip(*self._chunks, strict=True):
             self._load(Head(Opcode.CHUNK, offset, length), (), counts, None)
         for _ in self._loose((), counts):
             pass
@@ -244,7 +263,7 @@ class McapReader:
     def _merged(self, selected: Collection[int], counts: Counter[int], crc: RunningCrc,
                 ) -> Iterator[StoredMessage]:
         """Yield messages in the order of their times; read each chunk when it is due."""
-        offsets, lengths, times = self._chunks
+        offsets, lengths, times, _ = self._chunks
         waiting = iter(sorted(range(len(times)), key=times.__getitem__))
         i_next = next(waiting, None)
         # For each chunk in memory: log time of its next message, ns; its index; that message; the

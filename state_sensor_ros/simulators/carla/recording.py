@@ -403,9 +403,9 @@ class CarlaBagRecording(BagRecording):
         """Make a decoder of the messages of a frame."""
         return MessagesDecoder()
 
-    def payloads(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield each serialized StateFrame, and it with the other messages of its frame."""
-        return ((parts[FRAME], msgspec.msgpack.encode(parts))
+    def payloads(self) -> Iterator[tuple[bytes, bytes, None]]:
+        """Yield each serialized StateFrame, it with the other messages of its frame, no place."""
+        return ((parts[FRAME], msgspec.msgpack.encode(parts), None)
                 for parts in parts_of_frames(self.messages()))
 
     def messages(self) -> Iterator[tuple[str, bytes]]:
