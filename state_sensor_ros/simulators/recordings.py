@@ -23,6 +23,7 @@ from state_sensor_ros.files.storage.input_file import (
     decompressed,
     DecompressedFile,
     open_positioned,
+    opened_beside,
     read_range,
 )
 from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of
@@ -40,5 +41,6 @@ __all__ = [
     'STANDARD_INPUT', 'BagError', 'BagLimits', 'DecompressedFile', 'FrameSelector', 'McapReader',
     'Own', 'TagRule', 'TimedRecording', 'WholeFile', 'WholeFolder', 'check_regular',
     'closed_on_failure', 'compression_of', 'decompressed', 'format_of_name', 'open_any',
-    'open_positioned', 'parts_of', 'profile_of', 'read_range', 'share_file', 'sink_error',
+    'open_positioned', 'opened_beside', 'parts_of', 'profile_of', 'read_range', 'share_file',
+    'sink_error',
 ]

@@ -145,6 +145,8 @@ def _metadata(value: Value) -> BagMetadata:
         raise ValueError(f'the unknown version {version}')
     files = [PurePath(_checked(file, str, 'relative_file_paths')).name
              for file in _member(bag, 'relative_file_paths', list)]
+    if len(set(files)) < len(files):
+        raise ValueError('a file that is listed twice')
     # Version 5 and later name them twice, in files sometimes without the suffix of a compression.
     again = [PurePath(_member(_checked(file, dict, 'files'), 'path', str)).name
              for file in _member({'files': [], **bag}, 'files', list)]

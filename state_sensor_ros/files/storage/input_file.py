@@ -360,6 +360,47 @@ def decompressed(file: BinaryIO) -> tuple[BinaryIO, DecompressedFile | None]:
     return io.BufferedReader(raw, _BLOCK_BYTES), raw
 
 
+@contextmanager
+def opened_beside(path: str | Path, limit: int) -> Iterator[BinaryIO]:
+    """
+    Open a file that lies beside a recording, as a recording is opened: regular, within a limit.
+
+    :param path: path of the file; its content may be compressed.
+    :param limit: greatest size of the content, bytes.
+    :returns: the content; a read beyond the limit or of damaged data raises TrajectoryFormatError.
+    :raises TrajectoryFormatError: if it is not a file, or cannot be opened.
+    """
+    check_regular(path)
+    with open_positioned(path) as file:
+        content, compressed = decompressed(file)
+        yield cast(BinaryIO, io.BufferedReader(
+            _LimitedFile(content, compressed, str(path), limit), _BLOCK_BYTES))
+
+
+class _LimitedFile(io.RawIOBase):
+    """The content of a file up to a limit."""
+
+    def __init__(self, content: BinaryIO, compressed: DecompressedFile | None, name: str,
+                 limit: int) -> None:
+        self._content, self._compressed = content, compressed
+        self._name, self._limit = name, limit
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read up to the length of ``buffer``; 0 at the end."""
+        n_bytes = self._content.readinto(buffer)  # type: ignore[attr-defined]
+        if self._content.tell() > self._limit:
+            raise TrajectoryFormatError(self._name, f'more than {self._limit} bytes',
+                                        'no more than that')
+        if not n_bytes and self._compressed is not None and self._compressed.fault:
+            raise TrajectoryFormatError(self._name, self._compressed.fault,
+                                        'undamaged compressed data')
+        return int(n_bytes)
+
+
 def is_compressed_trajectory(path: Path) -> bool:
     """
     Return whether a file is compressed and its content begins like JSON.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-import gzip
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +30,7 @@ from state_sensor_ros.simulators import (
     TrafficLights,
 )
 from state_sensor_ros.simulators.frame_arrays import Floats
+from state_sensor_ros.simulators.recordings import opened_beside
 
 if TYPE_CHECKING:
     import sumolib.net
@@ -43,7 +43,7 @@ _KINDS = {PEDESTRIAN: 'sidewalk', 'bicycle': 'biking', 'tram': 'tram', 'rail': '
 _KINDS_BY_FUNCTION = {'internal': 'junction', 'crossing': 'crossing', 'walkingarea': ''}
 # Largest file: while it is read, it takes ten times as much memory.
 _MAX_BYTES = 1 << 30
-_GZIP_MAGIC = b'\x1f\x8b'
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,6 @@ def read_network(path: str | Path) -> RoadNetwork:
     with importing('a network of SUMO'):
         import sumolib.net
     try:
-        if Path(path).stat().st_size > _MAX_BYTES:
-            raise ValueError(f'more than {_MAX_BYTES} bytes')
         is_left_hand = _is_left_hand(path)
         sign = 1 if is_left_hand else -1
         net = sumolib.net.readNet(str(path), withPrograms=True, withInternal=True)
@@ -164,6 +162,7 @@ def read_network(path: str | Path) -> RoadNetwork:
             tuple(_stop_lines(net, numbers, directions)), lines, directions, is_left_hand)
     except Exception as error:  # sumolib raises what its parsers, numbers and tables raise
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        reason = reason.removeprefix(f'{path}: ')
         raise ConfigError('network', f'{path} ({reason})', 'a network of SUMO') from error
 
 
@@ -183,10 +182,11 @@ def _is_left_hand(path: str | Path) -> bool:
 
     :raises ValueError: if this element is not that of a network.
     """
-    with Path(path).open('rb') as file:
-        is_compressed = file.read(2) == _GZIP_MAGIC
-    with (gzip.open if is_compressed else open)(path, 'rb') as file:
+    with opened_beside(path, _MAX_BYTES) as file:
         _, root = next(iter(ElementTree.iterparse(file, events=('start',))))
+        # Checks the size: sumolib opens the file again.
+        while file.read(_BLOCK_BYTES):
+            pass
     if root.tag != 'net':
         raise ValueError(f'an element <{root.tag}>')
     return root.get('lefthand', 'false') in ('true', '1')

@@ -10,14 +10,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-import gzip
+from collections.abc import Iterator, Mapping
 import math
 from pathlib import Path
 import re
 from typing import BinaryIO
-from xml.etree import ElementTree
-import zlib
+from xml.parsers import expat
 
 from state_sensor_ros.simulators import (
     DecodeError,
@@ -31,6 +29,7 @@ from state_sensor_ros.simulators.recordings import (
     closed_on_failure,
     decompressed,
     open_positioned,
+    opened_beside,
 )
 from state_sensor_ros.simulators.sumo.decoder import decode_step, StepScanner
 from state_sensor_ros.simulators.sumo.map import NO_NETWORK, read_network, RoadNetwork
@@ -46,6 +45,8 @@ SUFFIXES = '.xml', '.xml.gz'
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
 # The root element is searched here; before it is a comment with SUMO's configuration.
 _HEAD_BYTES = 65536
+# Largest content of a file with routes.
+_MAX_BYTES = 1 << 30
 # This option has x and y in degrees; the values are those that SUMO takes as true.
 _IN_DEGREES = re.compile(rb'<fcd-output\.geo value="(?:1|yes|true|on|x|t)"', re.IGNORECASE)
 
@@ -175,33 +176,41 @@ def _types_beside(path: Path) -> dict[str, ActorType]:
     return types
 
 
-def _types_of(file: Path) -> Iterator[tuple[str, ActorType]]:
+def _types_of(file: Path) -> list[tuple[str, ActorType]]:
     """
-    Yield the types that a file declares.
+    Return the types that a file declares.
 
     :raises TrajectoryFormatError: if it cannot be read.
     """
+    found: list[tuple[str, ActorType]] = []
+
+    def note(tag: str, values: dict[str, str]) -> None:
+        if tag == 'vType':
+            found.append((values.get('id', ''), _type(values)))
+
+    # No tree: routes may have millions of elements.
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = note
     try:
-        with (gzip.open if file.suffix == '.gz' else open)(file, 'rb') as text:
-            for _, element in ElementTree.iterparse(text):
-                if element.tag == 'vType':
-                    yield element.get('id', ''), _type(element)
-                element.clear()
-    except (ElementTree.ParseError, EOFError, LookupError, OSError, ValueError,
-            zlib.error) as error:
+        with opened_beside(file, _MAX_BYTES) as text:
+            parser.ParseFile(text)
+    except TrajectoryFormatError:
+        raise
+    except (expat.ExpatError, LookupError, OSError, ValueError) as error:
         # An encoding that Python does not have is a LookupError.
         raise TrajectoryFormatError(str(file), str(error), 'types of vehicles') from error
+    return found
 
 
-def _type(element: ElementTree.Element) -> ActorType:
+def _type(values: Mapping[str, str]) -> ActorType:
     """
     Return the type that an element declares.
 
     :raises ValueError: if a size is not a positive number.
     """
-    vclass = element.get('vClass', PASSENGER)
+    vclass = values.get('vClass', PASSENGER)
     length, width, height = (
-        float(element.get(name, usual)) for name, usual in zip(
+        float(values.get(name, usual)) for name, usual in zip(
             ('length', 'width', 'height'), usual_size(vclass), strict=True))
     if not all(0.0 < size < math.inf for size in (length, width, height)):
         raise ValueError(f'a size of {length:g} x {width:g} x {height:g} m')

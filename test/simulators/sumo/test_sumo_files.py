@@ -9,12 +9,15 @@
 """Networks and types of vehicles beside FCD output, damaged or in another encoding."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.simulators.sumo import map as sumo_map
+from state_sensor_ros.simulators.sumo import recording
 
 SHAPE = 'shape="0.00,-1.60 100.00,-1.60"'
 NET = ('<?xml version="1.0" encoding="UTF-8"?>\n<net version="1.20">\n'
@@ -113,3 +116,20 @@ def test_types_of_two_scenarios_are_not_mixed(capsys):
         Path(name).unlink()
     with sensor.open_recording('fcd.xml') as recording:
         assert recording[0].boxes.size_xyz[0, 0] == 5
+
+
+@pytest.mark.parametrize(('name', 'where'), [
+    ('a.rou.xml', 'a.rou.xml: found '), ('a.net.xml', 'network: found a.net.xml ')])
+def test_files_beside_a_recording_have_its_limits(name, where, tmp_path, monkeypatch, capsys):
+    os.mkfifo(name)
+    assert main(['inspect', 'fcd.xml']) == 1
+    assert capsys.readouterr().err.startswith(f'error: {where}')
+    Path(name).unlink()
+    text = NET if 'net' in name else '<routes><vType id="car" length="4"/></routes>'
+    Path(f'{name}.gz').write_bytes(gzip.compress(text.encode() + b' ' * 100_000))
+    assert main(['inspect', 'fcd.xml']) == 0
+    capsys.readouterr()
+    for module in (sumo_map, recording):
+        monkeypatch.setattr(module, '_MAX_BYTES', 50_000)
+    assert main(['inspect', 'fcd.xml']) == 1
+    assert 'more than 50000 bytes' in capsys.readouterr().err
