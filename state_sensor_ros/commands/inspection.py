@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+import json
 import math
 import re
 
@@ -38,7 +39,6 @@ from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
 from state_sensor_ros.payloads import DROPPED, DUPLICATE, IGNORED, OTHER_ID
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.simulators.json_values import repeated_key
 
 # Bounds the memory if each frame has new names: actors that are described, and those counted.
 _MAX_NAMES, _MAX_COUNTED = 10_000, 5_000_000
@@ -54,7 +54,8 @@ NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
 CUT = 'ends inside the array'
 
-_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
+_STRICT_JSON, _JSON = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder()
+_KEY = re.compile(rb'"\s*:')
 _NUMBER = re.compile(r'-?\d[\d.e+-]*')
 # Steps are counted with a resolution of 10 us, up to this many different ones.
 _STEPS_PER_S = 100_000
@@ -156,7 +157,7 @@ class Inspector:
                 if self._recording.format_name == 'trajectory':
                     if not _is_strict(self._recording.payload):
                         self._note(NOT_STRICT, 'JSON that only lenient readers accept')
-                    key = repeated_key(self._recording.payload)
+                    key = _repeated_key(self._recording.payload)
                     if key:
                         self._note('keys that an object has twice',
                                    f'{shortened(key)!r}: readers keep one of the values')
@@ -325,6 +326,24 @@ def _is_strict(payload: bytes | bytearray) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
+
+
+def _repeated_key(payload: bytes | bytearray) -> str:
+    """Return a key that an object has twice, empty if there is none."""
+    try:
+        kept = msgspec.json.encode(_JSON.decode(payload))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ''
+    if len(_KEY.findall(kept)) == len(_KEY.findall(payload)):
+        return ''
+    found: list[str] = []
+
+    def noted(pairs: list[tuple[str, object]]) -> None:
+        counts = Counter(key for key, _ in pairs)
+        found.extend(key for key, count in counts.items() if count > 1)
+
+    json.loads(payload, object_pairs_hook=noted)
+    return found[0] if found else ''
 
 
 def _parts(frame: Frame) -> list[str]:

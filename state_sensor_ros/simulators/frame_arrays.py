@@ -34,6 +34,7 @@ from state_sensor_ros.rep103 import (
     from_rep103_road_s,
     from_rep103_rotator,
     from_rep103_wheels,
+    mirrored_orientation,
     mirrored_vectors,
     to_rep103_bodies,
     to_rep103_boxes,
@@ -60,8 +61,8 @@ __all__ = [
     'Floats', 'Ints', 'Kinds', 'Rows', 'are_lengths', 'body_from_global', 'common_ends',
     'from_rep103_boxes', 'from_rep103_inputs',
     'from_rep103_kinematics', 'from_rep103_road_s', 'from_rep103_rotator', 'from_rep103_wheels',
-    'global_from_unit', 'mirrored_vectors', 'normalised', 'quaternion_from_rpy',
-    'quaternion_product', 'rotation_vectors', 'spliced', 'to_rep103_bodies', 'to_rep103_boxes',
+    'global_from_unit', 'mirrored_orientation', 'mirrored_vectors', 'normalised',
+    'quaternion_from_rpy', 'quaternion_product', 'rotation_vectors', 'spliced', 'to_rep103_bodies', 'to_rep103_boxes',
     'to_rep103_inputs', 'to_rep103_kinematics', 'to_rep103_road_s', 'to_rep103_rotator',
     'to_rep103_wheels', 'wrapped',
 ]

@@ -33,7 +33,7 @@ from state_sensor_ros.frame import Floats
 __all__ = [
     'NAN', 'NOT_TYPED', 'NO_QUADRUPLE', 'NO_TRIPLE', 'Json', 'JsonError', 'Number', 'Quadruple',
     'Tags', 'Triple', 'as_rows', 'check_encoding', 'check_utf8', 'is_strict_json', 'located',
-    'packed_with_nulls', 'parse_finite', 'parse_payload', 'repaired', 'repeated_key', 'shortened',
+    'packed_with_nulls', 'parse_finite', 'parse_payload', 'repaired', 'shortened',
     'shown', 'text_of', 'to_flag', 'to_integer', 'to_list', 'to_object', 'to_text', 'wrong',
 ]
 
@@ -48,8 +48,7 @@ _MAX_WORD = 9
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _JSON_WORDS = {'None': 'null', 'True': 'true', 'False': 'false'}
 _PYTHON_WORD = re.compile('|'.join(_JSON_WORDS))
-_STRICT_JSON, _UNTYPED_JSON = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder()
-_KEY = re.compile(rb'"\s*:')
+_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 
 
 class JsonError(DecodeError):
@@ -114,32 +113,6 @@ def repaired(payload: bytes) -> bytes:
     :raises DecodeError: as :func:`parse_payload` does.
     """
     return text_of(parse_finite(payload)).encode('utf-8', 'replace')
-
-
-def repeated_key(payload: bytes | bytearray) -> str:
-    """
-    Return a key that an object of JSON text has twice: readers keep one of the two values.
-
-    :param payload: text that :func:`parse_payload` accepts.
-    :returns: the first one, empty if there is none.
-    """
-    try:
-        n_kept = len(_KEY.findall(msgspec.json.encode(_UNTYPED_JSON.decode(payload))))
-    except NOT_TYPED:
-        n_kept = -1
-    if n_kept == len(_KEY.findall(payload)):
-        return ''
-    found = []
-
-    def noted(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        members = dict(pairs)
-        if len(members) < len(pairs):
-            keys = [key for key, _ in pairs]
-            found.append(next(key for i, key in enumerate(keys) if key in keys[:i]))
-        return members
-
-    _parsed(payload, json.JSONDecoder(object_pairs_hook=noted))
-    return found[0] if found else ''
 
 
 def text_of(value: Json) -> str:

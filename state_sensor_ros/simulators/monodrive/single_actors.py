@@ -27,8 +27,8 @@ from msgspec.json import Decoder as JsonDecoder
 from msgspec.json import encode
 import numpy as np
 
-from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
 from state_sensor_ros.simulators import DecodeError, DROPPED, DUPLICATE, Fault, IGNORED
+from state_sensor_ros.simulators.frame_arrays import mirrored_orientation, to_rep103_rotator
 from state_sensor_ros.simulators.json_values import (
     is_strict_json,
     Json,
