@@ -62,7 +62,7 @@ __all__ = [
     'from_rep103_boxes', 'from_rep103_inputs',
     'from_rep103_kinematics', 'from_rep103_road_s', 'from_rep103_rotator', 'from_rep103_wheels',
     'global_from_unit', 'mirrored_orientation', 'mirrored_vectors', 'normalised',
-    'quaternion_from_rpy', 'quaternion_product', 'rotation_vectors', 'spliced', 'to_rep103_bodies', 'to_rep103_boxes',
-    'to_rep103_inputs', 'to_rep103_kinematics', 'to_rep103_road_s', 'to_rep103_rotator',
-    'to_rep103_wheels', 'wrapped',
+    'quaternion_from_rpy', 'quaternion_product', 'rotation_vectors', 'spliced',
+    'to_rep103_bodies', 'to_rep103_boxes', 'to_rep103_inputs', 'to_rep103_kinematics',
+    'to_rep103_road_s', 'to_rep103_rotator', 'to_rep103_wheels', 'wrapped',
 ]
