@@ -32,6 +32,9 @@ DROPPED = 'dropped'
 DUPLICATE = 'duplicate'
 OTHER_ID = 'other_id'
 IGNORED = 'ignored'
+# A person in a vehicle, who is not in the frame; before the name of a type, actors whose class and
+# size are assumed.
+RIDER, UNDECLARED = 'rider', 'undeclared_type_'
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +61,7 @@ class Fault:
     One faulty actor or member, ``error`` with its key path.
 
     ``kind`` DROPPED or DUPLICATE for an actor that is not in the frame, OTHER_ID for one that has
-    another id, IGNORED for a member that is not used.
+    another id, IGNORED for a member that is not used, RIDER, UNDECLARED.
     """
 
     kind: str

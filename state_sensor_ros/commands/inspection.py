@@ -36,7 +36,14 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
-from state_sensor_ros.payloads import DROPPED, DUPLICATE, IGNORED, OTHER_ID
+from state_sensor_ros.payloads import (
+    DROPPED,
+    DUPLICATE,
+    IGNORED,
+    OTHER_ID,
+    RIDER,
+    UNDECLARED,
+)
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 
@@ -49,6 +56,7 @@ NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are no frame'
 _FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
            OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME, IGNORED: 'members ignored',
+           RIDER: 'people in vehicles dropped',
            MEMBER: 'unknown members'}
 NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
@@ -172,7 +180,9 @@ class Inspector:
         """Count the faults of the recording as anomalies."""
         faults = self._recording.faults
         for kind, count in faults.counts.items():
-            name = _FAULTS.get(kind)
+            name = _FAULTS.get(kind) or (
+                f'actors of the undeclared type {kind.removeprefix(UNDECLARED)}'
+                if kind.startswith(UNDECLARED) else None)
             if name is None:
                 continue
             if name not in self.anomalies:

@@ -19,6 +19,7 @@ from state_sensor_ros.commands.printing import print_line, progress_bar
 from state_sensor_ros.files.recording import ACCELERATIONS, Losses, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault, PAYLOAD, Recording
+from state_sensor_ros.payloads import UNDECLARED
 
 Item = TypeVar('Item')
 
@@ -119,6 +120,7 @@ def _lines(faults: FaultList) -> Iterator[str]:
     for kind, count in faults.counts.items():
         if kind != CUT:
             first = next(fault for fault in faults if fault.kind == kind)
-            what = 'payload dropped' if kind == PAYLOAD else kind.replace('_', ' ')
+            what = 'payload dropped' if kind == PAYLOAD else kind.replace(
+                '_', ' ', 2 if kind.startswith(UNDECLARED) else -1)
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
             yield f'{what}: {first.place}: {first.text}{more}'

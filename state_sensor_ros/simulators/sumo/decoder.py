@@ -26,8 +26,11 @@ from state_sensor_ros.simulators import (
     DROPPED,
     DUPLICATE,
     Fault,
+    RIDER,
     TrajectoryFormatError,
+    UNDECLARED,
 )
+from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN
 from state_sensor_ros.simulators.sumo.step_frames import (
     ActorType,
@@ -36,25 +39,89 @@ from state_sensor_ros.simulators.sumo.step_frames import (
     StepFrames,
     usual_size,
     with_roads,
+    X,
+    Y,
 )
 
 # Attributes of an actor in the order of the columns; optional ones have a default.
-_ATTRIBUTES = (('x', None), ('y', None), ('z', 0.0), ('angle', None), ('slope', 0.0),
-               ('speed', math.nan), ('speedLat', math.nan), ('pos', math.nan))
+_ATTRIBUTES = (('x', None), ('y', None), ('z', 0.0), ('angle', math.nan), ('slope', 0.0),
+               ('speed', math.nan), ('speedLat', math.nan), ('pos', math.nan),
+               ('signals', math.nan))
+_BESIDE = 'a vehicle, or a person beside the road'
+_DECLARED = 'a vType in a file that the header names, in one beside it, or in -p sumo.types:=FILE'
 # Classes of SUMO's own types, for actors without a type of their own.
 _CLASSES_OF_DEFAULTS = {'DEFAULT_BIKETYPE': 'bicycle', 'DEFAULT_TAXITYPE': 'taxi',
                         'DEFAULT_RAILTYPE': 'rail', 'DEFAULT_PEDTYPE': PEDESTRIAN}
 
 
-def decode_step(text: bytes, maker: StepFrames, types: Mapping[str, ActorType]) -> Decoded:
+class StepDecoder:
     """
-    Decode one step.
+    Decodes the steps of one run, in their order.
 
-    :param text: a `<timestep>` element.
-    :param maker: maker of the frames of the recording, in their order.
-    :param types: types of actors by name, as the files beside the recording declare them.
-    :raises DecodeError: if the text is not such an element.
+    A person at the place of a vehicle rides in it, and is dropped: FCD output does not say so
+    unless the attribute `vehicle` is requested. Each rider, and each actor of a type that is not
+    declared, is a fault in its first step.
+
+    :param maker: maker of the frames.
+    :param types: types of actors by name, as the files of the scenario declare them.
+    :param vehicles: text of the steps of another file with the vehicles, for a file of people.
     """
+
+    def __init__(self, maker: StepFrames, types: Mapping[str, ActorType],
+                 vehicles: Iterator[bytes] | None = None) -> None:
+        self._maker, self._types = maker, types
+        self._vehicles = iter(()) if vehicles is None else vehicles
+        self._reported: set[tuple[str, str]] = set()
+        # The step of the vehicles that was read last.
+        self._beside = _Step({})
+
+    def decode(self, text: bytes) -> Decoded:
+        """
+        Decode one step.
+
+        :param text: a `<timestep>` element.
+        :raises DecodeError: if the text is not such an element.
+        """
+        step = _parsed(text, self._types)
+        columns = np.array(step.rows, float).reshape(len(step.ids), N_COLUMNS)
+        riders = self._riders(step, columns)
+        kept = [i for i in range(len(columns)) if i not in riders]
+        ids = list(step.ids)
+        frame = self._maker.frame(
+            step.time, [ids[i][1] for i in kept], [step.types[i] for i in kept],
+            [step.places[i] for i in kept], columns[kept], 10.0 ** -step.n_decimals)
+        step.omitted += [(RIDER, ids[i][1], f'a person who rides in {vehicle}', _BESIDE)
+                         for i, vehicle in riders.items()]
+        step.omitted += [(UNDECLARED + name, ids[i][1], 'its class and size assumed', _DECLARED)
+                         for i, name in step.undeclared.items() if i not in riders]
+        faults = []
+        for kind, name, found, expected in step.omitted:
+            if (kind, name) not in self._reported:
+                self._reported.add((kind, name))
+                faults.append(Fault(kind, DecodeError(name, found, expected)))
+        return Decoded(with_roads(frame, self._maker.network), (*step.faults, *faults))
+
+    def _riders(self, step: _Step, columns: Floats) -> dict[int, str]:
+        """Return the rows of people in vehicles, and the names of these."""
+        people = [i for i, kind in enumerate(step.types) if kind.is_person]
+        if not people:
+            return {}
+        places = _vehicle_places(step)
+        if not places:
+            while not self._beside.time >= step.time and (text := next(self._vehicles, b'')):
+                self._beside = _parsed(text, {})
+            if self._beside.time == step.time:
+                places = _vehicle_places(self._beside)
+        return {i: places[place] for i in people
+                if (place := tuple(columns[i, [X, Y]].tolist())) in places}
+
+
+def _vehicle_places(step: _Step) -> dict[tuple[float, ...], str]:
+    return {(row[X], row[Y]): name for (tag, name), row in zip(
+        step.ids, step.rows, strict=True) if tag == 'vehicle'}
+
+
+def _parsed(text: bytes, types: Mapping[str, ActorType]) -> _Step:
     step = _Step(types)
     parser = expat.ParserCreate()
     parser.StartElementHandler = step.start
@@ -63,10 +130,7 @@ def decode_step(text: bytes, maker: StepFrames, types: Mapping[str, ActorType]) 
     except expat.ExpatError as error:
         raise DecodeError(f'line {error.lineno} of the step', expat.ErrorString(error.code),
                           'XML') from error
-    columns = np.array(step.rows, float).reshape(len(step.ids), N_COLUMNS)
-    frame = maker.frame(step.time, [name for _, name in step.ids], step.types, step.places,
-                        columns, 10.0 ** -step.n_decimals)
-    return Decoded(with_roads(frame, maker.network), tuple(step.faults))
+    return step
 
 
 class _Step:
@@ -81,6 +145,10 @@ class _Step:
         self.n_decimals = 0
         self.rows: list[list[float]] = []
         self.faults: list[Fault] = []
+        # Kind of the fault, name, what was found and expected: one fault for each actor.
+        self.omitted: list[tuple[str, str, str, str]] = []
+        # Rows and types of actors whose type is not known.
+        self.undeclared: dict[int, str] = {}
         self._known = types
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -93,6 +161,10 @@ class _Step:
                                   'a number of seconds') from error
         elif tag in ('vehicle', 'person') and not attributes.get('vehicle'):
             self._add(tag, attributes)
+        elif tag in ('vehicle', 'person', 'container'):
+            kind, found = (DROPPED, 'a container') if tag == 'container' \
+                else (RIDER, f'a {tag} who rides in {attributes["vehicle"]}')
+            self.omitted.append((kind, attributes.get('id', ''), found, _BESIDE))
 
     def _add(self, tag: str, attributes: dict[str, str]) -> None:
         name = attributes.get('id', '')
@@ -116,11 +188,13 @@ class _Step:
         self.types.append(self._type(tag, attributes.get('type', '')))
 
     def _type(self, tag: str, name: str) -> ActorType:
-        # Distributions and routers append a number to the name of a type: car@3.
-        known = self._known.get(name) or self._known.get(name.partition('@')[0])
-        is_person = tag == 'person'
+        # Distributions and routers append a number or an id to the name of a type: car@3.
+        name = name.partition('@')[0]
+        known, is_person = self._known.get(name), tag == 'person'
         if known:
             return replace(known, is_person=True) if is_person else known
+        if name and not name.startswith('DEFAULT_'):
+            self.undeclared[len(self.types)] = name
         vclass = _CLASSES_OF_DEFAULTS.get(name, PEDESTRIAN if is_person else PASSENGER)
         return ActorType(vclass, usual_size(vclass), is_person)
 

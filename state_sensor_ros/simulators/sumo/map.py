@@ -22,7 +22,9 @@ import numpy as np
 from state_sensor_ros.simulators import (
     ConfigError,
     importing,
+    LIGHT_CIRCLE,
     LIGHT_GREEN,
+    LIGHT_PEDESTRIAN,
     LIGHT_RED,
     LIGHT_YELLOW,
     MapLine,
@@ -62,6 +64,7 @@ class StopLine:
     position_xyz: tuple[float, float, float]
     yaw: float
     is_split: bool
+    is_for_pedestrians: bool = False
 
 
 class LaneDirections:
@@ -223,8 +226,10 @@ def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int],
         for name, indices in links.items():
             yaw = directions.at([name], np.array([math.inf]))[0]
             is_split = any(len({state[i:i + 1] for i in indices}) > 1 for state in states)
+            lane = net.getLane(name)
             yield StopLine(light.getID(), tuple(sorted(indices)), numbers[name],
-                           net.getLane(name).getShape3D()[-1], float(yaw[0]), is_split)
+                           lane.getShape3D()[-1], float(yaw[0]), is_split,
+                           lane.getEdge().getFunction() == 'walkingarea')
 
 
 # Letters of SUMO's states; the others (off, blinking) have no color.
@@ -253,6 +258,8 @@ class Signals:
         self._poses = np.array(
             [(*line.position_xyz, 0, 0, math.sin(line.yaw / 2), math.cos(line.yaw / 2))
              for line in lines], float).reshape(-1, 7)
+        self._shapes = np.array([LIGHT_PEDESTRIAN if line.is_for_pedestrians else LIGHT_CIRCLE
+                                 for line in lines], np.uint8)
         self._last: TrafficLights | None = None
 
     def lights(self, states: Mapping[str, str] | None) -> TrafficLights | None:
@@ -275,5 +282,6 @@ class Signals:
         self._last = TrafficLights(
             self._ids[line_of_link[shown]],
             tuple(f'{light}/{link}' for light, link in (self._links[i] for i in shown)),
-            colors[shown].astype(np.uint8), self._poses[line_of_link[shown]])
+            colors[shown].astype(np.uint8), self._poses[line_of_link[shown]],
+            self._shapes[line_of_link[shown]], are_at_stop_lines=True)
         return self._last

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.simulators import LIVE, parameter
+from state_sensor_ros.simulators import LIVE, parameter, RECORDED
 
 # A longer step is a mistake of unit: milliseconds for seconds.
 _LONGEST_STEP_S = 60.0
@@ -45,4 +45,6 @@ class SumoParameters:
                           high=2147483647, used_by=LIVE)
     args: tuple[str, ...] = parameter(
         (), 'Additional command-line arguments of a SUMO that is started here.', used_by=LIVE)
+    types: str = parameter('', 'File with types of vehicles (vType) of a recording, which precede '
+                           'those of its own files.', used_by=RECORDED)
     net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')

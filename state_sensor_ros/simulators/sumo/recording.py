@@ -11,11 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 import math
 from pathlib import Path
 import re
 from typing import BinaryIO
 from xml.parsers import expat
+from xml.sax.saxutils import unescape
 
 from state_sensor_ros.simulators import (
     DecodeError,
@@ -31,7 +33,7 @@ from state_sensor_ros.simulators.recordings import (
     open_positioned,
     opened_beside,
 )
-from state_sensor_ros.simulators.sumo.decoder import decode_step, StepScanner
+from state_sensor_ros.simulators.sumo.decoder import StepDecoder, StepScanner
 from state_sensor_ros.simulators.sumo.map import NO_NETWORK, read_network, RoadNetwork
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.step_frames import (
@@ -42,6 +44,8 @@ from state_sensor_ros.simulators.sumo.step_frames import (
 )
 
 SUFFIXES = '.xml', '.xml.gz'
+# Options of SUMO that name files with types.
+_TYPE_OPTIONS = b'additional-files', b'route-files'
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
 # The root element is searched here; before it is a comment with SUMO's configuration.
 _HEAD_BYTES = 65536
@@ -58,28 +62,41 @@ class FcdRecording(FrameFile):
     :param path: an existing file.
     :param network: path of the network file; empty for the one beside the recording, if any.
     :param ego: id of the ego, `first`, or empty.
+    :param types: path of a file with types of vehicles, which precede others; empty for none.
     :raises TrajectoryFormatError: if it cannot be read.
     """
 
-    def __init__(self, path: Path, network: str = '', ego: str = '') -> None:
+    def __init__(self, path: Path, network: str = '', ego: str = '', types: str = '') -> None:
         super().__init__(str(path), 'FCD output', 'sumo')
         self._file: BinaryIO = open_positioned(path)
         with closed_on_failure(self._file):
             beside = network or _network_beside(path)
             self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
-            self._types = _types_beside(path)
+            head = _head_of(path)
+            self._types = _types_beside(path) | _named_types(path, head)
+            if types:
+                self._types |= dict(_types_of(Path(types)))
+        # With --person-fcd-output, the vehicles are in another file.
+        self._vehicles = [file for file in _named_files(path, head, b'fcd-output')
+                          if not file.samefile(path)]
         self._ego = ego
 
     def read(self) -> Iterator[FrameLike]:
         """Yield the frames; those of whole steps if the file was cut."""
         self._file.seek(0)
         content, compressed = decompressed(self._file)
-        maker, scanner = StepFrames(self.network, self._ego), StepScanner(content, self.name)
-        for step in scanner.steps():
-            try:
-                yield decode_step(step, maker, self._types)
-            except DecodeError as error:
-                yield error
+        scanner = StepScanner(content, self.name)
+        with ExitStack() as stack:
+            vehicles: Iterator[bytes] = iter(())
+            for path in self._vehicles:
+                beside, _ = decompressed(stack.enter_context(path.open('rb')))
+                vehicles = StepScanner(beside, str(path)).steps()
+            decoder = StepDecoder(StepFrames(self.network, self._ego), self._types, vehicles)
+            for step in scanner.steps():
+                try:
+                    yield decoder.decode(step)
+                except DecodeError as error:
+                    yield error
         if compressed is not None:
             compressed.check_undamaged(self.name)
         if not scanner.is_over:
@@ -102,7 +119,7 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
     :raises TrajectoryFormatError: if it is not FCD output, or cannot be read.
     """
     own = options.settings.of(SumoParameters)
-    recording = FcdRecording(Path(path), own.net, own.ego)
+    recording = FcdRecording(Path(path), own.net, own.ego, own.types)
     head = _head_of(Path(path))
     if _ROOT.search(head) and not _IN_DEGREES.search(head):
         return recording
@@ -153,7 +170,7 @@ def _files(path: Path, *kinds: str) -> list[Path]:
 
 def _likeness(path: Path, name: str) -> int:
     """Return the length of the name, up to its suffixes, if that of the recording begins so."""
-    stem = re.sub(r'\.(net|rou|add)\.xml(\.gz)?$', '', name)
+    stem = re.sub(r'\.(net|rou|add|trips)\.xml(\.gz)?$', '', name)
     return len(stem) if path.name.startswith(f'{stem}.') else 0
 
 
@@ -166,7 +183,7 @@ def _types_beside(path: Path) -> dict[str, ActorType]:
     """
     types: dict[str, ActorType] = {}
     origins: dict[str, Path] = {}
-    for file in reversed(_files(path, '.rou', '.add')):
+    for file in reversed(_files(path, '.rou', '.add', '.trips')):
         for name, declared in _types_of(file):
             other = origins.setdefault(name, file)
             if types.setdefault(name, declared) != declared and not _likeness(path, other.name):
@@ -174,6 +191,24 @@ def _types_beside(path: Path) -> dict[str, ActorType]:
                     f'{path}: types of vehicles', f'two of {name!r}, in {file.name} and '
                     f'{other.name}', f'one, or {path.name.partition(".")[0]}.rou.xml')
     return types
+
+
+def _named_files(path: Path, head: bytes, *options: bytes) -> list[Path]:
+    """Return the existing files that options in the header of a recording name."""
+    return [file for option in options
+            for values in re.findall(rb'<%s value="([^"]*)"' % option, head)
+            for value in values.decode(errors='replace').split(',')
+            if value.strip() and (file := path.parent / unescape(value.strip())).is_file()]
+
+
+def _named_types(path: Path, head: bytes) -> dict[str, ActorType]:
+    """
+    Return the types that the files declare that the header of a recording names.
+
+    :raises TrajectoryFormatError: if one cannot be read.
+    """
+    return {name: declared for file in _named_files(path, head, *_TYPE_OPTIONS)
+            for name, declared in _types_of(file)}
 
 
 def _types_of(file: Path) -> list[tuple[str, ActorType]]:

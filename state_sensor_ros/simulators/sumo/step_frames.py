@@ -22,8 +22,19 @@ from dataclasses import dataclass, replace
 import math
 
 import numpy as np
+import numpy.typing as npt
 
-from state_sensor_ros.simulators import build_frame, EGO_TAG, Frame, lane_states, Lanes
+from state_sensor_ros.simulators import (
+    build_frame,
+    EGO_TAG,
+    Frame,
+    INDICATORS_BOTH,
+    INDICATORS_LEFT,
+    INDICATORS_RIGHT,
+    INDICATORS_UNKNOWN,
+    lane_states,
+    Lanes,
+)
 from state_sensor_ros.simulators.frame_arrays import (
     Bools,
     Floats,
@@ -34,8 +45,10 @@ from state_sensor_ros.simulators.frame_arrays import (
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN, RoadNetwork
 
 # Columns of numbers of an actor, as SUMO gives them.
-X, Y, Z, ANGLE, SLOPE, SPEED, LATERAL_SPEED, LANE_POSITION = range(8)
-N_COLUMNS = 8
+X, Y, Z, ANGLE, SLOPE, SPEED, LATERAL_SPEED, LANE_POSITION, SIGNALS = range(9)
+N_COLUMNS = 9
+# Bits of SIGNALS.
+_RIGHT, _LEFT, _HAZARD = 1, 2, 4
 # Movement between two frames beyond twice the speed and this is a jump, such as a teleport, m.
 _JUMP_M = 3.0
 # A greater speed to the side, or difference from the speed along the heading, is a jump, m/s.
@@ -48,7 +61,7 @@ class SumoStep:
     What SUMO says of one step, in the axes of REP 103.
 
     ``time_s`` of the step; ``names`` of N actors; ``lanes`` N names of lanes, empty for none;
-    ``columns`` (N, 8) float64, numbers as SUMO gives them, NaN for none; ``is_person`` (N,);
+    ``columns`` (N, 9) float64, numbers as SUMO gives them, NaN for none; ``is_person`` (N,);
     ``slopes`` (N,) rad, positive uphill, 0 for people; ``yaws`` (N,) rad; ``middle_xyz`` (N, 3) m,
     middles of the footprints; ``rounding_m`` least difference of two positions.
     """
@@ -175,6 +188,8 @@ FIRST_EGO = 'first'
 # Steeper is no slope: shapes have kinks where lanes meet that are centimeters higher, for which
 # SUMO says up to 90 degrees for a step, most of them on the paths of people.
 _STEEPEST_DEG = 45.0
+# A movement has a direction from this length on: the usual rounding is 1 cm.
+_LEAST_WAY_M = 0.2
 # Less is none: the same for live frames and FCD output of 9 decimals, m.
 _ROUNDING_M = 1e-6
 # Longer is only what bends, which one box cannot show, m.
@@ -200,6 +215,19 @@ class ActorType:
         """Return the tags of an actor, its class first."""
         is_long = self.size_xyz[0] > _LONGEST_BODY_M
         return (*tags_of(self.vclass), *((_ARTICULATED_TAG,) if is_long else ()))
+
+
+def _indicators(signals: Floats) -> npt.NDArray[np.int8] | None:
+    """Return the turn signals of vehicles by SUMO's bits (N,), None if all are unknown."""
+    is_known = np.isfinite(signals)
+    if not is_known.any():
+        return None
+    bits = np.where(is_known, signals, 0.0).astype(np.int64)
+    lit: npt.NDArray[np.int8] = (np.where(bits & _LEFT, INDICATORS_LEFT, 0) | np.where(
+        bits & _RIGHT, INDICATORS_RIGHT, 0)).astype(np.int8)
+    lit[(bits & _HAZARD) > 0] = INDICATORS_BOTH
+    lit[~is_known] = INDICATORS_UNKNOWN
+    return lit
 
 
 def with_roads(frame: Frame, network: RoadNetwork) -> Frame:
@@ -231,6 +259,8 @@ class StepFrames:
         self._people: dict[str, str] = {}
         self._names_of_people: set[str] = set()
         self._renamed_vehicles: dict[str, str] = {}
+        # Place and angle of actors without an angle, at the last step in which they moved.
+        self._headings: dict[str, tuple[float, float, float]] = {}
 
     def frame(self, time_s: float, ids: Sequence[str], types: Sequence[ActorType],
               places: Sequence[str], columns: Floats, rounding_m: float = _ROUNDING_M) -> Frame:
@@ -241,11 +271,11 @@ class StepFrames:
         :param ids: SUMO's ids of N actors.
         :param types: N types of actors.
         :param places: N names of the lanes of vehicles and the edges of persons, empty for none.
-        :param columns: (N, 8) float64, numbers as SUMO gives them, in the order of the columns.
+        :param columns: (N, 9) float64, numbers as SUMO gives them, in the order of the columns.
         :param rounding_m: least difference of two positions, m.
         """
         columns = np.where(columns <= NO_VALUE, np.nan, columns)
-        is_here = np.isfinite(columns[:, [X, Y, ANGLE]]).all(axis=1)
+        is_here = np.isfinite(columns[:, [X, Y]]).all(axis=1)
         if not is_here.all():
             kept = np.flatnonzero(is_here)
             columns = columns[kept]
@@ -254,6 +284,7 @@ class StepFrames:
         ego = self._ego_of(ids, names, types)
         lanes = [self.network.sidewalks.get(place, '') if kind.is_person else place
                  for place, kind in zip(places, types, strict=True)]
+        columns[:, ANGLE] = self._angles(names, lanes, columns)
         sizes = np.array([kind.size_xyz for kind in types], float).reshape(-1, 3)
         is_person = np.array([kind.is_person for kind in types], bool)
         # People stand upright.
@@ -269,7 +300,7 @@ class StepFrames:
         velocity_xyz, angular_velocity_xyz = self._movements.velocities(
             SumoStep(time_s, names, lanes, columns, is_person, slopes, angles[:, 2],
                      position_xyz, max(rounding_m, _ROUNDING_M)))
-        return build_frame(
+        frame = build_frame(
             GENERATION, time_s, names, position_xyz,
             orientation_xyzw=orientation_xyzw, velocity_xyz=velocity_xyz,
             angular_velocity_xyz=angular_velocity_xyz, size_xyz=sizes,
@@ -277,6 +308,26 @@ class StepFrames:
                   for i, kind in enumerate(types)],
             is_vehicle=np.array([is_vehicle(kind.vclass) for kind in types], bool),
             lanes=self._lanes(lanes, columns))
+        return replace(frame, indicators=_indicators(columns[:, SIGNALS]))
+
+    def _angles(self, names: Sequence[str], lanes: Sequence[str], columns: Floats) -> Floats:
+        """Return the angles, degrees: where there are none that of the lane, else the movement."""
+        angles: Floats = columns[:, ANGLE]
+        if np.isfinite(angles).all():
+            return angles
+        yaws, _ = self.network.directions.at(lanes, columns[:, LANE_POSITION])
+        angles = np.where(np.isfinite(angles), angles, 90.0 - np.degrees(yaws))
+        for i in np.flatnonzero(~np.isfinite(angles)).tolist():
+            x, y = columns[i, [X, Y]].tolist()
+            last_x, last_y, angle = self._headings.get(names[i], (x, y, math.nan))
+            if math.hypot(x - last_x, y - last_y) > _LEAST_WAY_M:
+                angle = 90.0 - math.degrees(math.atan2(y - last_y, x - last_x))
+            elif (x, y) != (last_x, last_y):
+                # Too short for a direction: it counts together with the next one.
+                x, y = last_x, last_y
+            self._headings[names[i]] = x, y, angle
+            angles[i] = angle
+        return angles
 
     def _names(self, ids: Sequence[str], types: Sequence[ActorType]) -> Sequence[str]:
         """Return a name for each actor, other than its id if a vehicle and a person share it."""

@@ -100,7 +100,8 @@ def _serve_once(own: SumoParameters, driver: DriverRequests, frames: Connection,
         network = read_network(own.net or sumo.simulation.getOption('net-file'))
         step_s = sumo.simulation.getDeltaT()
         frames.send(Started(network))
-        reader, maker = StepReader(sumo, constants), StepFrames(network, own.ego)
+        reader = StepReader(sumo, constants, is_joined=not own.config)
+        maker = StepFrames(network, own.ego)
         lights: dict[str, str] = {}
         ego, frame = SumoEgo(sumo, is_lent=not own.config), None
         with nullcontext() if own.config else _lending(ego, own, step_s, driver.pipe):
@@ -226,9 +227,10 @@ class StepReader:
 
     :param sumo: SUMO, started or joined.
     :param constants: the module `traci.constants`.
+    :param is_joined: whether other clients may change sizes and classes of vehicles.
     """
 
-    def __init__(self, sumo: Sumo, constants: ModuleType) -> None:
+    def __init__(self, sumo: Sumo, constants: ModuleType, *, is_joined: bool = False) -> None:
         self._sumo = sumo
         self._position = constants.VAR_POSITION3D
         self._lane = constants.VAR_LANE_ID
@@ -236,8 +238,11 @@ class StepReader:
         self._inside = constants.VAR_VEHICLE
         self._state = constants.TL_RED_YELLOW_GREEN_STATE
         common = [constants.VAR_ANGLE, constants.VAR_SLOPE, constants.VAR_SPEED]
-        self._of_vehicles = [*common, constants.VAR_SPEED_LAT, constants.VAR_LANEPOSITION]
+        self._of_vehicles = [*common, constants.VAR_SPEED_LAT, constants.VAR_LANEPOSITION,
+                             constants.VAR_SIGNALS]
         self._of_persons = [*common, constants.VAR_LANEPOSITION]
+        self._of_types = [constants.VAR_VEHICLECLASS, constants.VAR_LENGTH, constants.VAR_WIDTH,
+                          constants.VAR_HEIGHT] if is_joined else []
         # Vehicles and persons have ids of their own.
         self._vehicles: dict[str, ActorType] = {}
         self._persons: dict[str, ActorType] = {}
@@ -250,7 +255,7 @@ class StepReader:
         """
         Return the actors of the step that SUMO has just made.
 
-        :returns: N ids, N types, N names of lanes or edges and (N, 8) float64, as
+        :returns: N ids, N types, N names of lanes or edges and (N, 9) float64, as
             :meth:`StepFrames.frame` takes them; vehicles first.
         """
         simulation = self._sumo.simulation
@@ -269,6 +274,11 @@ class StepReader:
                 # Another client has removed it: its results are those of the step before.
                 continue
             names.append(name)
+            if self._of_types:
+                vclass, *size = [values[key] for key in self._of_types]
+                length, width, height = size
+                if self._vehicles[name] != (now := ActorType(vclass, (length, width, height))):
+                    self._vehicles[name] = now
             types_of_actors.append(self._vehicles[name])
             places.append(values[self._lane] or parked.setdefault(
                 name, self._parked.get(name) or self._lane_of_stop(name)))
@@ -280,7 +290,7 @@ class StepReader:
             types_of_actors.append(self._persons[name])
             places.append(values[self._edge])
             angle, slope, speed, along = [values[key] for key in self._of_persons]
-            rows.append((*values[self._position], angle, slope, speed, math.nan, along))
+            rows.append((*values[self._position], angle, slope, speed, math.nan, along, math.nan))
         self._parked = parked
         columns = np.array(rows, float).reshape(len(names), N_COLUMNS)
         return names, types_of_actors, places, columns
@@ -298,7 +308,8 @@ class StepReader:
     def _subscribe(self, vehicles: list[str], persons: list[str]) -> None:
         vehicle, person = self._sumo.vehicle, self._sumo.person
         for name in vehicles:
-            vehicle.subscribe(name, [self._position, self._lane, *self._of_vehicles])
+            vehicle.subscribe(name, [self._position, self._lane, *self._of_vehicles,
+                                     *self._of_types])
             self._vehicles[name] = ActorType(vehicle.getVehicleClass(name), _size(vehicle, name))
         for name in persons:
             person.subscribe(name, [self._position, self._edge, *self._of_persons, self._inside])

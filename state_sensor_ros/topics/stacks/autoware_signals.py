@@ -144,7 +144,9 @@ class MappedGroups:
         """Return every group that refers to the head, or to a head of the stop line's group."""
         is_for_pedestrians = light.shape == LIGHT_PEDESTRIAN
         best: tuple[float, tuple[int, ...]] = self._limit_m, ()
-        for line, groups in self._stop_lines if light.is_at_stop_line else self._heads:
+        # Crossings have no stop line.
+        is_at_stop_line = light.is_at_stop_line and not is_for_pedestrians
+        for line, groups in self._stop_lines if is_at_stop_line else self._heads:
             fitting = tuple(group for group in groups if (
                 group in self._pedestrian_groups) == is_for_pedestrians)
             # False for NaN, of a light without a place.

@@ -1,0 +1,115 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""FCD output as SUMO writes it by default: riders, types from routes, missing attributes."""
+
+from pathlib import Path
+import shutil
+import subprocess
+
+from budgets import AWAIT_S
+import numpy as np
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+CAR = '<vehicle id="car" x="{x}" y="0" angle="90" type="{type}" speed="10" pos="{x}"/>'
+RIDER = '<person id="driver" x="{x}" y="0" angle="90" type="DEFAULT_PEDTYPE" speed="10"/>'
+WALKER = '<person id="walker" x="{x}" y="3" angle="90" type="DEFAULT_PEDTYPE" speed="1"/>'
+ROUTES = """<routes><vType id="car" vClass="passenger"/><vType id="b" vClass="bus"/>
+<vehicle id="veh0" type="car" depart="triggered"><route edges="A0A1 A1A2"/></vehicle>
+<person id="driver" depart="0"><walk from="A0A1" to="A0A1" arrivalPos="3"/>
+<ride from="A0A1" to="A1A2" lines="veh0"/></person>
+<container id="c0" depart="0"><tranship from="A0A1" to="A0A1" departPos="10" arrivalPos="30"/>
+</container>
+<person id="passenger" depart="0"><walk from="A0A1" to="A0A1" arrivalPos="20"/>
+<ride from="A0A1" to="A1A2" lines="bus0"/></person>
+<vehicle id="bus0" type="b" depart="2"><route edges="A0A1 A1A2"/>
+<stop lane="A0A1_0" startPos="5" endPos="30" duration="30"/></vehicle></routes>"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def fcd(*actors, head='', kind='c'):
+    steps = ''.join(f'<timestep time="{i / 2}">' + ''.join(
+        actor.format(x=10 + 5 * i, type=kind) for actor in actors) + '</timestep>'
+        for i in range(3))
+    return f'<!-- {head} --><fcd-export>{steps}</fcd-export>'
+
+
+def test_riders_are_dropped_and_counted_once(capsys):
+    Path('a.fcd.xml').write_text(fcd(CAR, RIDER, WALKER, kind='DEFAULT_VEHTYPE'))
+    with sensor.open_recording('a.fcd.xml') as recording:
+        assert {frame.names for frame in recording} == {('car', 'walker')}
+        assert recording.faults.counts == {'rider': 1}
+    assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
+    assert 'rider: frame 1: driver: found a person who rides in car' in capsys.readouterr().err
+
+
+def test_types_are_those_of_the_files_that_the_header_names(capsys):
+    Path('scenario').mkdir()
+    Path('scenario/some.bus.trips.xml').write_text(
+        '<routes><vType id="big" vClass="bus"/><vType id="own" length="7"/></routes>')
+    head = '<route-files value="scenario/none.xml,scenario/some.bus.trips.xml"/>'
+    Path('a.fcd.xml').write_text(fcd(CAR, head=head, kind='big@car'))
+    with sensor.open_recording('a.fcd.xml') as recording:
+        [size, *_] = [frame.boxes.size_xyz[0].tolist() for frame in recording]
+        assert not recording.faults
+    assert size == [12.0, 2.5, 3.4]
+
+
+def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
+    other = CAR.replace('"car"', '"other"').replace('y="0"', 'y="9"')
+    Path('a.fcd.xml').write_text(fcd(CAR, other, kind='my_type'))
+    assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
+    [line] = [line for line in capsys.readouterr().err.splitlines() if 'undeclared' in line]
+    assert 'undeclared type my_type: frame 1: car: ' in line
+    assert '(and 1 more of this kind)' in line
+    Path('types.txt').write_text('<additional><vType id="my_type" vClass="truck"/></additional>')
+    assert main(['convert', '-q', 'a.fcd.xml', 'b.csv', '-p', 'sumo.types:=types.txt']) == 0
+    assert 'undeclared' not in capsys.readouterr().err
+    assert Path('b.csv').read_text().count('"truck"') == 6
+
+
+def test_heading_follows_from_the_movement_where_there_is_no_angle():
+    bare = CAR.replace(' angle="90"', '').replace(' speed="10"', '')
+    Path('a.fcd.xml').write_text(fcd(bare, kind='DEFAULT_VEHTYPE'))
+    with sensor.open_recording('a.fcd.xml') as recording:
+        first, *others = list(recording)
+    assert not first.has_pose().any()
+    for frame in others:
+        assert frame.orientation_xyzw[0] == pytest.approx((0.0, 0.0, 0.0, 1.0))
+        assert np.isnan(frame.velocity_xyz).all()
+
+
+@pytest.mark.skipif(shutil.which('sumo') is None, reason='needs the programs of SUMO')
+@pytest.mark.parametrize('options', [['--fcd-output', 'o.xml'], [
+    '--fcd-output', 'vehicles.xml', '--person-fcd-output', 'o.xml']], ids=['one', 'two'])
+def test_riders_of_sumo_are_dropped(options):
+    Path('r.rou.xml').write_text(ROUTES)
+    for command in (['netgenerate', '--grid', '--grid.number=3', '-o', 'n.net.xml'], [
+            'sumo', '-n', 'n.net.xml', '-r', 'r.rou.xml', '--step-length', '0.5', '-e', '60',
+            *options]):
+        subprocess.run(command, check=True, capture_output=True, timeout=AWAIT_S)
+    with sensor.open_recording('o.xml') as recording:
+        frames = list(recording)
+        assert recording.faults.counts == {'rider': 2, 'dropped': 1}
+    for frame in frames:
+        walking = {name: frame.row(name) for name in ('driver', 'passenger') if name in frame}
+        # They walk beside the lane, whose middle is at 1.6 m.
+        assert all(abs(frame.position_xyz[row, 0] - 1.6) > 0.5 for row in walking.values())
+    assert any('driver' in frame for frame in frames)
+    assert 'driver' not in frames[-1]
+    if len(options) == 2:
+        last = frames[-1]
+        assert {name: last.tags[last.row(name)][-1] for name in last.names} == {
+            'veh0': 'car', 'bus0': 'bus'}
