@@ -18,6 +18,7 @@ import argparse
 import atexit
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+import errno
 import gc
 from importlib import import_module
 import io
@@ -50,6 +51,9 @@ COMMANDS = {
     'evaluate': 'evaluate an autonomy stack against ground truth',
 }
 FAILED = 1
+
+# Errors of a write, which has no name of a file.
+_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EBADF, errno.EIO, errno.EFBIG, errno.EINVAL)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,8 +131,9 @@ def _code(named: list[str], work: Callable[[], None], interruption: Interruption
 
 
 def _in_words(error: OSError) -> str:
-    """Return an error of the operating system in one line; without a path, of standard output."""
-    return f'{error.filename or "standard output"}: {reason_of(error)}'
+    """Return an error of the operating system in one line, with what it is of if that is known."""
+    where = error.filename or ('standard output' if error.errno in _OF_OUTPUT else '')
+    return f'{where}: {reason_of(error)}' if where else reason_of(error)
 
 
 def _named(words: list[str]) -> list[str]:

@@ -187,8 +187,7 @@ class Inspector:
                 continue
             if name not in self.anomalies:
                 first = next(fault for fault in faults if fault.kind == kind)
-                self.anomalies[name] = Anomaly(
-                    0, f'{first.place}: frame {first.index}', first.text)
+                self.anomalies[name] = Anomaly(0, _numbered(first.place, first.index), first.text)
             self.anomalies[name].count = count
 
     def _note(self, kind: str, text: str) -> None:
@@ -197,7 +196,7 @@ class Inspector:
 
     def _place(self) -> str:
         """Return the place of the last frame."""
-        return f'{self._recording.place}: frame {self._recording.index}'
+        return _numbered(self._recording.place, self._recording.index)
 
     def _add_frame(self, frame: Frame) -> None:
         self.n_frames += 1
@@ -320,7 +319,7 @@ class Inspector:
         for fault in self._recording.faults:
             if fault.kind == PAYLOAD and fault.error is not None:
                 return TrajectoryFormatError(
-                    f'{self._recording.name}: {fault.place}: frame {fault.index}: '
+                    f'{self._recording.name}: {_numbered(fault.place, fault.index)}: '
                     f'{fault.error.where}', fault.error.found, fault.error.expected)
         return None
 
@@ -336,6 +335,12 @@ def _is_strict(payload: bytes | bytearray) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
+
+
+def _numbered(place: str, index: int | None) -> str:
+    """Return a place with the number of its frame, from 0."""
+    frame = f'frame {index}'
+    return place if place == frame else f'{place}: {frame}'
 
 
 def _repeated_key(payload: bytes | bytearray) -> str:

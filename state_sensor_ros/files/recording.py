@@ -196,7 +196,7 @@ class FrameFile(TimedRecording):
         """Yield the frames."""
         for index, item in enumerate(self.read()):
             packet = packet_of(item)
-            yield RecordedFrame(packet, packet.game_time, index, f'frame {index + 1}', index + 1)
+            yield RecordedFrame(packet, packet.game_time, index, f'frame {index}', index + 1)
 
 
 class Losses:

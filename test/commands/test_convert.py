@@ -366,10 +366,13 @@ def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, exp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_convert_refuses_a_bag_whose_name_no_metadata_can_have(source, tmp_path, refusal):
-    line = refusal('convert', source, tmp_path / os.fsdecode(b'\xff'))
-    assert r'\udcff: found a name that is not UTF-8; expected ' in line
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_convert_makes_a_bag_whose_name_is_not_utf8(source, tmp_path, storage):
+    bag, file = tmp_path / os.fsdecode(b'\xff'), tmp_path / os.fsdecode(b'\xff.mcap')
+    assert main(['convert', str(source), str(bag), '--storage', storage]) == 0
+    assert main(['convert', str(bag), str(file)]) == 0
+    with sensor.open_recording(file) as recording, sensor.open_recording(source) as first:
+        assert len(recording) == len(first)
 
 
 @pytest.mark.parametrize('name', ['other', 'other.mcap', 'other.db3'])

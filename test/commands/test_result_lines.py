@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """The one line about a result, on standard output, and what --quiet leaves of it."""
 
+import errno
 import json
 import os
 import re
@@ -100,6 +101,14 @@ def test_data_without_room_is_an_error(tmp_path, end, reason):
 def test_exit_code_needs_no_reader(tmp_path, words, code, errors, unbuffered):
     found = run_in_shell(words, tmp_path, PYTHONUNBUFFERED=unbuffered)
     assert (found.returncode, found.stderr) == (code, errors)
+
+
+def test_errors_without_a_file_are_not_those_of_standard_output(monkeypatch, capsys):
+    def no_more(*_):
+        raise OSError(errno.EMFILE, 'Too many open files')
+    monkeypatch.setattr('state_sensor_ros.commands.inspect.run', no_more)
+    assert main(['inspect', str(SAMPLE)]) == 1
+    assert capsys.readouterr().err == 'error: too many open files\n'
 
 
 def test_durations_are_rounded_alike(tmp_path, capsys, refusal):

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+import os
 from pathlib import Path
 import sqlite3
 from typing import TYPE_CHECKING
@@ -121,9 +122,9 @@ class BagSink(WholeFolder):
         super().__init__(path, noun='bag', own=_own_files, force=overwrite,
                          is_file=str(path).endswith(STORAGE_SUFFIXES))
         try:
-            self._check_name()
             # The storage file has the name of the bag.
-            self._bag = self.inside / (self.path.stem if self.is_file else self.path.name)
+            self._bag = self.inside / _as_text(
+                self.path.stem if self.is_file else self.path.name)
             with self._failing():
                 self._bag.mkdir()
                 self._storage = _new_storage(storage, self._bag, compression)
@@ -268,13 +269,6 @@ class BagSink(WholeFolder):
             with suppress(OSError, sqlite3.Error):
                 self._storage.abort()
 
-    def _check_name(self) -> None:
-        try:
-            self.path.name.encode()
-        except UnicodeEncodeError as error:
-            raise SinkError(self.name, 'a name that is not UTF-8',
-                            'one that can be written to metadata.yaml') from error
-
     def _log_time(self, stamp_ns: int) -> int:
         if self._log_ns is not None and stamp_ns + self._offset_ns < self._log_ns:
             self._offset_ns = self._log_ns + _PERIOD_NS - stamp_ns
@@ -319,3 +313,8 @@ def _own_files(folder: Path) -> Own:
     suffixes = STORAGE_SUFFIXES + COMPRESSED_SUFFIXES
     own_names = {METADATA, *(name for name in names if name.endswith(suffixes))}
     return own_names.__contains__
+
+
+def _as_text(name: str) -> str:
+    """Return a name of a file as ``metadata.yaml`` can have it, which is UTF-8."""
+    return os.fsencode(name).decode('utf-8', 'replace')

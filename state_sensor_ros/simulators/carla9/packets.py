@@ -169,7 +169,7 @@ class LogFile:
         frame: LoggedFrame | DecodeError | None = None
         n_frames = n_outside = n_bytes = 0
         for packet, offset, length in self._packets(size):
-            place = f'frame {n_frames + 1}'
+            place = f'frame {n_frames}'
             if packet == FRAME_START:
                 if n_outside:
                     yield _outside(n_outside, place)
@@ -197,7 +197,7 @@ class LogFile:
         if n_outside:
             yield _outside(n_outside, 'the end')
         if frame is not None or offset < size:
-            yield self._cut(f'frame {n_frames + 1}', n_frames, end)
+            yield self._cut(f'frame {n_frames}', n_frames, end)
 
     def _packets(self, size: int) -> Iterator[tuple[int, int, int]]:
         """

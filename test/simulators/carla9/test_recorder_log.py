@@ -216,13 +216,13 @@ def test_recorder_log_cut_at_any_place_gives_its_whole_frames(capsys):
 
 
 @pytest.mark.parametrize(('frame', 'words'), [
-    (logs.packet(6, struct.pack('<HI', 3, 8)), 'frame 2: positions: found 4 bytes; expected 3'),
-    (logs.packet(6, b'\1'), 'frame 2: positions: found 1 bytes; expected a number'),
-    (logs.packet(2, b'\1\0' + bytes(30)), 'frame 2: added actors: found 32 bytes'),
-    (logs.packet(2, b'\1\0' + logs.added(8, MODEL)[:-2] + b'\5\0'), 'frame 2: added actors'),
-    (logs.packet(22, b'\1\0' + struct.pack('<II', 8, 2 ** 31)), 'frame 2: wheels: found'),
-    (logs.packet(0, bytes(24)), 'frame 2: found another start before its end'),
-    (logs.packet(0, bytes(3)), 'frame 2: start: found 3 bytes; expected 24')])
+    (logs.packet(6, struct.pack('<HI', 3, 8)), 'frame 1: positions: found 4 bytes; expected 3'),
+    (logs.packet(6, b'\1'), 'frame 1: positions: found 1 bytes; expected a number'),
+    (logs.packet(2, b'\1\0' + bytes(30)), 'frame 1: added actors: found 32 bytes'),
+    (logs.packet(2, b'\1\0' + logs.added(8, MODEL)[:-2] + b'\5\0'), 'frame 1: added actors'),
+    (logs.packet(22, b'\1\0' + struct.pack('<II', 8, 2 ** 31)), 'frame 1: wheels: found'),
+    (logs.packet(0, bytes(24)), 'frame 1: found another start before its end'),
+    (logs.packet(0, bytes(3)), 'frame 1: start: found 3 bytes; expected 24')])
 def test_recorder_log_names_a_frame_that_it_cannot_read(frame, words):
     frames, faults = read(logs.header() + logs.frame(1, 0.0, spawned(), placed((8, 0.0)))
                           + logs.frame(2, 0.1, frame) + logs.frame(3, 0.2, placed((8, 0.5))))
@@ -235,7 +235,7 @@ def test_recorder_log_names_a_frame_without_a_time(elapsed):
     frames, [fault] = read(logs.header() + logs.frame(1, elapsed, spawned())
                            + logs.frame(2, 0.1))
     assert [frame.game_time for frame in frames] == [0.1]
-    assert 'frame 1: elapsed' in fault
+    assert 'frame 0: elapsed' in fault
 
 
 def test_recorder_log_with_numbers_that_are_none_and_unknown_packets(capsys):
