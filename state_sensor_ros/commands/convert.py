@@ -38,7 +38,7 @@ from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import print_line, progress_bar
 from state_sensor_ros.commands.reading import read_frames, reading, warn_of_unmatched
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import ConfigError, no_frames, UsageError
+from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.frame_selection import (
     FrameSelector,
@@ -47,7 +47,8 @@ from state_sensor_ros.files.frame_selection import (
 )
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STANDARD_INPUT
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.frame_recording import FaultList, Recording
+from state_sensor_ros.payloads import DROPPED
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats
 from state_sensor_ros.simulators.output_names import output_format
@@ -162,15 +163,22 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
         if not summary.n_frames:
             # Why frames were dropped.
             bag.warnings.show()
-        _check_any(summary.n_frames, recording, selection)
+        _check_any(summary.n_frames, summary, bag.warnings.faults, recording, selection)
     bag.warnings.show()
     warn_of_unmatched(recording.name, selected.selector.unmatched)
     return summary
 
 
-def _check_any(n_frames: int, recording: RecordingReader, selection: RecordingSelection) -> None:
+def _check_any(n_frames: int, summary: Summary, faults: FaultList, recording: RecordingReader,
+               selection: RecordingSelection) -> None:
     if not n_frames:
         raise no_frames(recording.name, is_part=not selection.has_all_frames)
+    n_dropped = faults.counts.get(DROPPED, 0)
+    if n_dropped and not summary.n_actors:
+        first = next(fault for fault in faults if fault.kind == DROPPED)
+        raise TrajectoryFormatError(
+            recording.name, f'no actor that can be used, {n_dropped} dropped; the first: '
+            f'{first.place}: {first.text}', 'at least one actor')
 
 
 @contextmanager
@@ -201,16 +209,17 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
     selection, summary = selection_of(args), Summary()
     with interruption.writing(lambda: output.create(args.output, options)) as writer:
         frames: Iterator[Frame]
+        faults = FaultList()
         if not output.suffixes:
             frames = _frames_of_bag(recording, selection, is_quiet=args.quiet)
         else:
             selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
-            selected.needs = writer.needs
+            selected.needs, faults = writer.needs, selected.faults
             frames = read_frames(selected, 'convert', is_quiet=args.quiet)
         for frame in frames:
             writer.write(frame)
             summary.add(frame)
-        _check_any(writer.n_frames, recording, selection)
+        _check_any(writer.n_frames, summary, faults, recording, selection)
         writer.complete()
     for note in writer.notes:
         print_line(f'warning: {args.output}: {note}')

@@ -87,6 +87,7 @@ class Warnings:
 
     :param name: name of the recording.
     :ivar place: place of the frame that is being processed.
+    :ivar faults: those so far.
     :ivar losses: what a bag does not carry of the frames.
     """
 
@@ -94,7 +95,7 @@ class Warnings:
         self.place = ''
         self.losses = Losses('a bag', frozenset((ACCELERATIONS,)))
         self._name = name
-        self._faults = FaultList()
+        self.faults = FaultList()
 
     def add(self, kind: str, text: str) -> None:
         """
@@ -103,11 +104,11 @@ class Warnings:
         :param kind: kind of the fault, with ``_`` for spaces.
         :param text: one line, without the place.
         """
-        self._faults.add(FrameFault(kind, self.place, text))
+        self.faults.add(FrameFault(kind, self.place, text))
 
     def lines(self) -> list[str]:
         """Return one line for each kind, without the name of the recording."""
-        return [*_lines(self._faults), *self.losses.lines]
+        return [*_lines(self.faults), *self.losses.lines]
 
     def show(self) -> None:
         """Print one line for each kind."""

@@ -88,9 +88,14 @@ class Summary:
             self._names.update(frame.names)
 
     @property
+    def n_actors(self) -> int:
+        """Return the number of different actors."""
+        return len(self._names)
+
+    @property
     def facts(self) -> list[str]:
         """Return the numbers as text, without a duration of 0 s."""
-        return facts_of(self.n_frames, self.duration_s, len(self._names))
+        return facts_of(self.n_frames, self.duration_s, self.n_actors)
 
 
 def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:

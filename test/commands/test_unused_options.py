@@ -153,7 +153,7 @@ def test_parameters_of_ports_that_are_not_given_are_refused(
     ['convert', str(SAMPLE), 'out.mcap'], ['convert', str(SAMPLE), 'out', '--to', 'json'],
     ['inspect', str(SAMPLE), '--json'], ['render', str(SAMPLE), 'out.html']],
     ids=lambda words: ' '.join(word for word in words if word != str(SAMPLE)))
-def test_parameters_of_tags_select_as_the_options_do(folder, forked_jobs, capsys, words):
+def test_parameters_of_tags_select_as_the_options_do(folder, capsys, words):
     """``-p desired_tags:=[ego]`` was taken by all of them, and selected in bags only."""
     if 'out.csv' in words:
         pytest.importorskip('pyarrow')
@@ -458,6 +458,6 @@ def test_option_with_several_values_leaves_in_and_out(folder, words):
     assert (folder / 'out.json').is_file()
 
 
-def test_option_with_several_values_leaves_all_of_many_inputs(folder, forked_jobs, capsys):
+def test_option_with_several_values_leaves_all_of_many_inputs(folder, capsys):
     assert main(['inspect', '--desired-tags', 'vehicle', str(SAMPLE), 'bag']) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3

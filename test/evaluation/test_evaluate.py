@@ -302,7 +302,6 @@ def test_base_link_is_refused_beside_objects_alone(evaluate, stack):
         stack, '--topic', TRACKING, '--base-link-xyz', '1', '0', '0', code=2)
 
 
-@pytest.mark.usefixtures('forked_jobs')
 def test_options_of_objects_may_be_beside_odometry_of_one_of_many(tmp_path, capsys, drive, stack):
     ego = write_bag(tmp_path / 'ego', messages_of(stack, (EGO,)))
     assert main(['evaluate', str(drive), str(stack), str(ego), '--classes', 'car', '-q']) == 0
@@ -598,7 +597,6 @@ def test_without_optional_packages(tmp_path, drive, stack):
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures('forked_jobs')
 def test_many_bags_by_one_truth(tmp_path, capsys, drive, stack):
     changed(stack, tmp_path / 'runs' / 'good', lambda message, log_ns: None)
     changed(stack, tmp_path / 'runs' / 'late', late)
@@ -620,7 +618,7 @@ def late(message, log_ns):
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures('without_pictures', 'forked_jobs')
+@pytest.mark.usefixtures('without_pictures')
 def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, refusal, drive, stack):
     for name in ('one', 'two'):
         (tmp_path / 'truths').mkdir(exist_ok=True)
@@ -643,7 +641,7 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, refusal, drive
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures('without_pictures', 'forked_jobs')
+@pytest.mark.usefixtures('without_pictures')
 def test_tables_and_comparison_of_many_bags(tmp_path, capsys, refusal, drive, stack):
     """Rows of both bags with their names; each is compared with the earlier one of its name."""
     pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
@@ -752,7 +750,6 @@ def test_earlier_run_that_is_odd(tmp_path, capsys, evaluate, stack):
     assert 'No such file' in evaluate(stack, '--against', tmp_path / 'none.json', code=1)
 
 
-@pytest.mark.usefixtures('forked_jobs')
 @pytest.mark.parametrize(('options', 'error'), [
     (['--definition', 'nuscenes'], 'detection/definition: found plain; expected nuscenes, as'),
     (['--align', 'se3'], 'ego/alignment: found none; expected se3, as')])
@@ -794,7 +791,6 @@ def test_curves_are_a_table(tmp_path, refusal, drive, stack, suffix):
     assert 'ends with neither .parquet nor .csv' in refusal(*words[:-1], 'curves.txt', code=2)
 
 
-@pytest.mark.usefixtures('forked_jobs')
 def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):
     words = ['evaluate', str(drive), str(stack), '--jobs', '1', '--fail-below']
     assert main([*words, 'detection/map=0.9']) == 0

@@ -91,6 +91,15 @@ def test_heading_follows_from_the_movement_where_there_is_no_angle():
         assert np.isnan(frame.velocity_xyz).all()
 
 
+@pytest.mark.parametrize('output', ['a.csv', 'a.json', 'a_bag', 'a.osi'])
+def test_conversion_that_drops_every_actor_is_an_error(output, capsys):
+    Path('a.fcd.xml').write_text(fcd('<vehicle id="car" x="{x}"/>'))
+    assert main(['convert', 'a.fcd.xml', output]) == 1
+    assert 'no actor that can be used, 3 dropped; the first: frame 1: vehicle car: found no y' \
+        in capsys.readouterr().err
+    assert not Path(output).exists()
+
+
 @pytest.mark.skipif(shutil.which('sumo') is None, reason='needs the programs of SUMO')
 @pytest.mark.parametrize('options', [['--fcd-output', 'o.xml'], [
     '--fcd-output', 'vehicles.xml', '--person-fcd-output', 'o.xml']], ids=['one', 'two'])

@@ -95,7 +95,7 @@ def test_fcd_recording_refuses_other_parameters(command, name, text, capsys):
     assert [path.name for path in Path().iterdir()] == ['fcd.xml']
 
 
-def test_fcd_recording_is_one_of_a_folder_with_other_files(forked_jobs, capsys):
+def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
     Path('none.rou.xml').write_text('<routes/>')
     Path('zipped.xml.gz').write_bytes(gzip.compress(FCD.encode()))
     Path('cut.xml.gz').write_bytes(gzip.compress(FCD.encode())[:20])
