@@ -209,19 +209,24 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
     selection, summary = selection_of(args), Summary()
     with interruption.writing(lambda: output.create(args.output, options)) as writer:
         frames: Iterator[Frame]
+        selected: Recording | None = None
         faults = FaultList()
         if not output.suffixes:
             frames = _frames_of_bag(recording, selection, is_quiet=args.quiet)
         else:
             selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
-            selected.needs, faults = writer.needs, selected.faults
+            faults = selected.faults
             frames = read_frames(selected, 'convert', is_quiet=args.quiet)
         for frame in frames:
+            # The first one has all parts, to name those that the format does not carry.
+            writer.losses.add(frame)
             writer.write(frame)
             summary.add(frame)
+            if selected is not None:
+                selected.needs = writer.needs
         _check_any(writer.n_frames, summary, faults, recording, selection)
         writer.complete()
-    for note in writer.notes:
+    for note in (*writer.notes, *writer.losses.lines):
         print_line(f'warning: {args.output}: {note}')
     return summary
 

@@ -34,7 +34,7 @@ from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelec
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import EVERYTHING, Frame
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, SelectingDecoder
 
 if TYPE_CHECKING:
@@ -123,14 +123,15 @@ class FramesWriter(PacketWriter):
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
-        return [*super().notes, *self.output.notes]
+        return [*super().notes, *self.output.notes, *self.output.losses.lines]
 
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
         """Decode the packet, and write its frames."""
-        decoder.needs = self.output.needs
+        decoder.needs = self.output.needs if self._n_frames else EVERYTHING
         selecting = SelectingDecoder(decoder, self._selector, times=True)
         for decoded in decode_packet(selecting, packet):
             try:
+                self.output.losses.add(decoded.frame)
                 self.output.write(decoded.frame)
             except BrokenPipeError:
                 raise

@@ -35,6 +35,18 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.frame_selection import FrameSelector
     from state_sensor_ros.files.recording import FrameWriter, PayloadWriter, RecordingReader
 
+# Parts of a frame that not every format carries.
+ACCELERATIONS, LANES, ROADS = 'accelerations', 'lane states', 'names of roads'
+DERIVED = 'which velocities and sizes are derived'
+LIGHTS, MAP, OPEN_DRIVE = 'traffic lights', 'the map', 'the OpenDRIVE document'
+EXTENSION = 'what only this simulator sends'
+BOXES, WHEELS, INPUTS, COLORS = 'boxes', 'wheels', 'inputs', 'colors and replay classes'
+IDS, INDICATORS, CLOCK = 'ids', 'turn signals', 'time and sample_count'
+# Of a bag: as members of ~/frame or as topics beside it.
+IN_BAGS = frozenset((BOXES, WHEELS, INPUTS, COLORS, IDS, CLOCK, LANES, ROADS, LIGHTS, MAP,
+                     OPEN_DRIVE, EXTENSION))
+EVERY_PART = IN_BAGS | {ACCELERATIONS, DERIVED, INDICATORS}
+
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
 # Values of the option --default-class, for actors without a class tag.
 DEFAULT_CLASSES = (*(known.name for known in CLASSES[:UNKNOWN]), 'other')
@@ -106,7 +118,9 @@ class Format:
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
     use; those of the parameters that name the format (``Rule.readers``, ``Rule.writers``) and, for
-    a bag, that affect messages are added.
+    a bag, that affect messages are added. ``carries`` names of the parts of frames that it holds
+    (``files/recording.py``), EVERY_PART if the writer itself names what it drops; commands warn of
+    all others.
 
     ``recognized_by`` names, in the same way, a function that returns whether an existing Path is
     of this format: needed for a folder, and for a suffix that other formats share. With
@@ -134,6 +148,7 @@ class Format:
     command: str = CONVERT
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    carries: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         rules = {name: CORE.find(name).rule for name in CORE.names}
@@ -175,7 +190,9 @@ class Format:
 
         :raises StateSensorError: if it cannot be written, or an option is out of its range.
         """
-        return cast('FrameWriter', imported(self.writer)(path, options))
+        writer = cast('FrameWriter', imported(self.writer)(path, options))
+        writer.name_losses(self.noun, self.carries)
+        return writer
 
     def keep(self, file: BinaryIO, selector: FrameSelector) -> PayloadWriter:
         """
@@ -236,6 +253,7 @@ _BAG_WRITES = frozenset(('clock', 'name', 'namespace'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
 _TABLE_WRITER = f'{_FILES}.tables.table_output:TableOutput'
 _TABLE_WRITES = frozenset(('columns',))
+_IN_TABLES = frozenset((ACCELERATIONS, BOXES, DERIVED, IDS, LANES, ROADS))
 _DRAWN = frozenset(('color', 'title', 'names', 'map'))
 
 BAG = Format(
@@ -250,10 +268,10 @@ SQLITE = Format(
 PARQUET = Format(
     name='parquet', noun='a table', suffixes=('.parquet',), writer=_TABLE_WRITER,
     reader=f'{_FILES}.tables.table_recording:open_table',
-    reads=frozenset(('max_bag_bytes',)), writes=_TABLE_WRITES)
+    reads=frozenset(('max_bag_bytes',)), writes=_TABLE_WRITES, carries=_IN_TABLES)
 CSV = Format(
     name='csv', noun='a table', suffixes=('.csv', '.csv.gz', '.csv.zst'), writer=_TABLE_WRITER,
-    writes=_TABLE_WRITES)
+    writes=_TABLE_WRITES, carries=_IN_TABLES)
 PICTURE = Format(
     name='picture', noun='a picture', suffixes=('.png',), command=RENDER,
     writes=_DRAWN | {'at', 'size', 'dpi', 'style', 'legend'})

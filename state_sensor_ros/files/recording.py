@@ -16,10 +16,29 @@ from dataclasses import dataclass, replace
 import math
 from typing import BinaryIO, Protocol, runtime_checkable
 
+import numpy as np
+
 from state_sensor_ros.errors import (
     counted,
     reading,
     TruncatedError,
+)
+from state_sensor_ros.files.formats import (
+    ACCELERATIONS,
+    BOXES,
+    CLOCK,
+    COLORS,
+    DERIVED,
+    EXTENSION,
+    IDS,
+    INDICATORS,
+    INPUTS,
+    LANES,
+    LIGHTS,
+    MAP,
+    OPEN_DRIVE,
+    ROADS,
+    WHEELS,
 )
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
@@ -29,10 +48,6 @@ from state_sensor_ros.payloads import FrameDecoder, FrameLike, Packet, packet_of
 STANDARD_INPUT = '-'
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
-ACCELERATIONS, LANES, ROADS = 'accelerations', 'lane states', 'names of roads'
-DERIVED = 'which velocities and sizes are derived'
-LIGHTS, MAP = 'traffic lights', 'the map'
-EXTENSION = 'what only this simulator sends'
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +219,17 @@ class Losses:
     What a format does not carry of the frames that are written.
 
     :param name: name of the format, with its article.
-    :param parts: those of :func:`parts_of` that it does not carry; None for all.
+    :param carried: those of :func:`parts_of` that it carries.
     """
 
-    def __init__(self, name: str, parts: frozenset[str] | None = None) -> None:
-        self._name, self._parts = name, parts
+    def __init__(self, name: str, carried: frozenset[str]) -> None:
+        self._name, self._carried = name, carried
         self._lost: dict[str, None] = {}
 
     def add(self, frame: Frame) -> None:
         """Take note of the parts of a frame."""
         self._lost.update(dict.fromkeys(
-            part for part in parts_of(frame) if self._parts is None or part in self._parts))
+            part for part in parts_of(frame) if part not in self._carried))
 
     @property
     def lines(self) -> list[str]:
@@ -223,14 +238,23 @@ class Losses:
 
 
 def parts_of(frame: Frame) -> list[str]:
-    """Return the names of the parts of a frame that not every format carries."""
+    """Return the names of the parts of a frame, if it was decoded with all of them."""
+    inputs, appearance = frame.inputs, frame.appearance
     found = {
+        BOXES: bool(frame.boxes),
+        WHEELS: bool(frame.wheels),
+        INPUTS: inputs is not None and bool(np.isfinite(inputs).any()),
+        COLORS: appearance is not None and any(appearance.colors + appearance.replay_classes),
+        IDS: frame.ids is not None,
+        INDICATORS: frame.indicators is not None,
+        CLOCK: frame.time > 0 or frame.sample_count > 0,
         ACCELERATIONS: frame.accelerations is not None,
         DERIVED: frame.derived is not None,
         LANES: len(frame.lanes.actor) > 0,
         ROADS: bool(frame.lanes.road_names),
         LIGHTS: frame.traffic_lights is not None,
         MAP: bool(frame.map_lines),
+        OPEN_DRIVE: bool(frame.open_drive),
         EXTENSION: frame.extension is not None}
     return [part for part, is_there in found.items() if is_there]
 
@@ -242,14 +266,19 @@ class FrameWriter(Output):
     ``n_frames`` number of frames so far; ``n_dropped`` number of sensor messages that it cannot
     hold, ``last_dropped`` description of the last of them; ``needs`` parts of a frame that it
     writes; ``is_timed`` whether a frame without a ``game_time`` is written with one that continues
-    at 20 Hz.
+    at 20 Hz; ``losses`` what the format does not carry of its frames.
     """
 
     n_frames: int
+    losses: Losses
     n_dropped = 0
     last_dropped = ''
     needs: Needs = EVERYTHING
     is_timed = True
+
+    def name_losses(self, name: str, carried: frozenset[str]) -> None:
+        """Set :attr:`losses`; the arguments are those of :class:`Losses`."""
+        self.losses = Losses(name, carried)
 
     @property
     def notes(self) -> list[str]:

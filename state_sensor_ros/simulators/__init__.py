@@ -38,7 +38,15 @@ from state_sensor_ros.errors import (
     TruncatedError,
     UnreachableError,
 )
-from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
+from state_sensor_ros.files.formats import (
+    ACCELERATIONS,
+    BOXES,
+    EVERY_PART,
+    Format,
+    IDS,
+    ReadOptions,
+    WriteOptions,
+)
 from state_sensor_ros.files.frame_builder import (
     ActorLane,
     ActorWheel,
@@ -115,20 +123,21 @@ from state_sensor_ros.simulators.simulator import (
 )
 
 __all__ = [
-    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG',
-    'IGNORED', 'INDICATORS_BOTH', 'INDICATORS_LEFT', 'INDICATORS_OFF', 'INDICATORS_RIGHT',
-    'INDICATORS_UNKNOWN', 'LIGHT_CIRCLE', 'LIGHT_GREEN', 'LIGHT_PEDESTRIAN', 'LIGHT_RED',
-    'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'NODE', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED',
-    'RIDER', 'SOURCE_PARAMETERS', 'STREAM', 'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle',
-    'Boxes', 'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault',
-    'Format', 'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',
-    'FramingError', 'Health', 'Lanes', 'LateFrame', 'LiveSource', 'MapLine', 'MockServer', 'Needs',
-    'Packet', 'PayloadDecoder', 'Pedals', 'ReadOptions', 'Reading', 'RecordedFrame',
-    'RecordingReader', 'RefusalError', 'Replay', 'Report', 'SensorImage', 'SensorPoints',
-    'SensorReader', 'Settings', 'Simulator', 'SimulatorTopics', 'SingleFrameDecoder', 'Source',
-    'SourceState', 'StateError', 'StateSensorError', 'TrafficLights', 'TrajectoryFormatError',
-    'TransportError', 'TruncatedError', 'Units', 'UnreachableError', 'Wheels', 'WriteOptions',
-    'bad_length', 'build_frame', 'counted', 'decode_packet', 'failed_stream',
-    'has_ego_tag', 'ignore', 'importing', 'lane_states', 'no_frames', 'one_line', 'parameter',
-    'parse_settings', 'reading', 'reason_of', 'refuse_unused',
+    'ACCELERATIONS', 'BOXES', 'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'EVERY_PART',
+    'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG', 'IDS', 'IGNORED', 'INDICATORS_BOTH',
+    'INDICATORS_LEFT', 'INDICATORS_OFF', 'INDICATORS_RIGHT', 'INDICATORS_UNKNOWN', 'LIGHT_CIRCLE',
+    'LIGHT_GREEN', 'LIGHT_PEDESTRIAN', 'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE', 'MESSAGES', 'NODE',
+    'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER', 'SOURCE_PARAMETERS', 'STREAM',
+    'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes', 'ConfigError', 'DecodeError',
+    'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format', 'Frame', 'FrameBuilder',
+    'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter', 'FramingError', 'Health', 'Lanes',
+    'LateFrame', 'LiveSource', 'MapLine', 'MockServer', 'Needs', 'Packet', 'PayloadDecoder',
+    'Pedals', 'ReadOptions', 'Reading', 'RecordedFrame', 'RecordingReader', 'RefusalError',
+    'Replay', 'Report', 'SensorImage', 'SensorPoints', 'SensorReader', 'Settings', 'Simulator',
+    'SimulatorTopics', 'SingleFrameDecoder', 'Source', 'SourceState', 'StateError',
+    'StateSensorError', 'TrafficLights', 'TrajectoryFormatError', 'TransportError',
+    'TruncatedError', 'Units', 'UnreachableError', 'Wheels', 'WriteOptions', 'bad_length',
+    'build_frame', 'counted', 'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore',
+    'importing', 'lane_states', 'no_frames', 'one_line', 'parameter', 'parse_settings', 'reading',
+    'reason_of', 'refuse_unused',
 ]

@@ -8,14 +8,17 @@
 # language governing permissions and limitations under the License.
 """Files of recordings: opening, compressed files, MCAP, outputs that appear when complete."""
 
-from state_sensor_ros.files.frame_selection import FrameSelector
-from state_sensor_ros.files.recording import (
+from state_sensor_ros.files.formats import (
+    BOXES,
+    CLOCK,
+    COLORS,
+    IDS,
+    INPUTS,
     LANES,
-    parts_of,
-    PERIOD_S,
-    STANDARD_INPUT,
-    TimedRecording,
+    WHEELS,
 )
+from state_sensor_ros.files.frame_selection import FrameSelector
+from state_sensor_ros.files.recording import parts_of, PERIOD_S, STANDARD_INPUT, TimedRecording
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
     closed_on_failure,
@@ -37,10 +40,10 @@ from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_DEFAULTS
 
 __all__ = [
-    'DEFAULT_LIMITS', 'LANES', 'MAX_GAP_S', 'PERIOD_S', 'PROFILE', 'READ_DEFAULTS',
-    'STANDARD_INPUT', 'BagError', 'BagLimits', 'DecompressedFile', 'FrameSelector', 'McapReader',
-    'Own', 'TagRule', 'TimedRecording', 'WholeFile', 'WholeFolder', 'check_regular',
-    'closed_on_failure', 'compression_of', 'decompressed', 'format_of_name', 'open_any',
-    'open_positioned', 'opened_beside', 'parts_of', 'profile_of', 'read_range', 'share_file',
-    'sink_error',
+    'BOXES', 'CLOCK', 'COLORS', 'DEFAULT_LIMITS', 'IDS', 'INPUTS', 'LANES', 'MAX_GAP_S',
+    'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'WHEELS', 'BagError', 'BagLimits',
+    'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'TagRule', 'TimedRecording',
+    'WholeFile', 'WholeFolder', 'check_regular', 'closed_on_failure', 'compression_of',
+    'decompressed', 'format_of_name', 'open_any', 'open_positioned', 'opened_beside', 'parts_of',
+    'profile_of', 'read_range', 'share_file', 'sink_error',
 ]

@@ -33,7 +33,7 @@ def _fcd(tmp_path, monkeypatch):
     ('drive.json', 'v2 does not carry: names of roads, the map'),
     ('drive.parquet', 'a table does not carry: the map'),
     ('drive.csv', 'a table does not carry: the map'),
-    ('drive.osi', 'a trace does not carry: lane states, names of roads, the map'),
+    ('drive.osi', 'a trace of ASAM OSI does not carry: lane states, names of roads, the map'),
     ('drive.mcap', ''), ('bag', '')])
 def test_formats_name_what_they_drop(out, lost, capsys):
     if out.endswith('.osi'):

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import FrameBuilder
-from state_sensor_ros.files.recording import FrameFile, FrameWriter, Losses
+from state_sensor_ros.files.recording import FrameFile, FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Needs
 
@@ -51,16 +51,10 @@ class PointsOutput(WholeFile, FrameWriter):
 
     def __init__(self, path, options):
         super().__init__(path, force=options.force)
-        self.n_frames, self._losses = 0, Losses('points')
-
-    @property
-    def notes(self):
-        """Return a line about what the format drops."""
-        return self._losses.lines
+        self.n_frames = 0
 
     def write(self, frame):
         """Append a frame."""
-        self._losses.add(frame)
         for name, place in zip(frame.names, frame.position_xyz.tolist(), strict=True):
             numbers = ' '.join(map(repr, (frame.game_time, *place)))
             self.handle.write(f'{numbers} {name}\n'.encode())

@@ -46,12 +46,17 @@ from state_sensor_ros.frame import (
     MapLine,
     NO_ROADS,
     Rows,
+    TrafficLights,
     Wheels,
 )
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
 
 _ROADS = '~/roads', 'state_sensor_ros/msg/RoadArray'
 _MAP = '~/map', 'visualization_msgs/msg/MarkerArray'
+_OPEN_DRIVE = '~/map/opendrive', 'std_msgs/msg/String'
+_LIGHTS = 'traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'
+# The end of a payload with lights after the frame, and before it their size.
+_WITH_LIGHTS, _SIZE = b'+lights\0', struct.Struct('<I')
 _LINE_LIST, _ADD = 5, 0
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 
@@ -85,14 +90,26 @@ class Bag(OpenBag):
         self._node = self.topic.rpartition('/')[0]
         self.n_messages = self.count(self._frames)
 
-    def state_frames(self) -> Iterator[bytes]:
+    def frames_with_lights(self) -> Iterator[tuple[bytes, bytes]]:
         """
-        Yield the serialized StateFrames in the order of log times.
+        Yield each serialized StateFrame, and it with the traffic lights of its stamp.
 
         :raises TrajectoryFormatError: if the bag is damaged.
         """
-        for _, _, data in self.messages({self._frames}):
-            yield data
+        lights_key = f'{self._node}/{_LIGHTS[0]}', _LIGHTS[1]
+        frame, lights = b'', b''
+        for topic, _, data in self.messages({self._frames, lights_key}):
+            if topic == self.topic:
+                if frame:
+                    yield frame, frame
+                frame = data
+            else:
+                lights = data
+            if frame and lights and stamp_of(frame) == stamp_of(lights):
+                yield frame, b''.join((frame, lights, _SIZE.pack(len(lights)), _WITH_LIGHTS))
+                frame = b''
+        if frame:
+            yield frame, frame
 
     def placed_frames(self) -> Iterator[tuple[MessagePlace, bytes]]:
         """
@@ -174,10 +191,11 @@ class Bag(OpenBag):
 
 
 class Roads(NamedTuple):
-    """Names of roads by number, and lines of the map, of all frames of a bag."""
+    """Names of roads by number, lines of the map, and its document, of all frames of a bag."""
 
     road_names: Mapping[int, str] = NO_ROADS
     map_lines: tuple[MapLine, ...] = ()
+    open_drive: str = ''
 
 
 def roads_of(bag: Bag) -> Roads:
@@ -201,7 +219,8 @@ def roads_of(bag: Bag) -> Roads:
         except StateError as error:
             raise TrajectoryFormatError(f'{bag.name}: {_MAP[0]}: {error.where}', error.found,
                                         error.expected) from error
-    return Roads(MappingProxyType(names), tuple(lines))
+    documents = [message.data for message in _messages(bag, *_OPEN_DRIVE)]
+    return Roads(MappingProxyType(names), tuple(lines), documents[-1] if documents else '')
 
 
 # rosbags generates message classes at run time; they have no static type.
@@ -257,7 +276,13 @@ class BagRecording:
                                 f'message {index} of {self.topic}', index + 1, place)
 
     def payloads(self) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
-        """Yield each serialized StateFrame, the payload that the decoder takes, its place."""
+        """
+        Yield each serialized StateFrame, the payload that the decoder takes, its place.
+
+        There is no place in a bag with traffic lights, which are other messages.
+        """
+        if self.bag.has(*_LIGHTS):
+            return ((data, payload, None) for data, payload in self.bag.frames_with_lights())
         return ((data, data, place) for place, data in self.bag.placed_frames())
 
     def payload_at(self, byte_range: MessagePlace) -> bytes:
@@ -312,33 +337,52 @@ class StateFrameDecoder(SingleFrameDecoder):
 
     :param road_names: names of the roads of all frames by their numbers.
     :param map_lines: the map of all frames.
+    :param open_drive: its document.
     """
 
     def __init__(self, road_names: Mapping[int, str] = NO_ROADS,
-                 map_lines: tuple[MapLine, ...] = ()) -> None:
+                 map_lines: tuple[MapLine, ...] = (), open_drive: str = '') -> None:
         self._store = typestore()
-        self._road_names, self._map_lines = road_names, map_lines
+        self._roads = Roads(road_names, map_lines, open_drive)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """
         Decode one message.
 
-        :param payload: serialized message with its encapsulation.
+        :param payload: serialized message with its encapsulation, alone or as of
+            :meth:`Bag.frames_with_lights`.
         :param game_time: unused like ``time`` and ``sample_count``: the message has its own.
         :raises DecodeError: if it is not a StateFrame.
         """
         try:
-            message = self._store.deserialize_cdr(bytes(payload), STATE_FRAME)
-            return [Decoded(_frame(message, self._road_names, self._map_lines), ())]
+            data, lights = bytes(payload), None
+            if data.endswith(_WITH_LIGHTS):
+                end = len(data) - len(_WITH_LIGHTS) - _SIZE.size
+                begin = end - _SIZE.unpack_from(data, end)[0]
+                lights = self._store.deserialize_cdr(data[begin:end], _LIGHTS[1])
+                data = data[:begin]
+            message = self._store.deserialize_cdr(data, STATE_FRAME)
+            return [Decoded(_frame(message, self._roads, _traffic_lights(lights)), ())]
         except NOT_SUCH as error:
             raise DecodeError('~/frame', f'{counted(len(payload), "byte")} but no StateFrame '
                               f'({error})', 'a message of that definition') from error
 
 
 # rosbags generates message classes at run time; they have no static type.
-def _frame(message: Any, road_names: Mapping[int, str],  # noqa: ANN401
-           map_lines: tuple[MapLine, ...]) -> Frame:
+def _traffic_lights(message: Any | None) -> TrafficLights | None:  # noqa: ANN401
+    if message is None:
+        return None
+    lights = message.traffic_lights
+    return TrafficLights(
+        np.array([light.id for light in lights], np.int64),
+        tuple([light.name for light in lights]),
+        np.array([light.state for light in lights], np.uint8),
+        _rows([_pose(light.pose) for light in lights], 7))
+
+
+def _frame(message: Any, roads: Roads,  # noqa: ANN401
+           lights: TrafficLights | None) -> Frame:
     actors = message.actors
     inputs = [(i.throttle, i.brake, i.steering, i.steering_angle)
               for i in (actor.inputs for actor in actors)]
@@ -354,12 +398,13 @@ def _frame(message: Any, road_names: Mapping[int, str],  # noqa: ANN401
         sample_count=message.sample_count, names=tuple([actor.name for actor in actors]),
         kinds=np.array([actor.kind for actor in actors], np.uint8),
         tags=tuple([tuple(actor.tags) for actor in actors]),
-        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors, road_names),
+        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors, roads.road_names),
         boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
         wheels=_wheels(*_owned(actors, 'wheels')), inputs=_rows(inputs, 4),
         appearance=Appearance(tuple([actor.color for actor in actors]),
                               tuple([actor.replay_class for actor in actors])),
-        ids=np.array([actor.id for actor in actors], np.int64), map_lines=map_lines)
+        ids=np.array([actor.id for actor in actors], np.int64), traffic_lights=lights,
+        map_lines=roads.map_lines, open_drive=roads.open_drive)
 
 
 def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:

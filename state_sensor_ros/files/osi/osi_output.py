@@ -33,15 +33,7 @@ from state_sensor_ros.files.osi.osi_objects import (
     OsiNotes,
     Resampler,
 )
-from state_sensor_ros.files.recording import (
-    EXTENSION,
-    FrameWriter,
-    LANES,
-    LIGHTS,
-    Losses,
-    MAP,
-    ROADS,
-)
+from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, NS_PER_S
@@ -86,7 +78,6 @@ class OsiOutput(WholeFile, FrameWriter):
         values, default_class = options.values, options.values.get('default_class')
         self.n_frames = self.n_messages = 0
         self._source = options.source or path
-        self._losses = Losses('a trace', frozenset((LANES, ROADS, LIGHTS, MAP, EXTENSION)))
         self._notes = OsiNotes(has_default_class=bool(default_class))
         self._maker = RowMaker(
             options.settings,
@@ -105,7 +96,7 @@ class OsiOutput(WholeFile, FrameWriter):
     @property
     def notes(self) -> list[str]:
         """Return a line for each kind of difference from the recording."""
-        return [*self._notes.lines(), *self._losses.lines]
+        return list(self._notes.lines())
 
     def write(self, frame: Frame) -> None:
         """
@@ -114,7 +105,6 @@ class OsiOutput(WholeFile, FrameWriter):
         :param frame: frame; SI, REP-103 axes.
         """
         self.n_frames += 1
-        self._losses.add(frame)
         for rows in self._maker.add(frame):
             self._add(rows)
 

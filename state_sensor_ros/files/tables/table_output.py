@@ -25,7 +25,7 @@ import numpy.typing as npt
 from state_sensor_ros.bodies import Bools
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.files.formats import PARQUET, WriteOptions
-from state_sensor_ros.files.recording import EXTENSION, FrameWriter, LIGHTS, Losses, MAP
+from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.tables.table_columns import (
     CHANGES,
     DERIVED,
@@ -282,13 +282,7 @@ class TableOutput(WholeFile, FrameWriter):
         self._is_parquet = path.endswith(PARQUET.suffixes)
         self._writer: Any = None
         self.n_frames = 0
-        self._losses = Losses('a table', frozenset((LIGHTS, MAP, EXTENSION)))
         super().__init__(path, force=options.force)
-
-    @property
-    def notes(self) -> list[str]:
-        """Return a line about what has no columns."""
-        return self._losses.lines
 
     def write(self, frame: Frame) -> None:
         """
@@ -298,7 +292,6 @@ class TableOutput(WholeFile, FrameWriter):
         :raises OSError: if the file cannot be written.
         """
         self.n_frames += 1
-        self._losses.add(frame)
         for batch in self._builder.add(frame):
             self._write(batch)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from state_sensor_ros.simulators import (
     ConfigError,
     DecodeError,
+    EVERY_PART,
     Format,
     Frame,
     MockServer,
@@ -52,7 +53,7 @@ _DATASET = Format(
     recognized_by='state_sensor_ros.simulators.carla.simulator:is_dataset',
     reader='state_sensor_ros.simulators.carla.recording:open_dataset',
     writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset',
-    writes=frozenset(('carla.camera_poses', 'carla.camera_fov')))
+    writes=frozenset(('carla.camera_poses', 'carla.camera_fov')), carries=EVERY_PART)
 
 
 def is_dataset(folder: Path) -> bool:

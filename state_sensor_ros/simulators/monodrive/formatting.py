@@ -36,7 +36,16 @@ from state_sensor_ros.simulators.json_values import Number
 from state_sensor_ros.simulators.monodrive.assemble import kind_of
 from state_sensor_ros.simulators.monodrive.wheels import entry_ids, wheel_entries
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS, V0, V1, V1T, V2
-from state_sensor_ros.simulators.recordings import LANES, parts_of
+from state_sensor_ros.simulators.recordings import (
+    BOXES,
+    CLOCK,
+    COLORS,
+    IDS,
+    INPUTS,
+    LANES,
+    parts_of,
+    WHEELS,
+)
 
 Record: TypeAlias = dict[str, object]
 Numbers: TypeAlias = list[Number]
@@ -257,6 +266,10 @@ def _flat_wheels(frame: Frame) -> list[Record]:
     return owned
 
 
+# Parts of a frame that a generation has, or that have a name of their own below.
+_WRITTEN = frozenset((LANES, BOXES, WHEELS, INPUTS, COLORS, IDS, CLOCK))
+
+
 def conversion_losses(frame: Frame, generation: str) -> list[str]:
     """
     Return the parts of a frame that its payload of another generation would lack.
@@ -293,7 +306,7 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
         'the time of a frame without actors': generation == V1T and not frame.names,
         'frames without actors': generation == V0 and not frame.names,
         'ids of actors': frame.ids is not None and frame.generation not in (V0, V1, V1T, V2),
-        **dict.fromkeys((part for part in parts_of(frame) if part != LANES), True)}
+        **dict.fromkeys((part for part in parts_of(frame) if part not in _WRITTEN), True)}
     return [what for what, is_lost in found.items() if is_lost]
 
 

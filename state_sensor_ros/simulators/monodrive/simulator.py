@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import (
     ConfigError,
+    EVERY_PART,
     Format,
     MockServer,
     PayloadDecoder,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 TRAJECTORY = Format(
     name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
-    generations=GENERATIONS, writes=frozenset(('generation',)),
+    generations=GENERATIONS, writes=frozenset(('generation',)), carries=EVERY_PART,
     reader='state_sensor_ros.simulators.monodrive.recording:open_trajectory',
     writer='state_sensor_ros.simulators.monodrive.trajectory_writer:new_trajectory',
     payloads='state_sensor_ros.simulators.monodrive.trajectory_writer:TrajectoryPayloads',

@@ -13,7 +13,10 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from state_sensor_ros.simulators import (
+    ACCELERATIONS,
+    BOXES,
     Format,
+    IDS,
     PayloadDecoder,
     Report,
     Settings,
@@ -27,7 +30,8 @@ _READS = frozenset(('max_bag_bytes', 'osi.ego'))
 _TRACE = Format(
     name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
     reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:OsiOutput',
-    writes=frozenset(('resample', 'gaps', 'default_class')))
+    writes=frozenset(('resample', 'gaps', 'default_class')),
+    carries=frozenset((ACCELERATIONS, BOXES, IDS)))
 # Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),

@@ -380,3 +380,15 @@ def test_recorder_log_memory_and_time_of_a_frame_are_bounded(capsys):
                           + b''.join(logs.frame(i, 0.05 * i) for i in range(2, 5)))
     assert [len(frame) for frame in frames] == [10_000] * 4
     assert 'more than 10000 lights and signs' in faults[0]
+
+
+def test_bag_keeps_the_traffic_lights_when_it_is_read_again():
+    name = write(logs.drive())
+    assert main(['convert', name, 'bag']) == 0
+    assert main(['convert', 'bag', 'again.mcap']) == 0
+
+    def lights(frames):
+        return [(frame.traffic_lights.names, frame.traffic_lights.states.tolist(),
+                 frame.traffic_lights.poses.tolist()) for frame in frames]
+
+    assert lights(frames_of('bag')) == lights(frames_of('again.mcap')) == lights(frames_of(name))
