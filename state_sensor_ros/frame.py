@@ -673,6 +673,18 @@ def speed_along(frame: Frame, row: int) -> float:
     return float(forward @ frame.velocity_xyz[row])
 
 
+def climb_of(frame: Frame, row: int) -> float:
+    """
+    Return the angle of an actor's x axis above the horizontal.
+
+    :param frame: frame of any source.
+    :param row: row of the actor, which has a pose.
+    :returns: rad, positive if it looks up.
+    """
+    forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
+    return math.asin(min(max(float(forward[2]), -1.0), 1.0))
+
+
 Part = TypeVar('Part', Boxes, Wheels, Lanes)
 
 

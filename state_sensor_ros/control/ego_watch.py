@@ -26,12 +26,14 @@ class EgoFrame:
     The ego in one frame.
 
     ``received_s`` steady time of its receipt; ``game_time`` s; ``speed`` along its x axis, m/s,
-    NaN if unknown; ``has_ego`` whether it is there, with a pose; ``n_egos`` actors with its tag.
+    NaN if unknown; ``climb`` angle of that axis above the horizontal, rad; ``has_ego`` whether it
+    is there, with a pose; ``n_egos`` actors with its tag.
     """
 
     received_s: float
     game_time: float
     speed: float = math.nan
+    climb: float = math.nan
     has_ego: bool = False
     n_egos: int = 0
 
@@ -76,4 +78,4 @@ class EgoWatch:
         if last is None or not last.has_ego:
             return EgoMotion(age_s=age_s, fault=fault, is_paused=is_paused)
         return EgoMotion(last.speed, last.game_time, age_s, self._acceleration, last.n_egos,
-                         fault, is_paused)
+                         fault, is_paused, last.climb)

@@ -21,11 +21,10 @@ import math
 
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 
-# Excess of the largest speed, m/s, from which the throttle ends and the brake begins; the brake is
-# full after as much again.
+# Excess of the largest speed that the pedals do not lead beyond, m/s.
 _EXCESS = 0.3
-# A change of the pedals has an effect after about this time, s.
-_LAG_S = 0.3
+# A change of the pedals has its effect within about this time, s: with this share at each call.
+_LAG_S, _SHARE = 0.6, 0.2
 # Age of a command without a sign that it has arrived, s: nothing is known of the ego's pedals.
 _UNANSWERED_S = 1.0
 
@@ -54,7 +53,8 @@ class EgoMotion:
     ``speed`` along its x axis, m/s, NaN if unknown; ``game_time`` of the frame, s; ``age_s`` time
     since the last new frame with the ego, without that of a pause, s; ``acceleration`` from the
     last two speeds, m/s2, 0 if unknown; ``n_egos`` number of actors with its tag; ``fault`` why
-    the simulation is not under control, empty if it is; ``is_paused`` whether time stands.
+    the simulation is not under control, empty if it is; ``is_paused`` whether time stands;
+    ``climb`` angle of its x axis above the horizontal, rad, NaN if unknown.
     """
 
     speed: float = math.nan
@@ -64,6 +64,7 @@ class EgoMotion:
     n_egos: int = 0
     fault: str = ''
     is_paused: bool = False
+    climb: float = math.nan
 
 
 class Gate:
@@ -76,6 +77,11 @@ class Gate:
 
     def __init__(self, parameters: ControlParameters, stale_after: float) -> None:
         self._parameters, self._stale_after = parameters, stale_after
+        # Acceleration by the pedals that have passed, the same as it has an effect, and at most
+        # with what is added to it, m/s2.
+        self._pedals = self._expected = self._gain = 0.0
+        # Predicted speed, m/s, at this steady time, since the frame of this time.
+        self._speed, self._at_s, self._game_time = 0.0, 0.0, math.nan
 
     def state(self, motion: EgoMotion, stack_s: float, unanswered_s: float) -> DriverState:
         """
@@ -111,18 +117,36 @@ class Gate:
         command = replace(command, until_s=now_s + min(self._parameters.timeout - stack_s, left_s))
         if not math.isnan(command.speed) or not math.isfinite(motion.speed) or motion.is_paused:
             return command
+        return self._limited(command, motion, now_s)
+
+    def _limited(self, command: EgoCommand, motion: EgoMotion, now_s: float) -> EgoCommand:
+        """Return pedals that do not take the ego beyond the largest speed."""
+        parameters = self._parameters
         direction = -1.0 if motion.speed < 0.0 else 1.0
-        gain = max(direction * motion.acceleration, 0.0)
-        # Where the frame and the pedals until now lead.
-        predicted = abs(motion.speed) + gain * (motion.age_s + _LAG_S)
-        excess = predicted - self._parameters.max_speed - _EXCESS
-        if excess > 0.0:
-            return replace(command, throttle=0.0, brake=max(command.brake,
-                                                            min(excess / _EXCESS, 1.0)))
-        push = self._parameters.full_throttle * command.throttle
-        if not command.throttle or command.reverse is not (direction < 0.0):
+        # What a slope, or an engine that is stronger than it should be, adds to the pedals.
+        self._expected += _SHARE * (self._pedals - self._expected)
+        extra = max(direction * motion.acceleration - self._expected, 0.0)
+        # Acceleration by which the largest speed is reached when the next pedals have an effect.
+        room = parameters.max_speed + _EXCESS - self._predicted(motion, now_s)
+        most = room / _LAG_S - extra
+        thrust = parameters.full_throttle * command.throttle
+        if most < 0.0:
+            command = replace(command, throttle=0.0,
+                              brake=max(command.brake, min(-most / parameters.full_brake, 1.0)))
+        elif thrust > most and command.reverse is (direction < 0.0):
+            command = replace(command, throttle=most / parameters.full_throttle)
+        thrust = parameters.full_throttle * command.throttle
+        self._pedals = thrust - parameters.full_brake * command.brake
+        self._gain = extra + thrust
+        if not thrust or command.reverse is not (direction < 0.0):
             return command
-        gain = max(gain, push)
-        room = self._parameters.max_speed + _EXCESS - abs(motion.speed) - gain * motion.age_s
-        return replace(command, coast_s=now_s + room / gain) if room > 0.0 \
-            else replace(command, throttle=0.0)
+        return replace(command, coast_s=now_s + max(room, 0.0) / self._gain)
+
+    def _predicted(self, motion: EgoMotion, now_s: float) -> float:
+        """Return the speed to which the pedals have led since the last frame."""
+        if motion.game_time != self._game_time:
+            self._game_time = motion.game_time
+            self._speed, self._at_s = abs(motion.speed), now_s - motion.age_s
+        self._speed += self._gain * max(now_s - self._at_s, 0.0)
+        self._at_s = now_s
+        return self._speed

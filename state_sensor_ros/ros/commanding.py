@@ -40,7 +40,7 @@ from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
 from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
 from state_sensor_ros.control.gate import DriverState, EgoMotion
 from state_sensor_ros.errors import reason_of, StateError
-from state_sensor_ros.frame import speed_along
+from state_sensor_ros.frame import climb_of, speed_along
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.pipeline.source import Health, SourceState
@@ -88,6 +88,9 @@ class CommandTopics:
         self._assume_s = math.inf
         self._timeout_s = timeout_s
         self._ages = {topic.name: CommandAge(timeout_s) for topic in command_input.topics}
+        # Topics whose publishers have changed, and the last publisher that was the only one.
+        self._rematched: set[InputTopic] = set()
+        self._publishers: dict[InputTopic, bytes] = {}
         # The newest message of each state that came while there were rivals.
         self._kept: dict[InputTopic, Any] = {}
         self._forget_rivals()
@@ -120,7 +123,7 @@ class CommandTopics:
         return str(self._node.resolve_topic_name(topic.name))
 
     def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
-        events = SubscriptionEventCallbacks(matched=partial(self._match, topic))
+        events = SubscriptionEventCallbacks(matched=lambda event: self._rematched.add(topic))
         if is_latched:
             # Each publisher of a state matches one of both: no warning of the other one.
             events.incompatible_qos = lambda event: None
@@ -136,6 +139,11 @@ class CommandTopics:
         if topic.is_state and not is_latched and self._has_latched(topic):
             # It comes through the other subscription, in the order of the publisher.
             return
+        self._note_publisher(topic)
+        # Also while commands are refused: a way is measured before it can become longer.
+        age_s = self._ages[topic.name].age_s(
+            info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9, time.time(),
+            time.monotonic())
         had_rivals = bool(self._rivals)
         if self._has_rivals():
             if topic.is_state:
@@ -152,15 +160,21 @@ class CommandTopics:
             self._report('command', f'a command on {topic.name} is refused: {error}')
             return
         if wanted is not None:
-            self._driver.accept(wanted, received_ns, self._ages[topic.name].age_s(
-                info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9,
-                time.time(), time.monotonic()))
+            self._driver.accept(wanted, received_ns, age_s)
             self._assume_state()
 
-    def _match(self, topic: InputTopic, event: Any) -> None:  # noqa: ANN401
-        """Measure anew if a publisher has come, whose clock may be another one."""
-        if event.current_count_change > 0:
-            self._ages[topic.name] = CommandAge(self._timeout_s)
+    def _note_publisher(self, topic: InputTopic) -> None:
+        """Measure anew if another publisher is left, whose clock may be another one."""
+        if topic not in self._rematched:
+            return
+        publishers = self._node.get_publishers_info_by_topic(self._name(topic))
+        if publishers:
+            self._rematched.discard(topic)
+        if len(publishers) == 1:
+            publisher = bytes(publishers[0].endpoint_gid)
+            if publisher != self._publishers.get(topic, publisher):
+                self._ages[topic.name] = CommandAge(self._timeout_s)
+            self._publishers[topic] = publisher
 
     def _recall_states(self) -> None:
         """Use the states of the publisher that is left of several."""
@@ -276,7 +290,8 @@ class Commanding:
         has_ego = i_ego >= 0 and bool(frame.has_pose()[i_ego])
         self._watch.see(EgoFrame(
             time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9,
-            frame.game_time, speed_along(frame, i_ego) if has_ego else math.nan, has_ego,
+            frame.game_time, speed_along(frame, i_ego) if has_ego else math.nan,
+            climb_of(frame, i_ego) if has_ego else math.nan, has_ego,
             snapshot.actor_list.n_egos))
         if has_ego and not self._is_begun:
             self._is_begun = True

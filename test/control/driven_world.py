@@ -16,6 +16,7 @@ the package; the simulators are models of what reads those bytes, with a vehicle
 from collections import deque
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 import json
 import math
 import pickle
@@ -487,12 +488,15 @@ class FakeNode:
         return len(self.publishers.get(topic, ()))
 
     def get_publishers_info_by_topic(self, topic):
-        return [SimpleNamespace(node_name=each.name, node_namespace='/', endpoint_gid=[id(each)],
+        return [SimpleNamespace(node_name=each.name, node_namespace='/', endpoint_gid=each.gid,
                                 qos_profile=SimpleNamespace(durability=each.durability))
                 for each in self.publishers.get(topic, ())]
 
     def get_clock(self):
         return SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=0))
+
+
+GIDS = cycle(range(256))
 
 
 class Publisher:
@@ -501,11 +505,9 @@ class Publisher:
         self.node, self.name, self.topic, self.latched = node, name, topic, None
         self.durability = (DurabilityPolicy.TRANSIENT_LOCAL if is_latched
                            else DurabilityPolicy.VOLATILE)
-        self.is_latched = is_latched
+        self.is_latched, self.gid = is_latched, [next(GIDS)]
         node.publishers.setdefault(topic, []).append(self)
-        for made in node.callbacks.get(topic, ()):
-            if made.is_latched <= is_latched:
-                made.events.matched(SimpleNamespace(current_count_change=1))
+        self.match(1)
 
     def publish(self, message, delay_s=0.001):
         world = self.node.world
@@ -520,6 +522,12 @@ class Publisher:
 
     def leave(self):
         self.node.publishers[self.topic].remove(self)
+        self.match(-1)
+
+    def match(self, change):
+        for made in self.node.callbacks.get(self.topic, ()):
+            if made.is_latched <= self.is_latched:
+                made.events.matched(SimpleNamespace(current_count_change=change))
 
 
 class World:
@@ -571,6 +579,7 @@ class World:
             (process_source_module, 'fcntl', fcntl),
             (commanding_module, 'message_class', lambda name: _message_class),
             (commanding_module, 'speed_along', lambda frame, row: frame.speed),
+            (commanding_module, 'climb_of', lambda frame, row: self.plan.vehicle.slope),
             (commanding_module, 'await_delivery', lambda *a: None),
             (commanding_module, 'Time', lambda nanoseconds: SimpleNamespace(to_msg=lambda: 0))]
         self._stack.enter_context(replaced(changes))

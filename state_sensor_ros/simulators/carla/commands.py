@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 import math
+import re
 import struct
 import threading
 import time
@@ -65,6 +66,7 @@ _LAST_ANSWER_S = 0.25
 # A scene has a few hundred start spots of less than a hundred bytes.
 _MAX_REPLY_BYTES = 4 * 1024 * 1024
 _LENGTH = struct.Struct('<I')
+_SYNCHRONOUS = re.compile(r'(?im)^\s*SynchronousMode\s*=\s*(true|1|yes|on)\s*$')
 
 
 class EpisodeClient:
@@ -93,6 +95,9 @@ class EpisodeClient:
         self._answered: EgoCommand | None = None
         self._answering = threading.Condition()
         self._answered_s = -math.inf
+        # Whether the last answer has thrust, and whether one was sent before its frame.
+        self._has_thrust = self._is_ahead = False
+        self._is_synchronous = bool(_SYNCHRONOUS.search(self._ini))
 
     def begin_episode(self) -> None:
         """
@@ -100,7 +105,7 @@ class EpisodeClient:
 
         :raises TransportError: when the server does not reply as CARLA 0.8 does.
         """
-        self._has_control = False
+        self._has_control = self._is_ahead = False
         self._control.close()
         try:
             # The server loads the level at each request, and at the end of each connection of
@@ -158,7 +163,7 @@ class EpisodeClient:
         """
         Answer the frames with a command, in place of the autopilot; from any thread.
 
-        It is sent at once if no frame comes that it could answer.
+        It is sent at once if no frame comes that it could answer, or if it is the first brake.
 
         :param command: it counts until the next call, also in later episodes.
         :raises TransportError: without an episode; the command is then sent in the next one.
@@ -166,9 +171,12 @@ class EpisodeClient:
         self._command = command
         if not self._has_control:
             raise TransportError(self._control.where, 'no episode', EXPECTED_SERVER)
-        if time.monotonic() - self._answered_s > _STALL_S and not self._send(
-                _serialized(command)):
-            raise TransportError(self._control.where, 'the server does not read commands')
+        is_stalled = time.monotonic() - self._answered_s > _STALL_S
+        if is_stalled or (command.brake >= 1.0 and self._has_thrust):
+            if not self._send(_serialized(command)):
+                raise TransportError(self._control.where, 'the server does not read commands')
+            self._has_thrust = False
+            self._is_ahead = self._is_synchronous
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
@@ -183,6 +191,10 @@ class EpisodeClient:
     def answer(self, packet: Packet) -> None:
         """Send the stack's command, or what the autopilot proposes in ``packet``."""
         command = self._command
+        if self._is_ahead:
+            # A server that waits for one command a step already has it.
+            self._is_ahead = False
+            return
         try:
             answer = _proposal(packet) if command is None else _serialized(command)
         except (ProtobufError, DecodeError):
@@ -190,6 +202,7 @@ class EpisodeClient:
         if self._send(answer):
             with self._answering:
                 self._answered, self._answered_s = command, time.monotonic()
+                self._has_thrust = command is not None and command.throttle > 0.0
                 self._answering.notify_all()
 
     def _send(self, command: bytes) -> bool:

@@ -68,7 +68,7 @@ _LOAD_S = 120.0
 _NOT_RESTORED = 1
 # Commands that are compared with the pedals in effect, the time and the steps that these may take,
 # s, and the difference of equal ones.
-_MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 1.0, 5, 1e-3
+_MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 0.5, 5, 1e-3
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
 _MAX_WAITING = 8
 
@@ -317,7 +317,7 @@ class WorldClient:
             self._is_unanswered = is_unanswered
             self._tell(WorldNote(
                 UNANSWERED, f'throttle {shown.throttle:.2f} and brake {shown.brake:.2f} are in '
-                'effect, as no command of the last second: the server takes no commands, or '
+                'effect, as no command of the last moments: the server takes no commands, or '
                 'another client drives' if is_unanswered else ''))
 
     # Requests, in threads of their own.
