@@ -226,10 +226,12 @@ def interrupting(number, peer, condition):
 
 
 @contextmanager
-def serving(payloads):
-    """Send some frames to each reader and hang up; gives the sensor port."""
+def serving(payloads, *, stays=False):
+    """Send some frames to each reader and hang up, or stay silent; gives the sensor port."""
     packets = b''.join(struct.pack('>IIfI', 16 + len(payload), 1600000000, 0.0, i) + payload
                        for i, payload in enumerate(payloads))
+
+    clients = []
 
     def serve():
         while True:
@@ -237,8 +239,12 @@ def serving(payloads):
                 client, _ = listener.accept()
             except OSError:
                 return
-            with client, suppress(OSError):
+            with suppress(OSError):
                 client.sendall(packets)
+            if stays:
+                clients.append(client)
+            else:
+                client.close()
 
     with socket.create_server(('127.0.0.1', 0)) as listener:
         thread = threading.Thread(target=serve)
@@ -248,3 +254,5 @@ def serving(payloads):
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
+            for client in clients:
+                client.close()

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-import time
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import Interruption
@@ -39,9 +38,6 @@ from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, Sel
 
 if TYPE_CHECKING:
     from state_sensor_ros.commands.bag_output import BagOutput
-
-# Each flush makes a compressed file longer by some bytes.
-_FLUSH_S = 1.0
 
 
 class PacketWriter(ABC):
@@ -186,7 +182,6 @@ class PacketsWriter(PacketWriter):
     def __init__(self, output: Format, file: WholeFile, selection: RecordingSelection) -> None:
         super().__init__(file, selection)
         self._writer = output.keep(file.handle, self._selector)
-        self._flush_at_s = 0.0
 
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
         """Write the payload, without the actors that are not selected."""
@@ -197,11 +192,9 @@ class PacketsWriter(PacketWriter):
                 yield written
         except DecodeError as error:
             fault = error
-        if self.output.is_direct or time.monotonic() > self._flush_at_s:
-            # A pipe may be read during the recording. If the program is killed, a compressed file
-            # can be read up to the last flush.
+        if self.output.is_direct:
+            # A pipe may be read during the recording.
             self.output.handle.flush()
-            self._flush_at_s = time.monotonic() + _FLUSH_S
         if fault is not None:
             raise fault
 

@@ -44,6 +44,7 @@ from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.drawing.style import size
 from state_sensor_ros.errors import counted, DecodeError, failed_stream, TransportError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
+from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health
@@ -59,6 +60,10 @@ examples:
   state_sensor record drive_bag --desired-tags vehicle ego
   state_sensor record town.mcap --frames 500 -p ego_tag:=hero"""
 _REFRESH_S = 0.2
+# What is older than this survives a kill, where the format allows it. Each flush makes a
+# compressed file longer by some bytes.
+_FLUSH_S = 1.0
+_BUSY_S = 0.2
 # Pause between two attempts at the only connection, s.
 _RETRY_S = 0.1
 
@@ -145,12 +150,16 @@ def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
     """Wait for the end of the recording, and show its progress."""
     with bar_type()(total=args.frames, unit='frame', disable=args.quiet or None,
                     leave=False) as bar:
-        period_s = threading.TIMEOUT_MAX if bar.disable else _REFRESH_S
+        period_s = _FLUSH_S if bar.disable else _REFRESH_S
+        flush_at_s = time.monotonic() + _FLUSH_S
         while not recorder.over.wait(min(max(
                 recorder.stream.until_s - time.monotonic(), 0.0), period_s)):
             if time.monotonic() >= recorder.stream.until_s:
                 recorder.is_complete = True
                 return
+            if time.monotonic() >= flush_at_s:
+                recorder.flush()
+                flush_at_s = time.monotonic() + _FLUSH_S
             bar.update(recorder.n_frames - bar.n)
             bar.set_postfix_str(_state(recorder))
 
@@ -250,6 +259,20 @@ class Recorder:
             self._error = error
         finally:
             self.over.set()
+
+    def flush(self) -> None:
+        """Write the frames so far, as far as the format allows; an error ends the recording."""
+        # A writer may wait for the reader of a pipe.
+        if not self._writing.acquire(timeout=_BUSY_S):
+            return
+        try:
+            if self.n_frames:
+                self._writer.output.flush()
+        except OSError as error:
+            self._error = sink_error(self._writer.output.name, error)
+            self.stop()
+        finally:
+            self._writing.release()
 
     def stop(self) -> None:
         """End the recording; may be called from any thread."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 import stat
+from typing import cast
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet
@@ -31,6 +32,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_writer import BagSink
+from state_sensor_ros.files.formats import Format, PARQUET
 from state_sensor_ros.files.storage.input_file import decompressed, is_compressed_trajectory
 from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
@@ -38,12 +40,13 @@ from state_sensor_ros.simulators.opening import format_of, format_of_name, traje
 from state_sensor_ros.simulators.output_names import output_format
 
 _EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a truncated
-trajectory, or a folder with a bag. `ros2 bag record` leaves a bag without
-metadata.yaml. All complete frames of a trajectory and all readable messages of a
-bag are copied unchanged; one line reports what is lost.
+trajectory, table in CSV or trace of OSI, or a folder with a bag. `ros2 bag record`
+leaves a bag without metadata.yaml. All complete frames of a trajectory and all
+readable messages of a bag are copied unchanged; one line reports what is lost.
 
 examples:
   state_sensor repair .drive.json.part drive.json
+  state_sensor repair .drive.csv.part drive.csv
   state_sensor repair cut_bag whole_bag"""
 
 
@@ -78,9 +81,21 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise TrajectoryFormatError(args.part, 'neither a file nor a folder', 'one of them')
         _check_apart(part, args.output)
-        bag = None if is_compressed_trajectory(part) else find_bag(part, limits)
-        line = _repair_trajectory(args, interruption) if bag is None \
-            else _repair_bag(bag, args, limits, interruption)
+        wanted = format_of_name(args.output)
+        if wanted == PARQUET:
+            raise TrajectoryFormatError(args.part, 'a table in Parquet, whose rows cannot be '
+                                        'found without its end',
+                                        'a table in CSV, or another recording')
+        # The content does not tell these formats.
+        is_of_name = wanted is not None and bool(wanted.repair) and not wanted.recognized_by \
+            and wanted != trajectory_format()
+        bag = None if is_of_name or is_compressed_trajectory(part) else find_bag(part, limits)
+        if is_of_name:
+            line = _copied(cast(Format, wanted), args, interruption)
+        elif bag is None:
+            line = _repair_trajectory(args, interruption)
+        else:
+            line = _repair_bag(bag, args, limits, interruption)
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is None:
             raise
@@ -110,6 +125,11 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
     elif format_of_name(args.output) != file_format:
         raise ConfigError('OUT', args.output, f'NAME{file_format.suffixes[0]}, because PART is '
                           f'{file_format.noun}')
+    return _copied(file_format, args, interruption)
+
+
+def _copied(file_format: Format, args: argparse.Namespace, interruption: Interruption) -> str:
+    """Copy the complete frames of a file; return a line about the result."""
     with open(args.part, 'rb') as part, interruption.writing(
             lambda: WholeFile(args.output, force=args.force)) as file:
         source, compressed = decompressed(part)

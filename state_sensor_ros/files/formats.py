@@ -271,7 +271,8 @@ PARQUET = Format(
     reads=frozenset(('max_bag_bytes',)), writes=_TABLE_WRITES, carries=_IN_TABLES)
 CSV = Format(
     name='csv', noun='a table', suffixes=('.csv', '.csv.gz', '.csv.zst'), writer=_TABLE_WRITER,
-    writes=_TABLE_WRITES, carries=_IN_TABLES)
+    repair=f'{_FILES}.tables.csv_repair:copy_whole', writes=_TABLE_WRITES,
+    carries=_IN_TABLES)
 PICTURE = Format(
     name='picture', noun='a picture', suffixes=('.png',), command=RENDER,
     writes=_DRAWN | {'at', 'size', 'dpi', 'style', 'legend'})

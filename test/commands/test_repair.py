@@ -9,6 +9,8 @@
 """`state_sensor repair`: all that is whole of what was cut, and one line on what is lost."""
 
 import contextlib
+import csv
+import gzip
 import itertools
 import json
 import os
@@ -29,10 +31,13 @@ from paths import DATA, ROOT
 from programs import start
 import pytest
 from rosbags.rosbag2 import Reader
+from scripted_simulator import frame, serving
 
+import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.errors import counted
 from state_sensor_ros.files.bags.bag_topics import parse_profiles
 from state_sensor_ros.files.storage import mcap_writer
 from state_sensor_ros.files.storage.input_file import zstd
@@ -695,3 +700,62 @@ def test_repaired_sqlite_has_the_tables_of_rosbag2(source, tmp_path, repaired):
     assert database.execute('PRAGMA integrity_check').fetchone() == ('ok',)
     assert database.execute('select schema_version from schema').fetchone() == (4,)
     database.close()
+
+
+KILLED = ['out.csv', 'bag', 'out.osi', 'out.csv.gz', 'out.db3', 'out.json.zst']
+
+
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=[pytest.mark.thorough] * (i > 2)) for i, name in enumerate(KILLED)])
+def test_repair_of_a_record_that_is_killed_loses_little(name, tmp_path):
+    """What came more than a second before the kill is there, although the stream has paused."""
+    payloads = [frame(i / 20) for i in range(60)]
+    with serving(payloads, stays=True) as port:
+        process = start('record', name, '--port', port, '-q', cwd=tmp_path)
+        part, end_s = tmp_path / f'.{name}.part', time.monotonic() + AWAIT_S
+        while n_repaired(part, tmp_path / f'again_{name}') < 56:
+            assert time.monotonic() < end_s
+            assert process.poll() is None
+            time.sleep(0.2)
+        process.kill()
+        process.communicate()
+    assert n_repaired(part, tmp_path / f'whole_{name}') > 55
+
+
+def n_repaired(part, out):
+    """Return how many frames can be repaired now, or -1."""
+    if not part.exists() or main(['repair', str(part), str(out), '--force', '-q']):
+        return -1
+    if '.csv' in out.name:
+        opened = gzip.open if out.suffix == '.gz' else open
+        with opened(out, 'rt') as file:
+            return len({row['frame'] for row in csv.DictReader(file)})
+    with sensor.open_recording(out) as recording:
+        return len(list(recording))
+
+
+def test_repair_of_csv_cut_anywhere_keeps_whole_frames(source, repair, tmp_path):
+    assert main(['convert', str(source / 'drive.json'), str(tmp_path / 'a.csv'), '-q']) == 0
+    data = (tmp_path / 'a.csv').read_bytes()
+    rows = list(csv.DictReader(data.decode().splitlines()))
+    part = tmp_path / 'part'
+    for cut in random.Random(5).sample(range(len(data)), tries(20)):
+        part.write_bytes(data[:cut])
+        code, line = repair(part, 'out.csv', '--force')
+        if code:
+            assert 'no whole frame' in line
+            continue
+        text = (tmp_path / 'out.csv').read_bytes()
+        assert data.startswith(text)
+        last = int(list(csv.DictReader(text.decode().splitlines()))[-1]['frame'])
+        assert text.count(b'\n') - 1 == sum(int(row['frame']) <= last for row in rows)
+        assert line == f'{counted(last + 1, "frame")}; lost: frame {last + 1}, which may lack rows'
+
+
+def test_repair_of_parquet_says_why_not(source, repair, tmp_path):
+    assert main(['convert', str(source / 'drive.json'), str(tmp_path / 'a.parquet'), '-q']) == 0
+    (tmp_path / 'part').write_bytes((tmp_path / 'a.parquet').read_bytes()[:-100])
+    code, line = repair(tmp_path / 'part', 'out.parquet')
+    assert code == 1
+    assert line.endswith('found a table in Parquet, whose rows cannot be found without its end; '
+                         'expected a table in CSV, or another recording')

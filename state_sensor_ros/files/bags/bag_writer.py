@@ -237,6 +237,11 @@ class BagSink(WholeFolder):
         self._counts[connection.id] += 1
         self._note_time(message.log_ns)
 
+    def flush(self) -> None:
+        """Write the messages so far."""
+        with self._failing():
+            self._storage.flush()
+
     def complete(self) -> None:
         """Complete the files and sync them to the disk."""
         if self._is_open:

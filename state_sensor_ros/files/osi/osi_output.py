@@ -54,6 +54,8 @@ _ROLE_CIVIL = 2
 _FIRST_NEW_ID = 3 * 2**30
 # Time between the last frame of a run of the simulator and the first one of the next.
 _RUN_GAP_NS = 50_000_000
+# A killed program loses the chunk that it collects.
+_CHUNK_BYTES = 128 * 1024
 # omega-prime recommends 10 Hz; this adds a tolerance for the rounding of times.
 _SLOW_NS = 101_000_000
 
@@ -107,6 +109,12 @@ class OsiOutput(WholeFile, FrameWriter):
         self.n_frames += 1
         for rows in self._maker.add(frame):
             self._add(rows)
+
+    def flush(self) -> None:
+        """Write the messages that are known; an MCAP file gets them in chunks."""
+        for rows in self._maker.flush():
+            self._add(rows)
+        super().flush()
 
     def complete(self) -> None:
         """Write the last frames and the end, and sync the file."""
@@ -247,7 +255,7 @@ def begin_trace(handle: BinaryIO, message: type[GroundTruth],
         from mcap.writer import Writer
     osi = f'{version.version_major}.{version.version_minor}.{version.version_patch}'
     protobuf = google.protobuf.__version__
-    writer = Writer(handle)
+    writer = Writer(handle, chunk_size=_CHUNK_BYTES)
     writer.start(library='state_sensor_ros')
     writer.add_metadata(_TRACE, {
         'version': osi, 'min_osi_version': osi, 'max_osi_version': osi,

@@ -227,6 +227,7 @@ class McapOutput:
             struct.pack(f'<4QI{"HQ" * len(channels)}Q', *times, begin, end - begin,
                         10 * len(channels), *offsets, at - end),
             text_field(self._name), struct.pack('<2Q', n_data, size)))
+        self._file.flush()
 
 
 class _FrameLayout:
@@ -385,6 +386,11 @@ class McapStorageWriter:
         """Hand the chunk over to be written; begin a new one."""
         self._chunk = self._output.put(self._chunk)
 
+    def flush(self) -> None:
+        """Hand over what is collected: a chunk that is written can be read without the end."""
+        if self._chunk.records.tell():
+            self.close_chunk()
+
     def close(self, version: int, metadata: str) -> None:
         """
         Write the last chunk, the metadata, the summary, and the CRCs of data and summary.
@@ -392,8 +398,7 @@ class McapStorageWriter:
         :param version: version of metadata.yaml, which ``metadata`` contains.
         :param metadata: its text.
         """
-        if self._chunk.records.tell():
-            self.close_chunk()
+        self.flush()
         output = self._output
         output.settle()
         begin = output.n_bytes

@@ -79,8 +79,12 @@ class SqliteStorageWriter(Sqlite3Writer):
                 strict=False))
         self._count(sum(map(len, data)))
 
+    def flush(self) -> None:
+        """Commit the messages so far."""
+        self._n_bytes = 0
+        self.conn.commit()
+
     def _count(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes
         if self._n_bytes > _COMMIT_BYTES:
-            self._n_bytes = 0
-            self.conn.commit()
+            self.flush()

@@ -94,6 +94,11 @@ class TableBuilder:
         self.n_frames += 1
         return self._collect(self._maker.add(frame))
 
+    def collected(self) -> list[pa.RecordBatch]:
+        """Return batches of the rows so far, if there are any."""
+        batches = self._collect(self._maker.flush())
+        return [*batches, self._batch()] if self._n_collected else batches
+
     def finish(self) -> list[pa.RecordBatch]:
         """Return the last batches, of which the last one may be empty."""
         return [*self._collect(self._maker.finish()), self._batch()]
@@ -294,6 +299,13 @@ class TableOutput(WholeFile, FrameWriter):
         self.n_frames += 1
         for batch in self._builder.add(frame):
             self._write(batch)
+
+    def flush(self) -> None:
+        """Write the rows that are known; those of Parquet cannot be read without its end."""
+        if not self._is_parquet:
+            for batch in self._builder.collected():
+                self._write(batch)
+            super().flush()
 
     def complete(self) -> None:
         """Write the last rows and the end, and sync the file."""

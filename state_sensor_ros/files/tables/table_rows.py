@@ -151,10 +151,13 @@ class RowMaker:
             complete += self._compute_block()
         return complete
 
+    def flush(self) -> list[FrameRows]:
+        """Return the rows of the frames that are complete, although the block is not full."""
+        return self._compute_block() if self._block else []
+
     def finish(self) -> list[FrameRows]:
         """Return the rows of the last frames."""
-        complete = self._compute_block() if self._block else []
-        return complete + self._completed(None)
+        return self.flush() + self._completed(None)
 
     def _compute_block(self) -> list[FrameRows]:
         """Compute the rows of a block; return those of frames that are complete now."""

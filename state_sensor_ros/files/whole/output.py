@@ -63,6 +63,13 @@ class Output(ABC):
     name: str
     remains = ''
 
+    def flush(self) -> None:  # noqa: B027
+        """
+        Write what is collected, as far as the format allows: it survives a kill of the program.
+
+        :raises OSError: if it cannot be written.
+        """
+
     @abstractmethod
     def complete(self) -> None:
         """

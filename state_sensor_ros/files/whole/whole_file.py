@@ -119,6 +119,11 @@ class WholeFile(Output):
                 error, (BrokenPipeError, StateSensorError)):
             raise sink_error(self.name, error) from error
 
+    def flush(self) -> None:
+        """Write what is collected; compressed, it can be read without the end."""
+        if self._handle is not None and not self._handle.closed:
+            self.handle.flush()
+
     def complete(self) -> None:
         """Sync everything to the disk; nothing can be written after that."""
         handle = self._handle
