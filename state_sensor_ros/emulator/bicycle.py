@@ -59,6 +59,8 @@ class DrivenVehicle:
     throttle_lag_s: float = 0.0
     # Speed above which the engine has no thrust, m/s.
     top_speed: float = math.inf
+    # Slope along the heading that is added to that of the ground, rad, + = up.
+    grade: float = 0.0
 
 
 USUAL_VEHICLE = DrivenVehicle()
@@ -99,6 +101,7 @@ class Bicycle:
         :param slope: slope of the ground along the heading, rad, + = up.
         """
         vehicle, pedals = self.vehicle, self._effective(pedals, elapsed_s)
+        slope += vehicle.grade
         thrust = vehicle.full_throttle * min(max(pedals.throttle, 0.0), 1.0)
         if abs(self.speed) >= vehicle.top_speed:
             thrust = 0.0

@@ -19,7 +19,14 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.emulator.bicycle import FULL_BRAKE, FULL_LOCK_DEG, FULL_THROTTLE, Pedals
+from state_sensor_ros.emulator.bicycle import (
+    DrivenVehicle,
+    FULL_BRAKE,
+    FULL_LOCK_DEG,
+    FULL_THROTTLE,
+    Pedals,
+    USUAL_VEHICLE,
+)
 from state_sensor_ros.emulator.carla9_server.road_map import open_drive, Signal
 from state_sensor_ros.emulator.carla9_server.world_bodies import (
     ACCELERATION,
@@ -77,10 +84,12 @@ class TrafficScene:
     :param n_objects: walkers, cones and signs, a third each.
     :param seed: of the traffic.
     :param period_s: time between frames, unless another is given, s.
+    :param vehicle: what the pedals of the driven ego do.
     """
 
-    def __init__(self, n_vehicles: int, n_objects: int, seed: int,
-                 period_s: float = PERIOD_S) -> None:
+    def __init__(self, n_vehicles: int, n_objects: int, seed: int, period_s: float = PERIOD_S,
+                 vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
+        self._vehicle = vehicle
         self._counts = n_vehicles, n_objects, seed
         self._period_s = period_s
         self._traffic = self._begin()
@@ -106,7 +115,7 @@ class TrafficScene:
         self._elapsed_s = 0.0
         self._velocity: FloatArray | None = None
         return Traffic(n_vehicles, n_objects - self._n_walkers, 1.0 / self._period_s,
-                       seed)
+                       seed, self._vehicle)
 
     def first(self) -> SceneFrame:
         """Return the frame at the begin of an episode."""

@@ -21,7 +21,14 @@ import math
 import random
 from typing import NamedTuple
 
-from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals, WHEELBASE_M
+from state_sensor_ros.emulator.bicycle import (
+    Bicycle,
+    DrivenVehicle,
+    FULL_LOCK_DEG,
+    Pedals,
+    USUAL_VEHICLE,
+    WHEELBASE_M,
+)
 
 RADIUS_M = 80.0
 LANE_WIDTH_M = 3.5
@@ -147,16 +154,18 @@ class Town:
     :param n_signs: number of traffic lights, and of speed limit signs.
     :param seed: selects positions and speeds.
     :param start: index of the player's start spot.
+    :param vehicle: what the pedals of the player do.
     """
 
     def __init__(self, n_vehicles: int = 12, n_pedestrians: int = 6, n_signs: int = 4,
-                 seed: int = 1, start: int = 0) -> None:
+                 seed: int = 1, start: int = 0,
+                 vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
         chance = random.Random(seed)
         self.time_s = 0.0
         angle = self.start_angle(start)
         self.player = DrivenCar(0, Bicycle(
             RADIUS_M * math.cos(angle), RADIUS_M * math.sin(angle),
-            math.remainder(angle + math.pi / 2, math.tau), 0.0), (2.3, 1.0, 0.7))
+            math.remainder(angle + math.pi / 2, math.tau), 0.0, vehicle=vehicle), (2.3, 1.0, 0.7))
         self.acceleration = (0.0, 0.0, 0.0)
         first = 100
         self.vehicles = [

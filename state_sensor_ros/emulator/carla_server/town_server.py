@@ -32,7 +32,7 @@ import math
 import socket
 import time
 
-from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
 from state_sensor_ros.emulator.carla_server.carla_schema import (
     Control,
     EpisodeReady,
@@ -89,6 +89,7 @@ class CarlaOptions:
     :param episode: settings of the first episode, and defaults of those that clients request.
     :param episode_frames: begin a new episode after so many frames, None for never.
     :param map_name: name of the map that is sent to clients.
+    :param vehicle: what the pedals of the player do.
     """
 
     port: int = 0
@@ -99,6 +100,7 @@ class CarlaOptions:
     episode: EpisodeSettings = DEFAULT_EPISODE
     episode_frames: int | None = None
     map_name: str = MAP_NAME
+    vehicle: DrivenVehicle = USUAL_VEHICLE
 
 
 class CarlaServer(ThreadedServer):
@@ -137,7 +139,8 @@ class CarlaServer(ThreadedServer):
 
     def _new_town(self, start: int) -> Town:
         settings = self._settings
-        return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start)
+        return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start,
+                    vehicle=self._options.vehicle)
 
     def _listeners(self) -> Iterable[socket.socket]:
         with self._changed:

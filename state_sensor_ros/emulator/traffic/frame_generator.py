@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
 from state_sensor_ros.emulator.traffic.drivers import Drivers, make_fleet
 from state_sensor_ros.emulator.traffic.json_template import collect_numbers, GENERATIONS, TEMPLATES
 from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
@@ -43,10 +43,12 @@ class Traffic:
     :param n_objects: number of cones and signs.
     :param rate_hz: frames per second of simulated time.
     :param seed: the same seed gives the same traffic.
+    :param vehicle: what the pedals of the driven ego do.
     :ivar driven: the ego once a client drives it, None before.
     """
 
-    def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int) -> None:
+    def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
+                 vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
         length_m = max(SHORTEST_ROAD_M, n_vehicles * ROAD_PER_VEHICLE_M)
         self.road = Road(length_m, N_LANES, seed)
         self.fleet = make_fleet(n_vehicles, seed)
@@ -59,6 +61,7 @@ class Traffic:
         rng = np.random.default_rng((seed, 4))
         self.spin = rng.uniform(-np.pi, np.pi, (n_vehicles, 4))
         self.motion = self.kinematics.evaluate(self.drivers)
+        self._vehicle = vehicle
         self.driven: DrivenEgo | None = None
 
     def drive(self, pedals: Pedals) -> None:
@@ -68,7 +71,8 @@ class Traffic:
         :param pedals: pedals until the next call; steering to the right is positive.
         """
         if self.driven is None:
-            self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion)
+            self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion,
+                                    self._vehicle)
         self.driven.pedals = pedals
 
     def step(self, elapsed_s: float | None = None) -> None:
@@ -94,7 +98,8 @@ class Traffic:
 
 
 def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
-             epoch_s: int = DEFAULT_EPOCH_S) -> TrafficFrames:
+             epoch_s: int = DEFAULT_EPOCH_S,
+             vehicle: DrivenVehicle = USUAL_VEHICLE) -> TrafficFrames:
     """
     Generate frames without end.
 
@@ -106,6 +111,7 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
     :param seed: the same seed gives the same frames.
     :param generation: `v0`, `v1` or `v2`.
     :param epoch_s: Unix time of game_time 0, s.
+    :param vehicle: what the pedals of the driven ego do.
     :returns: frames as plain JSON objects, clock members last.
     :raises ConfigError: if a value is out of range.
     """
@@ -116,7 +122,8 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
         raise ConfigError('rate', f'{rate_hz} Hz', f'more than 0 and at most {MAX_RATE_HZ:g} Hz')
     if generation not in TEMPLATES:
         raise ConfigError('generation', repr(generation), f'one of {", ".join(GENERATIONS)}')
-    return TrafficFrames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
+    traffic = Traffic(n_vehicles, n_objects, rate_hz, seed, vehicle)
+    return TrafficFrames(traffic, generation, epoch_s)
 
 
 class TrafficFrames(Iterator[dict[str, object]]):
