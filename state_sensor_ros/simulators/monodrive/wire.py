@@ -359,14 +359,17 @@ class TypedReader:
         :raises msgspec.DecodeError: if it has another type, or is not JSON, as
             :data:`NOT_TYPED` does; nothing is noted then.
         """
-        members: set[_Member] = set()
+        try:
+            return self.decoders[kind].decode(text)
+        except msgspec.ValidationError as error:
+            members = {self._refused(kind, text, error)}
         while True:
             found = self._members | members
             try:
                 value = _decoders(self.needs, found, self._is_full(found))[kind].decode(text)
             except msgspec.ValidationError as error:
                 members.add(self._refused(kind, text, error))
-                if len(found | members) == len(found):
+                if members <= found:
                     raise
             else:
                 self.note(members)
