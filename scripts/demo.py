@@ -24,7 +24,7 @@ import time
 from types import FrameType
 
 from demo_recorder import record, Row
-from demo_report import show, show_deviation
+from demo_report import show, show_deviation, show_round_trip
 from domains import claim, is_empty, MAX_DOMAIN
 import rclpy
 from rclpy.signals import SignalHandlerOptions
@@ -54,6 +54,7 @@ TITLES = {'monodrive': 'Mock simulator of monoDrive', 'carla': 'Mock server of C
           'sumo': 'SUMO'}
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
+MAX_ROUND_TRIP_M = 1e-3
 
 
 class DemoError(Exception):
@@ -123,6 +124,8 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
         print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
         recording = record(folder / 'bag', NODE, duration_s, lambda: check_all(*programs))
     show(recording)
+    if (worst_m := show_round_trip(folder / 'bag')) > MAX_ROUND_TRIP_M:
+        raise DemoError(f'found positions that differ by {worst_m:g} m after a round trip')
     if is_driven:
         show_deviation(folder / 'bag', line_of(with_sumo=with_sumo))
     pictures = [folder / 'picture.png', folder / 'animation.html']

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import os
 from pathlib import Path
 import statistics
@@ -19,11 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros import open_recording
+from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
 
 # A lower rate than this share of the wanted one is called lower.
 RATE_SHARE = 0.98
 # Number of points whose distances from a line are computed at once.
 N_TOGETHER = 1000
+# Somewhere in UTM zone 32, m.
+FAR_ORIGIN = (603778.0, 5791041.0)
 
 
 def show(recording: Recording) -> None:
@@ -48,6 +52,24 @@ def show(recording: Recording) -> None:
         print(f'frames     {recording.frame_hz:.1f} Hz, {recording.simulated_hz:.1f} Hz wanted' + (
             '' if share >= RATE_SHARE else f': {share:.2f} of real time; {os.cpu_count()} cores '
             'run simulator, driver and recorder'))
+
+
+def show_round_trip(bag: Path) -> float:
+    """
+    Print and return by how much positions in UTM coordinates differ after a trip through JSON, m.
+
+    :param bag: bag whose first frame is moved there.
+    """
+    with open_recording(bag) as recording:
+        frame = recording[0]
+    kinematics = frame.kinematics.copy()
+    kinematics[:, :2] += FAR_ORIGIN
+    [decoded] = Decoder().decode(format_payload(replace(frame, kinematics=kinematics), 'v2'))
+    back = [decoded.frame.row(name) for name in frame.names]
+    worst = float(np.nanmax(np.abs(decoded.frame.position_xyz[back] - kinematics[:, :3])))
+    print(f'round trip bag, JSON, frame at {FAR_ORIGIN} m: positions differ by at most '
+          f'{worst * 1e3:.2g} mm')
+    return worst
 
 
 def show_deviation(bag: Path, line: Path) -> None:

@@ -362,6 +362,8 @@ def _warn(stack: str, found: TopicResult) -> None:
     if found.unplaced_child:
         print_line(f'{where}: no transform from base_link to {one_line(found.unplaced_child)}, '
                    'which is evaluated as if it were base_link')
+    if found.n_unsorted:
+        print_line(f'{where}: {counted(found.n_unsorted, "stamp")} not in order, sorted')
     if found.n_unusable:
         print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or not '
                    'rotations, dropped')

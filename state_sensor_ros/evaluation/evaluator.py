@@ -73,7 +73,8 @@ class TopicResult:
     frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
     topic has no such part; ``prediction`` (F, H, K, 7), as :meth:`PathScorer.frame_sums` returns
     it; ``ego_stamps_ns`` (T,) of the poses of the ego; ``unplaced_child`` frame of the ego's poses
-    that has no transform to base_link, '' for none.
+    that has no transform to base_link, '' for none; ``n_unsorted`` stamps of it that were not in
+    order.
     """
 
     topic: str
@@ -88,6 +89,7 @@ class TopicResult:
     ego: EgoScores | None = None
     ego_stamps_ns: Rows | None = None
     unplaced_child: str = ''
+    n_unsorted: int = 0
 
 
 class Evaluator:
@@ -131,7 +133,7 @@ class Evaluator:
         topic, type_name = key
         if type_name in (TRACKED, PREDICTED):
             load_trackeval()
-        result, span, last_ns = TopicResult(topic), _Span(), None
+        result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
         paths = PathScorer(self._truth)
         recorder = FrameRecorder(None if self._observe is None else partial(self._observe, topic))
         # None once a message has no ids.
@@ -223,7 +225,7 @@ class Evaluator:
         ego = self._truth.ego
         if ego is None:
             raise TrajectoryFormatError(self._truth.name, 'no ego', f'one to compare {topic} with')
-        result, span, last_ns = TopicResult(topic), _Span(), None
+        result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
         rows: list[Floats] = []
         times_ns: list[int] = []
         for log_ns, data in messages:
@@ -245,8 +247,10 @@ class Evaluator:
             rows.append(_at_base_link(
                 pose, message.twist.twist.values, placed,
                 self._base_link(message.child_frame_id, stamp_ns, ego, result)))
-        stack: Floats = np.array(rows).reshape(-1, 8)
         stamps_ns = np.array(times_ns, np.int64)
+        order = stamps_ns.argsort(kind='stable')
+        stamps_ns, stack = stamps_ns[order], np.array(rows).reshape(-1, 8)[order]
+        result.n_unsorted = span.n_late
         _, truth, speeds = ego.at(stamps_ns)
         have_truth: Bools = np.logical_and.reduce(np.isfinite(truth), axis=1)
         result.n_frames = int(have_truth.sum())
@@ -334,13 +338,24 @@ def _at_base_link(pose: Floats, twist: Floats, placed: tuple[Floats, Floats],
         turned(own_turn * CONJUGATE_XYZW, velocity)[:1]))
 
 
-class _Span:
-    """The least and the greatest stamp."""
+# Messages that are late by less come from several threads.
+_RESTART_NS = 1_000_000_000
 
-    def __init__(self) -> None:
+
+class _Span:
+    """The least and the greatest stamp, and how many are less than an earlier one."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
         self._least, self._greatest = math.inf, -math.inf
+        self.n_late = 0
 
     def add(self, stamp_ns: int) -> None:
+        if self._greatest - stamp_ns > _RESTART_NS:
+            raise TrajectoryFormatError(
+                self._where, f'{stamp_ns * 1e-9:.3f} s after {self._greatest * 1e-9:.3f} s',
+                'stamps of one run: the clock begins again')
+        self.n_late += stamp_ns < self._greatest
         self._least = min(self._least, stamp_ns)
         self._greatest = max(self._greatest, stamp_ns)
 

@@ -822,3 +822,20 @@ def test_a_figure_is_laid_out_and_drawn_once(monkeypatch):
     address = ego_over_time(np.array(((0.0, 0.1), (1.0, 0.2))))
     assert address.startswith('data:image/png;base64,iVBOR')
     assert len(drawn) == 1
+
+
+def test_odometry_that_is_not_in_order_is_sorted_and_a_second_run_refused(
+        drive, stack, evaluate, tmp_path, capsys):
+    messages = list(messages_of(stack, (EGO,)))
+    expected = evaluate(write_bag(tmp_path / 'sorted', messages))['ego']['ate_rmse']
+    swapped = [messages[i ^ 1] for i in range(len(messages) // 2 * 2)]
+    log_ns = [each[2] for each in messages]
+    late = [(topic, type_name, at_ns, message) for (topic, type_name, _, message), at_ns in zip(
+        swapped, log_ns, strict=False)]
+    capsys.readouterr()
+    assert main(['evaluate', str(drive), str(write_bag(tmp_path / 'late', late))]) == 0
+    assert f'{len(late) // 2} stamps not in order, sorted' in capsys.readouterr().err
+    assert evaluate(tmp_path / 'late')['ego']['ate_rmse'] == pytest.approx(expected, abs=1e-9)
+    again = messages + [(*each[:2], each[2] + 10 ** 10, each[3]) for each in messages]
+    assert main(['evaluate', str(drive), str(write_bag(tmp_path / 'again', again))]) == 1
+    assert 'the clock begins again' in capsys.readouterr().err

@@ -153,7 +153,9 @@ def _metadata(value: Value) -> BagMetadata:
     if again and [name.removesuffix('.zstd') for name in files] != [
             name.removesuffix('.zstd') for name in again]:
         raise ValueError('other names in files than in relative_file_paths')
-    return BagMetadata(tuple(files), _member(bag, 'storage_identifier', str), _compression(bag),
+    # Reindexed bags have none: the content of the files decides.
+    storage = _checked(bag.get('storage_identifier') or '', str, 'storage_identifier')
+    return BagMetadata(tuple(files), storage, _compression(bag),
                        {(topic.name, topic.type_name): topic for topic in map(_topic, _member(
                            bag, 'topics_with_message_count', list))})
 

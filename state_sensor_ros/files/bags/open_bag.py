@@ -34,10 +34,10 @@ from state_sensor_ros.files.storage.input_file import (
     decompress_file,
     decompress_message,
 )
+from state_sensor_ros.files.storage.mcap_file import MAGIC
 from state_sensor_ros.files.storage.mcap_reader import McapReader
 from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
 from state_sensor_ros.files.storage.storage_file import (
-    BagError,
     BagLimits,
     CDR,
     damaged,
@@ -55,6 +55,7 @@ MessagePlace = tuple[int, int]
 # With the same attributes and methods.
 Storage = McapReader | SqliteReader
 _READERS: dict[str, type[Storage]] = {'mcap': McapReader, 'sqlite3': SqliteReader}
+_MAGIC = {MAGIC: 'mcap', b'SQLite format 3\0': 'sqlite3'}
 _MAX_SHOWN = 200
 _MAX_EQUAL = 2**32
 
@@ -177,17 +178,25 @@ class OpenBag:
             self._add(path, STORAGE_OF_SUFFIX[path.suffix], str(path))
             return
         self._metadata = metadata = read_metadata(path, self._limits)
-        if metadata.storage not in _READERS:
-            raise BagError(str(path / METADATA), f'the storage {metadata.storage!r}',
-                           f'one of {", ".join(_READERS)}')
         for name in metadata.files:
             file = path / name
             if not file.is_file():
                 raise damaged(str(path), f'no {name}, which metadata.yaml names')
             plain = self._decompressed(file) if metadata.compression == 'file' else file
-            self._add(plain, metadata.storage, str(file))
+            # Tools that reindex or rename a bag leave another storage_identifier, or none.
+            self._add(plain, self._storage_of(plain, metadata.storage), str(file))
         for storage in self._storages:
             self._check_topics(storage, metadata)
+
+    @staticmethod
+    def _storage_of(file: Path, named: str) -> str:
+        """Return the storage of a file by its content, else as named, else by its suffix."""
+        with file.open('rb') as opened:
+            begin = opened.read(max(map(len, _MAGIC)))
+        if named not in _READERS:
+            named = STORAGE_OF_SUFFIX.get(file.suffix, 'mcap')
+        return next((storage for magic, storage in _MAGIC.items() if begin.startswith(magic)),
+                    named)
 
     def _add(self, path: Path, storage: str, name: str) -> None:
         self._storages.append(_READERS[storage](path, name, self._limits))

@@ -113,11 +113,16 @@ def checked_generation(generation: str) -> str:
     return generation
 
 
+# Up to here numbers of float32 are at most 0.0625 apart from those of float64: 0.6 mm.
+_FINE = float(1 << 20)
+
+
 def _numbers(source: Floats) -> list[Numbers]:
-    """Return rows of float32 values as lists; None for NaN, and float64 beyond float32."""
-    with np.errstate(over='ignore'):
+    """Return rows of float32 values as lists; None for NaN, and float64 if float32 is coarse."""
+    with np.errstate(all='ignore'):
         single = source.astype(np.float32).astype(np.float64)
-    rows: list[Numbers] = np.where(np.isfinite(single), single, source).tolist()
+        # UTM coordinates in cm have nine digits, float32 has seven.
+        rows: list[Numbers] = np.where(np.abs(source) < _FINE, single, source).tolist()
     if np.isfinite(source).all():
         return rows
     return [[number if number is not None and math.isfinite(number) else None for number in row]

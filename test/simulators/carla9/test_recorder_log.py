@@ -392,3 +392,12 @@ def test_bag_keeps_the_traffic_lights_when_it_is_read_again():
                  frame.traffic_lights.poses.tolist()) for frame in frames]
 
     assert lights(frames_of('bag')) == lights(frames_of('again.mcap')) == lights(frames_of(name))
+
+
+@pytest.mark.parametrize('named', ['', 'other', 'sqlite3'])
+def test_bag_is_read_by_its_files_if_its_metadata_name_another_storage(named):
+    assert main(['convert', write(logs.drive()), 'bag']) == 0
+    metadata = Path('bag/metadata.yaml')
+    metadata.write_text(metadata.read_text().replace(
+        'storage_identifier: mcap', f'storage_identifier: {named}'))
+    assert len(frames_of('bag')) == 6

@@ -189,3 +189,18 @@ def test_velocities_that_a_trace_does_not_have_are_unknown_in_every_output(tmp_p
     assert main(['convert', str(trace), str(again)]) == 0
     assert not any(each.base.HasField(name) for message in messages_of(again)
                    for each in message.moving_object for name in MOTION)
+
+
+def test_json_keeps_a_millimeter_far_from_the_origin(tmp_path):
+    """In UTM coordinates, as maps of OpenDRIVE have them."""
+    trace, back = tmp_path / 'trace.osi', tmp_path / 'back.json'
+    messages = osi_traces.drive(5)
+    for each in [each for message in messages for each in message.moving_object]:
+        each.base.position.x += 603778.1234
+        each.base.position.y += 5791041.5678
+    osi_traces.write_plain(trace, messages)
+    assert main(['convert', str(trace), str(back)]) == 0
+    with sensor.open_recording(trace) as first, sensor.open_recording(back) as second:
+        for frame, again in zip(first, second, strict=True):
+            rows = [again.row(name) for name in frame.names]
+            assert np.abs(again.position_xyz[rows] - frame.position_xyz).max() < 1e-3
