@@ -31,29 +31,37 @@ class DriveMark:
         folder.mkdir(0o700, exist_ok=True)
         if folder.is_symlink() or folder.stat().st_uid != os.getuid():
             raise PermissionError(f'{folder} belongs to another user')
-        self._descriptor = os.open(folder / re.sub(r'[^\w.-]', '_', address),
-                                   os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        self._is_own = self._locked()
-        self.was_left = self._is_own and os.fstat(self._descriptor).st_size > 0
-
-    def _locked(self) -> bool:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            # Another node drives there.
-            return False
-        return True
+        self._path = folder / re.sub(r'[^\w.-]', '_', address)
+        self._descriptor: int | None = None
+        if self._path.exists():
+            self.set()
+        self.was_left = self._descriptor is not None
 
     def set(self) -> None:  # noqa: A003
-        """Note that the ego is driven; the file is open already."""
-        if self._is_own:
-            os.pwrite(self._descriptor, b'driven\n', 0)
+        """
+        Note that the ego is driven, unless another node drives there.
 
-    def clear(self) -> None:
-        """Note that the last brake was sent; the mark may be set again."""
-        if self._is_own:
-            os.ftruncate(self._descriptor, 0)
+        :raises OSError: if the file cannot be made.
+        """
+        if self._descriptor is not None:
+            return
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
+                             0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+        else:
+            self._descriptor = descriptor
 
-    def close(self) -> None:
-        """Release the file."""
-        os.close(self._descriptor)
+    def close(self, *, is_kept: bool) -> None:
+        """
+        End the mark.
+
+        :param is_kept: whether the last brake was not sent: the mark stays.
+        """
+        if self._descriptor is not None:
+            if not is_kept:
+                self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None

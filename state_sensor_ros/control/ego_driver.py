@@ -40,6 +40,8 @@ _RETRY_S = 0.1
 _LATER_S = 0.001
 # A command that passes for longer is written again this much before its end, s.
 _RENEW_S = 0.1
+# Shortest time between two equal commands of a stack, s.
+_SHORTEST_S = 0.002
 # Time after which is looked whether commands arrive.
 _LOOK_S = 0.25
 # Limits of the end, s: until another thread sends the last brake, for the end of the simulator's
@@ -268,6 +270,8 @@ class EgoDriver:
         # What another process keeps may be written for longer, such as in a pause.
         is_repeated = now_s >= self._written_s + self._period_s(state) or (
             self._last.until_s - _RENEW_S < now_s < command.until_s - 2 * _RENEW_S)
+        # A flood of equal commands is not passed on.
+        is_new = is_new and (command != self._last or now_s >= self._written_s + _SHORTEST_S)
         if state is not DriverState.IDLE and (
                 is_new or is_repeated or state is not before or command != self._last
                 or (isinstance(self._wanted, Setpoint) and state is DriverState.DRIVING)):

@@ -300,7 +300,7 @@ class Commanding:
 
     def _begin(self, speed: float) -> None:
         """Report an ego that moves at the start, and brake it if a killed node has left it."""
-        if abs(speed) > _MOVES and self._driver.state is DriverState.IDLE:
+        if self._driver.state is DriverState.IDLE and not abs(speed) <= _MOVES:
             self._log.warn('ego', f'the ego moves at {speed:.1f} m/s before the first command: '
                            'an autopilot, another client or the last command of a killed driver '
                            'drives it until then')
@@ -315,9 +315,7 @@ class Commanding:
         """Brake if commands were sent; then end, once subscribers have the last command."""
         self._driver.close()
         if self._mark is not None:
-            if not self._driver.failure:
-                self._mark.clear()
-            self._mark.close()
+            self._mark.close(is_kept=bool(self._driver.failure))
         self._topics.close()
         await_delivery([self._publisher], _DELIVERY_S)
         self._node.destroy_publisher(self._publisher)
@@ -398,7 +396,8 @@ class Commanding:
         """Publish a command that was sent; from any thread."""
         if self._mark is not None and not self._is_marked:
             self._is_marked = True
-            self._mark.set()
+            with suppress(OSError):
+                self._mark.set()
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
             stamp_ns, frame_id = self._place()

@@ -571,8 +571,8 @@ class World:
             (connection_module, 'socket', network.module()),
             (connection_module, 'os', SimpleNamespace(write=network.write)),
             (commanding_module, 'DriveMark', lambda address: SimpleNamespace(
-                was_left=self.plan.is_held, set=lambda: None, clear=lambda: None,
-                close=lambda: None)),
+                was_left=self.plan.is_held, set=lambda: None,
+                close=lambda *, is_kept: None)),
             (connection_module, 'look_up', lambda host, port, closed: [
                 (2, 1, 6, '', (host, port))]),
             (carla_process_module, 'os', process_os),

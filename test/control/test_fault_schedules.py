@@ -8,9 +8,13 @@
 # language governing permissions and limitations under the License.
 """Random schedules of a stack and of faults, from the callback to the bytes."""
 
+import tempfile
+
 from fault_schedules import FAULTS, Plan, plans, Run
 from hypothesis import given, settings, strategies
 import pytest
+
+from state_sensor_ros.control.drive_mark import DriveMark
 
 CASES = {
     'slower than the ego': Plan('carla', 'ackermann', (
@@ -66,6 +70,22 @@ def test_exception_in_the_thread_is_an_error():
               if 3.0 < at_s - run.begun_s < 8.0}
     assert 2 in levels
     assert run.world.defects
+
+
+def test_mark_of_a_node_is_left_if_its_last_brake_is_not_sent(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    first, second = DriveMark('host:1'), DriveMark('host:1')
+    assert not first.was_left
+    first.set()
+    second.set()
+    # While the first drives, it has not left anything.
+    assert not DriveMark('host:1').was_left
+    second.close(is_kept=False)
+    first.close(is_kept=True)
+    third = DriveMark('host:1')
+    assert third.was_left
+    third.close(is_kept=False)
+    assert not DriveMark('host:1').was_left
 
 
 @settings(max_examples=40)

@@ -225,6 +225,20 @@ def test_followed_speed_ends_without_the_helper(domain, listener, fault):
             assert ego.follows
 
 
+def test_ego_that_a_killed_node_has_left_is_braked_by_the_next(domain, listener):
+    with obeyed('monodrive', domain, listener) as driven:
+        server = driven.obeying.server
+        driven.drive()
+        driven.node.process.kill()
+        driven.node.process.wait()
+        assert driven.pedals[-1].throttle
+        with NodeProcess(domain, control_input='vehicle_control', port=server.port,
+                         control_port=server.control_port, desired_tags=['vehicle'],
+                         **FAST) as node:
+            listener.until(lambda: driven.pedals[-1].brake == 1.0, what='the brake')
+            listener.until(lambda: 'a killed node has left it moving' in node.log, what='the line')
+
+
 def stop_and_continue(driven):
     """Check that a command received before the stop is not sent after it."""
     for _ in range(min(tries(1), 3)):
