@@ -67,7 +67,8 @@ class TopicResult:
     """
     The result on one topic.
 
-    ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` the others;
+    ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` those that
+    have no ground truth or transform;
     ``n_without_transform`` those of them in a frame without a transform to the global frame;
     ``n_unusable`` objects, or messages of the ego, without a usable pose; ``record`` of the
     frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
@@ -240,7 +241,8 @@ class Evaluator:
             if pose is None or placed is None:
                 result.n_unusable += pose is None
                 result.n_without_transform += pose is not None
-                result.n_without_truth += 1
+                # One without a pose is counted once.
+                result.n_without_truth += pose is not None
                 continue
             last_ns = at_ns
             times_ns.append(at_ns)
@@ -303,7 +305,7 @@ class Evaluator:
         if result.n_frames:
             return
         where = f'{name}: {result.topic}'
-        if result.n_unusable and result.n_unusable == result.n_without_truth:
+        if result.n_unusable and not result.n_without_truth:
             raise TrajectoryFormatError(
                 where, f'{counted(result.n_unusable, "pose")} that are not finite or not '
                 'rotations',
