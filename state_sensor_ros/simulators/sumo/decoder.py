@@ -155,7 +155,7 @@ class _Step:
         """Take an element."""
         if tag == 'timestep':
             try:
-                self.time = _number(attributes, 'time', None)
+                self.time = _seconds(attributes.get('time', ''))
             except ValueError as error:
                 raise DecodeError('timestep time', repr(attributes.get('time')),
                                   'a number of seconds') from error
@@ -197,6 +197,20 @@ class _Step:
             self.undeclared[len(self.types)] = name
         vclass = _CLASSES_OF_DEFAULTS.get(name, PEDESTRIAN if is_person else PASSENGER)
         return ActorType(vclass, usual_size(vclass), is_person)
+
+
+def _seconds(text: str) -> float:
+    """
+    Return a time, s, also one of --human-readable-time: [days:]hours:minutes:seconds.
+
+    :raises ValueError: if it is not a finite time.
+    """
+    units = (1.0, 60.0, 3600.0, 86400.0)
+    parts = text.removeprefix('-').split(':')
+    time_s = sum(float(part) * unit for part, unit in zip(reversed(parts), units, strict=False))
+    if len(parts) > len(units) or not math.isfinite(time_s):
+        raise ValueError(text)
+    return -time_s if text.startswith('-') else time_s
 
 
 def _number(attributes: dict[str, str], key: str, default: float | None) -> float:

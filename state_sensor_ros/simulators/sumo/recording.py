@@ -51,8 +51,14 @@ _ROOT = re.compile(rb'<fcd-export[\s/>]')
 _HEAD_BYTES = 65536
 # Largest content of a file with routes.
 _MAX_BYTES = 1 << 30
-# This option has x and y in degrees; the values are those that SUMO takes as true.
-_IN_DEGREES = re.compile(rb'<fcd-output\.geo value="(?:1|yes|true|on|x|t)"', re.IGNORECASE)
+# Options in the header, with the values that SUMO takes as true, and the positions they give.
+_REFUSED = (
+    (rb'(?i)<fcd-output\.geo value="(?:1|yes|true|on|x|t)"',
+     'positions in degrees (--fcd-output.geo)'),
+    (rb'(?i)<fcd-output\.utm value="(?:1|yes|true|on|x|t)"',
+     'positions that are not those of the network (--fcd-output.utm)'),
+    (rb'<fcd-output\.attributes value="(?!all")(?!(?=[^"]*\bx\b)(?=[^"]*\by\b))',
+     'no positions (--fcd-output.attributes without x and y)'))
 
 
 class FcdRecording(FrameFile):
@@ -119,15 +125,14 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
     :raises TrajectoryFormatError: if it is not FCD output, or cannot be read.
     """
     own = options.settings.of(SumoParameters)
-    recording = FcdRecording(Path(path), own.net, own.ego, own.types)
     head = _head_of(Path(path))
-    if _ROOT.search(head) and not _IN_DEGREES.search(head):
-        return recording
-    recording.close()
-    if _IN_DEGREES.search(head):
-        raise TrajectoryFormatError(path, 'positions in degrees (--fcd-output.geo)',
-                                    'meters, as SUMO writes without this option')
-    raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning', 'FCD output of SUMO')
+    for pattern, found in _REFUSED:
+        if re.search(pattern, head):
+            raise TrajectoryFormatError(path, found, 'meters, as SUMO writes without this option')
+    if not _ROOT.search(head):
+        raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning',
+                                    'FCD output of SUMO')
+    return FcdRecording(Path(path), own.net, own.ego, own.types)
 
 
 def is_fcd(path: Path) -> bool:

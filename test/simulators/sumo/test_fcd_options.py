@@ -1,0 +1,95 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""FCD output with each option that changes it, beside what TraCI says of the same run."""
+
+from pathlib import Path
+
+import pytest
+from sumo_runs import fronts_of, write_crowd
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+pytest.importorskip('libsumo')
+N_STEPS, STEP_S = 30, 0.1
+EDGES = 'edges.txt'
+READ = [
+    (), ('-H',), ('--precision', '6'), ('--step-length', '0.05'), ('--begin', '1'),
+    ('--fcd-output.signals',), ('--fcd-output.distance',), ('--fcd-output.acceleration',),
+    ('--fcd-output.speed-relative',), ('--fcd-output.max-leader-distance', '50'),
+    ('--fcd-output.params', 'device.fcd.period'), ('--fcd-output.skip-empty',),
+    ('--fcd-output.filter-edges.input-file', EDGES),
+    ('--fcd-output.attributes', 'x,y,angle,speed,type'),
+    ('--fcd-output.attributes', 'x,y,angle,type'), ('--fcd-output.attributes', 'all'),
+    ('--device.fcd.probability', '0.5'), ('--device.fcd.explicit', 'car1'),
+    ('--device.fcd.deterministic', '--device.fcd.probability', '0.5'),
+    ('--device.fcd.begin', '1'), ('--device.fcd.period', '1'),
+    ('--device.fcd.radius', '50', '--device.fcd.explicit', 'car1'),
+    ('--person-device.fcd.probability', '0.5'), ('--person-fcd-output', 'people.xml')]
+REFUSED = [('--fcd-output.geo',), ('--fcd-output.utm',), ('--fcd-output.attributes', 'speed,type')]
+
+
+def run(folder, options, name='fcd.xml'):
+    """Run SUMO; return front, class and length of each actor by time and id."""
+    import libsumo
+    config = write_crowd(folder, 20)
+    Path(EDGES).write_text('edge:E4E5\nedge:B1B0\nedge:D4C4\n')
+    libsumo.start(['sumo', '-c', str(config), '--fcd-output', name, '--no-step-log',
+                   *(() if '--step-length' in options else ('--step-length', str(STEP_S))),
+                   *options])
+    truth = {}
+    try:
+        for _ in range(N_STEPS):
+            libsumo.simulationStep()
+            time_s = libsumo.simulation.getTime() - libsumo.simulation.getDeltaT()
+            for domain in (libsumo.vehicle, libsumo.person):
+                for actor in domain.getIDList():
+                    truth[round(time_s, 3), actor] = (
+                        domain.getPosition(actor),
+                        domain.getVehicleClass(actor) if domain is libsumo.vehicle else '',
+                        domain.getLength(actor))
+    finally:
+        libsumo.close()
+    return truth
+
+
+@pytest.mark.parametrize('options', READ, ids=' '.join)
+def test_option_keeps_positions_types_names_and_times(options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    truth = run(tmp_path, options)
+    rounding_m = 2e-6 if '--precision' in options else 0.012
+    n_actors = 0
+    with sensor.open_recording('fcd.xml') as recording:
+        for frame in recording:
+            fronts, _ = fronts_of(frame)
+            for row, name in enumerate(frame.names):
+                front, vclass, length = truth[round(frame.game_time, 3), name]
+                assert fronts[row, :2] == pytest.approx(front, abs=rounding_m)
+                assert frame.boxes.size_xyz[row, 0] == pytest.approx(length)
+                assert 'bicycle' in frame.tags[row] or vclass != 'bicycle'
+                assert 'truck' in frame.tags[row] or vclass != 'truck'
+                n_actors += 1
+    assert n_actors > 0
+
+
+@pytest.mark.parametrize('options', REFUSED, ids=' '.join)
+def test_option_that_leaves_no_positions_is_refused_by_name(options, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path, options)
+    assert main(['convert', 'fcd.xml', 'out.csv']) == 1
+    assert options[0] in capfd.readouterr().err
+
+
+@pytest.mark.parametrize('name', ['fcd.csv', 'fcd.parquet', 'fcd.xml.gz'])
+def test_formats_of_fcd_output(name, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path, (), name)
+    status = main(['inspect', name])
+    assert 'error: ' not in capfd.readouterr().err or status == 1
+    assert status == (0 if name.endswith('.gz') else 1)
