@@ -765,10 +765,20 @@ def test_sensors_can_be_stopped_and_started():
 
 @pytest.mark.parametrize('command', [
     'StreamData_ID', 'AttachSensorCommand_ID', 'DetachSensorCommand_ID', 'Status_ID',
-    'WeatherConfig'])
+    'WeatherConfig', 'EgoTorqueControl_ID', 'VehicleLightsConfigCommand_ID',
+    'VehicleLightsUpdateCommand_ID', 'ScenarioConfig_ID', 'ScenarioInit_ID'])
 def test_commands_without_effect_are_answered(served, command):
     reply = served[1].request(command, {'a': 1})
     assert (reply['message'], reply['success']) == ('complete', True)
+
+
+@pytest.mark.parametrize(('command', 'message', 'success'), [
+    ('GetStartPoints', {'type': [], 'locations': [], 'rotations': []}, True),
+    ('GetMap', 'this simulator has no map that can be sent', False),
+    ('ImportMap', False, False)])
+def test_commands_of_maps_are_answered_without_a_map(served, command, message, success):
+    reply = served[1].request(command, {})
+    assert (reply['message'], reply['success']) == (message, success)
 
 
 def test_number_of_frames_limits_samples_too():

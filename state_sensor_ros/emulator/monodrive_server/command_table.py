@@ -38,7 +38,10 @@ NO_EGO_FOR_CONTROL = 'no ego vehicle found'
 # Commands with the reply `complete` that change nothing in the frames of a State sensor.
 WITHOUT_EFFECT = ('WeatherConfig', 'EgoVehicleConfig_ID', 'AutopilotControl', 'MapCommand_ID',
                   'ActivateLicense', 'Status_ID', 'AttachSensorCommand_ID',
-                  'DetachSensorCommand_ID', 'WaypointUpdate_ID')
+                  'DetachSensorCommand_ID', 'WaypointUpdate_ID', 'EgoTorqueControl_ID',
+                  'VehicleLightsConfigCommand_ID', 'VehicleLightsUpdateCommand_ID',
+                  'ScenarioConfig_ID', 'ScenarioInit_ID')
+NO_MAP = 'this simulator has no map that can be sent'
 # Each sensor listens on a port of its own.
 MAX_SENSORS = 32
 MAX_STEP = 2**31 - 1
@@ -89,6 +92,11 @@ class CommandTable:
             'EgoControl_ID': self._control_ego,
             'SpawnVehicleCommand_ID': self._spawn,
             'GetVersion': lambda message: CommandResult(VERSION),
+            'GetMap': lambda message: CommandResult(NO_MAP, False),
+            'GetStartPoints': lambda message: CommandResult(
+                {'type': [], 'locations': [], 'rotations': []}),
+            # The documented reply for a map that was not loaded.
+            'ImportMap': lambda message: CommandResult(False, False),
             'StartAllSensorsCommand_ID': lambda message: self._stream(True),
             'StopAllSensorsCommand_ID': lambda message: self._stream(False),
             'StreamData_ID': lambda message: self._stream(True),
