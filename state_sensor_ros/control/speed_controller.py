@@ -194,9 +194,9 @@ class SpeedController:
         acceleration = self._acceleration(
             sign * target, sign * speed, sign * clamped(wanted.acceleration, _MOST_ACCELERATION),
             wanted.max_acceleration, elapsed_s)
-        asked = gravity + min(max(acceleration + self._disturbance,
-                                  -self._parameters.max_deceleration),
-                              self._parameters.max_acceleration)
+        # What compensates drag accelerates nothing: only the rest is limited.
+        asked = gravity + max(acceleration + self._disturbance,
+                              -self._parameters.max_deceleration)
         if sign * target < sign * speed - (0.0 if is_new else _TOLERANCE):
             # Slower is wanted: uphill the slope alone may do more than that.
             asked = min(asked, 0.0)
