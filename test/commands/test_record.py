@@ -337,26 +337,6 @@ def test_record_that_waits_for_a_name_saves_what_has_come(peer, out, monkeypatch
     assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0]
 
 
-def test_record_is_refused_while_another_one_writes_the_same_file(peer, out, capsys):
-    with start('record', str(out), '--port', str(peer.port)) as process:
-        peer.wait_for(lambda p: 'sensor opened' in p.events)
-        for force in ((), ('--force',)):
-            assert record(peer, out, *force) == 1
-            assert capsys.readouterr().err == (
-                f'error: {out}: another program is writing it, in '
-                f'{out.with_name(".out.json.part")}\n')
-        for i in range(200):
-            peer.emit(frame(float(i)))
-        wait_for_bytes(out.parent, process)
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=AWAIT_S)
-        assert (output.count('\n'), errors) == (1, '')
-        assert output.startswith(f'{out}: ')
-        assert process.returncode == 0
-    assert json.loads(out.read_text())[0]['game_time'] == 0.0
-    assert names(out.parent) == ['out.json']
-
-
 def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys):
     part = out.with_name('.out.json.part')
     part.write_bytes(b'[\n' + frame(1.0) + b',\n' + frame(2.0)[:-5])

@@ -8,6 +8,8 @@
 # language governing permissions and limitations under the License.
 """The part of an output: a neighbor for each writer; what killed programs left is kept."""
 
+import os
+import resource
 import subprocess
 import sys
 
@@ -78,3 +80,20 @@ def test_part_is_kept_on_request(output):
     part.keep()
     part.discard()
     assert part.path.read_text() == 'text'
+
+
+def test_part_is_removed_with_one_descriptor(output):
+    """As many as are left where a program has failed for lack of them."""
+    part = Part(output, is_folder=True)
+    for place in ('a', 'a/b', 'a/b/c'):
+        (part.path / place).mkdir()
+        (part.path / place / 'file').write_text('text')
+    limits, last = resource.getrlimit(resource.RLIMIT_NOFILE), os.dup(0)
+    os.close(last)
+    try:
+        # The lock and one more.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, limits[1]))
+        part.discard()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert names(output.parent) == []

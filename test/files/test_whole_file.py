@@ -110,6 +110,17 @@ def test_whole_file_writes_into_a_pipe(tmp_path):
     assert read == [b'text']
 
 
+def test_whole_file_writes_into_a_pipe_that_is_a_descriptor():
+    """As /dev/stdout and >(…) are: the link leads to a path that does not exist."""
+    reader, writer = os.pipe()
+    file = WholeFile(f'/dev/fd/{writer}')
+    file.handle.write(b'text')
+    file.commit()
+    os.close(writer)
+    with open(reader, 'rb') as read:
+        assert read.read() == b'text'
+
+
 def test_whole_file_is_written_to_standard_output(capfdbinary):
     file = WholeFile('-')
     assert file.is_direct

@@ -160,20 +160,13 @@ def failing_from(monkeypatch, owner, name, n_calls):
     monkeypatch.setattr(owner, name, call)
 
 
-@pytest.mark.parametrize('n_calls', [0, 1])
-def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
+@pytest.mark.parametrize('name', ['rename', 'replace'])
+def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, name):
     made(path)
     folder, whole = begun(path)
-    rename, calls = os.rename, []
-
-    def call(*args, **options):
-        calls.append(args)
-        if len(calls) == n_calls + 1:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-        return rename(*args, **options)
-
-    monkeypatch.setattr(os, 'rename', call)
-    commit(folder, r'not permitted; what was written is in ')
+    with monkeypatch.context() as patch:
+        failing_from(patch, os, name, 0)
+        commit(folder, r'not permitted; what was written is in ')
     assert contents(path) == OLD
     assert contents(whole) == NEW
 

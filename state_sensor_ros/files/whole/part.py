@@ -17,7 +17,6 @@ from itertools import count
 import os
 from pathlib import Path
 import re
-import shutil
 
 
 class Part:
@@ -48,14 +47,19 @@ class Part:
     def discard(self) -> None:
         """Remove the part, from any thread; no effect if it was kept."""
         if self._is_ours:
+            # First, because the removal needs a descriptor, and there may be no other.
+            self._unlock()
             remove_part(self.path)
 
     def release(self) -> None:
         """End the use of the part; a second call has no effect."""
         self._is_ours = False
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._unlock()
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
 
 
 def _part_of(output: Path, number: int) -> Path:
@@ -116,8 +120,13 @@ def remove_part(part: Path) -> None:
     gone = part.with_name(f'{part.name}.gone')
     with suppress(OSError):
         part.rename(gone)
-    for path in (gone, part):
-        shutil.rmtree(path, ignore_errors=True)
+    # Unlike shutil.rmtree, this needs one descriptor at a time: there may be no more.
+    for place, folders, names in (*os.walk(gone, False), *os.walk(part, False)):
+        for name in (*names, *folders):
+            with suppress(OSError):
+                Path(place, name).unlink()
+        with suppress(OSError):
+            os.rmdir(place)
 
 
 def sync(path: Path) -> None:
