@@ -67,9 +67,9 @@ class TopicResult:
     """
     The result on one topic.
 
-    ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` those that
-    have no ground truth or transform;
-    ``n_without_transform`` those of them in a frame without a transform to the global frame;
+    ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` those that have
+    no ground truth or transform; ``n_without_transform`` those of them in a frame without a
+    transform to the global frame;
     ``n_unusable`` objects, or messages of the ego, without a usable pose; ``record`` of the
     frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
     topic has no such part; ``prediction`` (F, H, K, 7), as :meth:`PathScorer.frame_sums` returns

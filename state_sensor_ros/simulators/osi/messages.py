@@ -61,7 +61,8 @@ _OTHER_KINDS: Mapping[str, str] = {
     'sd': 'SensorData', 'svc': 'SensorViewConfiguration', 'hvd': 'HostVehicleData',
     'tc': 'TrafficCommand', 'tcu': 'TrafficCommandUpdate', 'tu': 'TrafficUpdate',
     'mr': 'MotionRequest', 'su': 'StreamingUpdate'}
-_OTHER_IN_NAME = re.compile(r'^\d{8}T\d+Z?_([a-z]+)_')
+# Before OSI 3.5 without a date.
+_OTHER_IN_NAME = re.compile(r'^(?:\d{8}T\d+Z?_)?([a-z]+)_\d[\d.]{2,}_')
 
 
 @dataclass(frozen=True, slots=True)

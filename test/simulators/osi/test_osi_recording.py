@@ -314,6 +314,7 @@ def sensor_data(time_s):
 
 @pytest.mark.parametrize(('name', 'words'), [
     ('20240101T000000Z_sd_370_2112_10_x.osi', 'osi3.SensorData (_sd_)'),
+    ('sd_3.1.2_3.0.0_10_x.osi', 'osi3.SensorData (_sd_)'),
     ('20240101T000000Z_tu_370_2112_10_x.osi', 'osi3.TrafficUpdate (_tu_)'),
     ('x.osi', 'osi3.SensorData, objects as sensors report them')])
 def test_osi_other_types_are_refused_by_name_and_by_content(name, words, tmp_path, capsys):
