@@ -21,6 +21,7 @@ OBEY_S, _UNSEEN_S = 1.5, 2.5
 _STANDS = 0.3
 # Share of the ordered deceleration that is slowing; an ego may be heavy, or go downhill.
 _SHARE = 0.1
+_MANY_FRAMES = 3
 
 
 class Witness:
@@ -34,6 +35,8 @@ class Witness:
         # Speed and times when the present order, or the part of it that is measured, began.
         self._speed, self._game_time, self._seen_s = math.nan, math.nan, math.nan
         self._last_time, self._demand = math.nan, 0.0
+        # Frames in a row in which the ego was not slower: one may be wrong.
+        self._n_not_slower = 0
 
     def note(self, deceleration: float, motion: EgoMotion, now_s: float) -> None:
         """
@@ -63,9 +66,12 @@ class Witness:
             self.is_disobeyed = True
 
     def _compare(self, speed: float) -> None:
-        slowed = self._speed - speed
         if self._last_time - self._game_time < OBEY_S:
             return
-        self.is_disobeyed = slowed < _SHARE * self._demand
+        is_slower = self._speed - speed >= _SHARE * self._demand
+        self._n_not_slower = 0 if is_slower else self._n_not_slower + 1
+        if not is_slower and self._n_not_slower < _MANY_FRAMES:
+            return
+        self.is_disobeyed = not is_slower
         # The next part.
         self._speed, self._game_time, self._demand = speed, self._last_time, 0.0

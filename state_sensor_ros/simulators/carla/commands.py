@@ -95,8 +95,10 @@ class EpisodeClient:
         self._answered: EgoCommand | None = None
         self._answering = threading.Condition()
         self._answered_s = -math.inf
-        # Whether the last answer has thrust, and whether one was sent before its frame.
-        self._has_thrust = self._is_ahead = False
+        # Whether the last answer has thrust, and what was sent ahead of the frame that a
+        # synchronous server answers with: more than one would delay all later ones.
+        self._has_thrust = False
+        self._ahead: EgoCommand | None = None
         self._is_synchronous = bool(_SYNCHRONOUS.search(self._ini))
 
     def begin_episode(self) -> None:
@@ -105,7 +107,7 @@ class EpisodeClient:
 
         :raises TransportError: when the server does not reply as CARLA 0.8 does.
         """
-        self._has_control = self._is_ahead = False
+        self._has_control, self._ahead = False, None
         self._control.close()
         try:
             # The server loads the level at each request, and at the end of each connection of
@@ -172,11 +174,12 @@ class EpisodeClient:
         if not self._has_control:
             raise TransportError(self._control.where, 'no episode', EXPECTED_SERVER)
         is_stalled = time.monotonic() - self._answered_s > _STALL_S
-        if is_stalled or (command.brake >= 1.0 and self._has_thrust):
+        if self._ahead != command and (is_stalled or (
+                command.brake >= 1.0 and self._has_thrust)):
             if not self._send(_serialized(command)):
                 raise TransportError(self._control.where, 'the server does not read commands')
             self._has_thrust = False
-            self._is_ahead = self._is_synchronous
+            self._ahead = command if self._is_synchronous else None
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
@@ -191,9 +194,9 @@ class EpisodeClient:
     def answer(self, packet: Packet) -> None:
         """Send the stack's command, or what the autopilot proposes in ``packet``."""
         command = self._command
-        if self._is_ahead:
+        if self._ahead is not None:
             # A server that waits for one command a step already has it.
-            self._is_ahead = False
+            self._ahead = None
             return
         try:
             answer = _proposal(packet) if command is None else _serialized(command)
