@@ -162,8 +162,13 @@ class Movements:
         along = np.cos(step.slopes) * step.columns[:, SPEED] * scales
         to_middle = step.middle_xyz[:, :2] - step.columns[:, [X, Y]]
         turning = rates[:, None] * np.column_stack((-to_middle[:, 1], to_middle[:, 0]))
-        velocities: Floats = along[:, None] * ahead + lateral[:, None] * left + turning
-        return velocities
+        velocities = along[:, None] * ahead + lateral[:, None] * left + turning
+        # Where a lane has a kink, SUMO moves the front along it, and the heading follows in steps:
+        # the speed along the heading stays that of SUMO, or the kink would be a hard braking.
+        forward, _ = _axes(step.yaws)
+        missing = np.cos(step.slopes) * step.columns[:, SPEED] - np.sum(velocities * forward, 1)
+        corrected: Floats = velocities + missing[:, None] * forward
+        return corrected
 
     def _is_beyond_rounding(self, step: SumoStep, speeds: Floats) -> Bools:
         """Return whether movements since the last step (N,) are more than rounding; not if NaN."""

@@ -52,7 +52,7 @@ def test_riders_are_dropped_and_counted_once(capsys):
         assert {frame.names for frame in recording} == {('car', 'walker')}
         assert recording.faults.counts == {'rider': 1}
     assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
-    assert 'rider: frame 1: driver: found a person who rides in car' in capsys.readouterr().err
+    assert 'rider: frame 0: driver: found a person who rides in car' in capsys.readouterr().err
 
 
 def test_types_are_those_of_the_files_that_the_header_names(capsys):
@@ -72,7 +72,7 @@ def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
     Path('a.fcd.xml').write_text(fcd(CAR, other, kind='my_type'))
     assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
     [line] = [line for line in capsys.readouterr().err.splitlines() if 'undeclared' in line]
-    assert 'undeclared type my_type: frame 1: car: ' in line
+    assert 'undeclared type my_type: frame 0: car: ' in line
     assert '(and 1 more of this kind)' in line
     Path('types.txt').write_text('<additional><vType id="my_type" vClass="truck"/></additional>')
     assert main(['convert', '-q', 'a.fcd.xml', 'b.csv', '-p', 'sumo.types:=types.txt']) == 0
@@ -95,7 +95,7 @@ def test_heading_follows_from_the_movement_where_there_is_no_angle():
 def test_conversion_that_drops_every_actor_is_an_error(output, capsys):
     Path('a.fcd.xml').write_text(fcd('<vehicle id="car" x="{x}"/>'))
     assert main(['convert', 'a.fcd.xml', output]) == 1
-    assert 'no actor that can be used, 3 dropped; the first: frame 1: vehicle car: found no y' \
+    assert 'no actor that can be used, 3 dropped; the first: frame 0: vehicle car: found no y' \
         in capsys.readouterr().err
     assert not Path(output).exists()
 
