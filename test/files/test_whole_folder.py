@@ -177,7 +177,7 @@ def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch):
     failing_from(monkeypatch, os, 'unlink', 0)
     commit(folder)
     assert contents(path) == NEW
-    left = whole.with_name('whole.old')
+    left = whole.with_name('out.old')
     assert folder.remains \
         == f'what is left of the old one is in {left}: operation not permitted'
     assert contents(left) == OLD
@@ -244,7 +244,7 @@ def test_whole_folder_with_a_file_that_cannot_be_deleted_is_replaced(path, mount
     mount(path / 'a', '--bind', path.with_name('bound'))
     commit(folder)
     assert contents(path) == NEW
-    left = whole.with_name('whole.old')
+    left = whole.with_name('out.old')
     assert folder.remains.endswith(f'in {left}: device or resource busy')
     # The fixture unmounts it at this path.
     shutil.rmtree(path)

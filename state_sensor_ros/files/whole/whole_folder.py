@@ -113,7 +113,7 @@ class WholeFolder(Output):
         if self._is_committed:
             return
         self._part.keep()
-        old = self.whole.with_name(f'{self.whole.name}.old')
+        old = self.inside / f'{self.path.name}.old'
         try:
             if os.path.lexists(self.path):
                 self._check_replaceable()
