@@ -175,7 +175,7 @@ class Monodrive(Simulator):
         self.client = monodrive_commands_module.ControlClient(
             world.settings, world.report, on_silence=lambda text: None)
         self.commands = monodrive_commands_module.MonodriveCommands(self.client)
-        self._rest = {}
+        self._rest, self.ways = {}, []
 
     def start(self):
         self.machine.Thread(target=self._begin).start()
@@ -189,6 +189,7 @@ class Monodrive(Simulator):
             self.machine.time.sleep(0.5)
 
     def take(self, end, data):
+        self.ways.append(end)
         data = self._rest.pop(end, b'') + data
         while len(data) >= 8:
             _, length = struct.unpack('>II', data[:8])

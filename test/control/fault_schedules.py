@@ -197,6 +197,10 @@ class Run:
         self.later(seconds, lambda: (setattr(self.sim, 'reply_s', 0.002),
                                      setattr(self.sim, 'replies', True)))
 
+    def do_deaf(self, _):
+        """Have the simulator take commands, and keep the pedals as they are."""
+        self.sim.apply = lambda *_: None
+
     def do_rpc(self, seconds):
         if hasattr(self.sim, 'answers'):
             self.sim.answers = False

@@ -72,6 +72,19 @@ def test_exception_in_the_thread_is_an_error():
     assert run.world.defects
 
 
+def test_ego_that_does_not_obey_is_an_error_and_braked_on_the_second_connection():
+    run = Run(Plan('monodrive', 'twist', (
+        (0.3, 'speed', (8.0, 0.0, 0.0)), (3.0, 'deaf', None), (3.5, 'speed', (0.0, 0.0, 0.0)))))
+    run.play()
+    at_s, status = next((at_s - run.begun_s, status) for at_s, status in run.world.statuses
+                        if status.level == 2)
+    assert status.message.startswith('the ego does not obey: a brake is ordered at ')
+    assert at_s < 6.0
+    assert len(set(run.sim.ways)) == 2
+    lines = [at_s for at_s, kind, _ in run.world.lines if kind == 'control witness']
+    assert len(lines) > 5
+
+
 def test_mark_of_a_node_is_left_if_its_last_brake_is_not_sent(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     first, second = DriveMark('host:1'), DriveMark('host:1')
