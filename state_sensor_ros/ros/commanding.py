@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 import math
 from statistics import median
 import time
@@ -30,6 +31,7 @@ from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.service import Service
 from rclpy.subscription import Subscription
 from rclpy.time import Time
 
@@ -51,6 +53,7 @@ from state_sensor_ros.ros.rclpy_inside import await_delivery
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.topics.topic_encoder import LastCommand
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
@@ -263,6 +266,8 @@ class Commanding:
         self._mark = _mark(address, log)
         self._brakes_left = parameters.brake_at_start and self._mark is not None \
             and self._mark.was_left
+        # What the last command that was sent says of the gear.
+        self.last_command: LastCommand | None = None
         self._status_class: Any = message_class(_STATUS_TYPE)
         self._publisher = node.create_publisher(
             self._status_class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
@@ -279,6 +284,11 @@ class Commanding:
                                      parameters.timeout, log.warn)
         self._last = CommandCounters()
         self._needs_speed = settings.control_input != 'vehicle_control'
+        self._mode_service: Service | None = None
+        if settings.control_input == 'autoware':
+            modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
+            self._mode_service = node.create_service(
+                modes, '/control/control_mode_request', self._answer_mode)
 
     def frame_arrived(self) -> None:
         """Decide again if there is a new frame; called by one thread."""
@@ -319,6 +329,8 @@ class Commanding:
         self._topics.close()
         await_delivery([self._publisher], _DELIVERY_S)
         self._node.destroy_publisher(self._publisher)
+        if self._mode_service is not None:
+            self._node.destroy_service(self._mode_service)
 
     def status(self) -> Status:
         """Return the state of the driver, and the faults since the last call."""
@@ -372,6 +384,17 @@ class Commanding:
             return state.value
         return f'{state.value}: another driver moves the ego at {speed:.1f} m/s'
 
+    def _answer_mode(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        """
+        Answer a request for a control mode.
+
+        Commands drive the ego as soon as they arrive, so autonomous control needs no change. The
+        ego is never left to a driver: manual modes fail.
+        """
+        response.success = request.mode == request.AUTONOMOUS \
+            and self._driver.state is not DriverState.BLOCKED
+        return response
+
     def _motion(self) -> EgoMotion:
         return self._watch.motion(self._health.fault,
                                   is_paused=self._health.state is SourceState.PAUSED)
@@ -394,6 +417,7 @@ class Commanding:
 
     def _publish(self, command: EgoCommand) -> None:
         """Publish a command that was sent; from any thread."""
+        self.last_command = LastCommand(command.reverse, command.hand_brake)
         if self._mark is not None and not self._is_marked:
             self._is_marked = True
             with suppress(OSError):

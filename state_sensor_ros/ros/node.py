@@ -55,6 +55,7 @@ from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic_encoder import LastCommand
 from state_sensor_ros.topics.transforms import encode_static_frames
 from state_sensor_ros.topics.verification import verify
 
@@ -246,7 +247,8 @@ class StateSensorNode(ManagedNode):
         self._pipeline = Pipeline(
             settings, lambda settings: Codec(
                 received.new_decoder(),
-                Encoder(settings, definitions, report, received.topics.encoders)),
+                Encoder(settings, definitions, report, received.topics.encoders,
+                        last_command=self._last_command)),
             self._sink, report=report,
             on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
@@ -256,6 +258,10 @@ class StateSensorNode(ManagedNode):
             self._static_frame = StaticFrame(self, static_frames[1])
         self._own_parameters.freeze()
         return _SUCCESS
+
+    def _last_command(self) -> LastCommand | None:
+        commanding = self._commanding
+        return None if commanding is None else commanding.last_command
 
     @noting
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:

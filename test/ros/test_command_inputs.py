@@ -9,6 +9,7 @@
 """Each input for commands with messages of its own type, on the mock servers of simulators."""
 
 from contextlib import ExitStack
+from importlib import import_module
 import math
 import time
 
@@ -140,6 +141,13 @@ def test_autoware_drives_with_its_gear(listener, driven_by):
     gear.send(PARK)
     loop.drives(control(-2), 0.0)
     loop.stack.publish_until(control(-2), lambda: loop.stack.sent[-1].hand_brake)
+    modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
+    client = listener.node.create_client(modes, '/control/control_mode_request')
+    listener.until(client.service_is_ready, what='the service of the mode')
+    for mode, is_done in ((modes.Request.AUTONOMOUS, True), (modes.Request.MANUAL, False)):
+        answer = client.call_async(modes.Request(mode=mode))
+        listener.until(answer.done, what='the answer')
+        assert answer.result().success is is_done
     # A publisher without a subscription in common is not warned of: the other one matches.
     assert 'incompatible QoS' not in node.log
 

@@ -29,6 +29,8 @@ TOPICS = {
     '/localization/kinematic_state': 'nav_msgs/Odometry',
     '/localization/acceleration': 'geometry_msgs/AccelWithCovarianceStamped',
     '/vehicle/status/velocity_status': 'autoware_vehicle_msgs/VelocityReport',
+    '/vehicle/status/gear_status': 'autoware_vehicle_msgs/GearReport',
+    '/vehicle/status/control_mode': 'autoware_vehicle_msgs/ControlModeReport',
     '/state_sensor/objects': 'derived_object_msgs/ObjectArray',
     '/state_sensor/detections': 'vision_msgs/Detection3DArray'}
 
@@ -79,6 +81,9 @@ def test_outputs_are_on_topics(domain, listener, simulator):
     assert path.path[2].position.x == pytest.approx(path.path[0].position.x - 5.0)
     assert received['/localization/kinematic_state'][-1].twist.twist.linear.x == 10.0
     assert received['/vehicle/status/velocity_status'][-1].longitudinal_velocity == 10.0
+    # Without commands.
+    assert (received['/vehicle/status/gear_status'][-1].report,
+            received['/vehicle/status/control_mode'][-1].mode) == (0, 4)
     assert received['/state_sensor/objects'][-1].objects[0].twist.linear.x == -5.0
     assert received['/state_sensor/detections'][-1].detections[0].id == 'other'
 
