@@ -10,6 +10,7 @@
 
 import tempfile
 
+from budgets import tries
 from fault_schedules import FAULTS, Plan, plans, Run
 from hypothesis import given, settings, strategies
 import pytest
@@ -101,7 +102,7 @@ def test_mark_of_a_node_is_left_if_its_last_brake_is_not_sent(tmp_path, monkeypa
     assert not DriveMark('host:1').was_left
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(plans())
 def test_no_schedule_breaks_an_invariant(plan):
     Run(plan).play()
@@ -109,7 +110,7 @@ def test_no_schedule_breaks_an_invariant(plan):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize('fault', FAULTS)
-@settings(max_examples=20)
+@settings(max_examples=tries(4))
 @given(data=strategies.data())
 def test_no_schedule_with_a_fault_breaks_an_invariant(fault, data):
     Run(data.draw(plans(faults=(fault,)))).play()
