@@ -462,6 +462,9 @@ class FakeNode:
     def resolve_topic_name(self, name):
         return name.replace('~', '/state_sensor')
 
+    def create_service(self, *_):
+        return None
+
     def create_publisher(self, *_, **__):
         return SimpleNamespace(publish=lambda message: None)
 
@@ -579,6 +582,8 @@ class World:
             (carla_process_module, 'os', process_os),
             (process_source_module, 'fcntl', fcntl),
             (commanding_module, 'message_class', lambda name: _message_class),
+            (commanding_module, 'import_module', lambda name: SimpleNamespace(
+                ControlModeCommand=None)),
             (commanding_module, 'speed_along', lambda frame, row: frame.speed),
             (commanding_module, 'climb_of', lambda frame, row: self.plan.vehicle.slope),
             (commanding_module, 'await_delivery', lambda *a: None),
