@@ -49,6 +49,7 @@ COMMANDS = {
     'topics': 'list the topics of the node: name, type, rate, subscribers',
     'echo': 'print the messages of a topic as text',
     'evaluate': 'evaluate an autonomy stack against ground truth',
+    'parameters': 'list the parameters: type, default, unit, text',
 }
 FAILED = 1
 

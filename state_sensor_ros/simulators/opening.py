@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import cast, TYPE_CHECKING
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.files.look_ahead import LookAhead
     from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
 
 # Name of the format that every file may have.
 TRAJECTORY = 'json'
@@ -265,10 +263,9 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     """
     if not settings.map_file:
         return topics
-    from state_sensor_ros.topics.map_topics import MapEncoder, OpenDriveEncoder
-    given: list[NewTopicEncoder] = [partial(MapEncoder, lines=read_map(settings.map_file))]
-    if settings.map_file.endswith('.xodr'):
-        # Its lines were read: an encoding that is not UTF-8 is rare, and damages names only.
-        text = Path(settings.map_file).read_text('utf-8', errors='replace')
-        given.append(partial(OpenDriveEncoder, text=text))
+    from state_sensor_ros.topics.map_topics import topics_of_map
+    # The lines were read: an encoding that is not UTF-8 is rare, and damages names only.
+    text = Path(settings.map_file).read_text('utf-8', errors='replace') \
+        if settings.map_file.endswith('.xodr') else ''
+    given = topics_of_map(read_map(settings.map_file), text)
     return replace(topics, encoders=(*topics.encoders, *given))

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -22,7 +23,12 @@ from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.tables import given_header, given_stamp
 from state_sensor_ros.topics.topic import LATCHED, Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    Messages,
+    NewTopicEncoder,
+    TopicEncoder,
+)
 
 _LINE_LIST, _ADD, _DELETE = 5, 0, 2
 # Width of the drawn lines, m.
@@ -148,6 +154,17 @@ class OpenDriveEncoder(TopicEncoder):
             return []
         self._sent = text
         return [(self.topics[0], self._message.lay_out({'text': text}, MESSAGE_PHASE).data)]
+
+
+def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[NewTopicEncoder]:
+    """
+    Return the topics of a given map.
+
+    :param lines: the map.
+    :param open_drive: its OpenDRIVE document, '' if it is of another format.
+    """
+    encoders: list[NewTopicEncoder] = [partial(MapEncoder, lines=lines)]
+    return [*encoders, partial(OpenDriveEncoder, text=open_drive)] if open_drive else encoders
 
 
 def _marker(kind: str, number: int, action: int, width: float,

@@ -34,7 +34,8 @@ FAILING = {
     'record': ['out.json', '--port', '{port}', '--seconds', '0.2'],
     'replay': [str(SAMPLE), '--control-port', '{port}'], 'repair': ['nothing.json', 'out.json'],
     'render': ['nothing.json', 'out.png'], 'evaluate': ['nothing.json', 'nothing'],
-    'view': ['nothing.json'], 'topics': ['--node', '/nowhere'], 'echo': ['/nowhere']}
+    'view': ['nothing.json'], 'topics': ['--node', '/nowhere'], 'echo': ['/nowhere'],
+    'parameters': ['nothing']}
 # Words of work that ends by itself and writes OUT.
 WORKING = {'convert': [str(SAMPLE), 'out.json'],
            'synth': ['out.json', '--frames', '300', '--vehicles', '1'],
@@ -120,7 +121,7 @@ def test_command_helps_about_a_subject(capsys, monkeypatch, columns):
         options = re.findall(r'^  (?:-p |--(?:\[no-\])?)([\w.-]+)', output, re.MULTILINE)
         return end.value.code, options, errors
 
-    assert help_of('convert', 'sumo') == (0, ['sumo.ego', 'sumo.net'], '')
+    assert help_of('convert', 'sumo') == (0, ['sumo.ego', 'sumo.types', 'sumo.net'], '')
     code, options, _ = help_of('record', 'SUMO')
     assert code == 0
     assert {'sumo.port', 'sumo.seed', 'sumo.ego'} <= set(options)

@@ -283,6 +283,7 @@ EFFECTS = {
     'mcap': {
         'compression': ['lz4'],
         'global_frame': ['world'], 'frame_prefix': ['a_'], 'parent_frame': ['earth'],
+        'odom_frame': ['odom'], 'odom_frame_pose': ['1'] * 6,
         'global_frame_pose': ['1'] * 6, 'ego_tag': ['vehicle'], 'ego_frame': ['base'],
         'no-include-obb': [], 'debug_drawing': [], 'no-labels': [], 'tf': ['none'],
         'wheel_tf': [], 'joint_states': [], 'no-odometry': [], 'no-frame': [],
@@ -292,7 +293,8 @@ EFFECTS = {
         'object_classes': ['truck'], 'object_range': ['5'], 'base_link_xyz': ['1'] * 3,
         'default_sizes': [str(n) for n in range(1, 22)], 'clock': [], 'name': ['other'],
         'namespace': ['other'], 'map_file': [str(DATA / 'sumo' / 'hill.net.xml')]}}
-BESIDE = {'global_frame_pose': ['--parent-frame', 'earth'], 'labels': ['--debug-drawing'],
+BESIDE = {'global_frame_pose': ['--parent-frame', 'earth'],
+          'odom_frame_pose': ['--odom-frame', 'odom'], 'labels': ['--debug-drawing'],
           **dict.fromkeys(('autoware_objects', 'object_classes', 'object_range',
                            'base_link_xyz', 'default_sizes'), AUTOWARE)}
 # What is written without an option, by format, source and the options beside it.
@@ -425,7 +427,8 @@ def test_command_without_formats_refuses_what_it_does_not_use(folder, capsys, na
 
 def test_every_command_is_in_this_file():
     """Those that read a stream or write any format are tried above."""
-    tried = {'view', 'convert', 'inspect', 'render', 'record', *(name.split()[0] for name in RUNS)}
+    tried = {'view', 'convert', 'inspect', 'render', 'record', 'parameters',
+             *(name.split()[0] for name in RUNS)}
     assert tried == COMMANDS.keys()
 
 

@@ -30,6 +30,7 @@ from state_sensor_ros.simulators import (
     Frame,
     INDICATORS_BOTH,
     INDICATORS_LEFT,
+    INDICATORS_OFF,
     INDICATORS_RIGHT,
     INDICATORS_UNKNOWN,
     lane_states,
@@ -228,8 +229,9 @@ def _indicators(signals: Floats) -> npt.NDArray[np.int8] | None:
     if not is_known.any():
         return None
     bits = np.where(is_known, signals, 0.0).astype(np.int64)
-    lit: npt.NDArray[np.int8] = (np.where(bits & _LEFT, INDICATORS_LEFT, 0) | np.where(
-        bits & _RIGHT, INDICATORS_RIGHT, 0)).astype(np.int8)
+    left = np.where(bits & _LEFT, INDICATORS_LEFT, INDICATORS_OFF)
+    right = np.where(bits & _RIGHT, INDICATORS_RIGHT, INDICATORS_OFF)
+    lit: npt.NDArray[np.int8] = (left | right).astype(np.int8)
     lit[(bits & _HAZARD) > 0] = INDICATORS_BOTH
     lit[~is_known] = INDICATORS_UNKNOWN
     return lit
