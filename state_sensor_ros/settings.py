@@ -417,7 +417,7 @@ class ParameterTable:
                 for target, names in given.items()]
 
     def _one_of(self, target: str, names: list[str], values: Mapping[str, object]) -> str:
-        """Return the name whose value is used: the default gives way to another value."""
+        """Return the name whose value is used: one with another value than the default."""
         plain = {name: tuple(value) if isinstance(value := values[name], list) else value
                  for name in names}
         changed = [name for name in names if plain[name] != (

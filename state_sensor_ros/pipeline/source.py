@@ -106,7 +106,7 @@ class Schedule:
     """
     The times at which the frames of one source are due.
 
-    :param rate: speed relative to real time; 0 for as fast as possible. It may be changed.
+    :param rate: speed relative to real time; 0: as fast as possible. It may be changed.
     """
 
     def __init__(self, rate: float) -> None:

@@ -182,8 +182,8 @@ class TopicEncoder:
     :cvar type_name: type of the messages of single actors.
     :cvar is_of_every_frame: whether a frame whose clock did not advance has messages, too.
     :cvar is_of_new_actors: whether only frames whose actor list has changed have messages.
-    :cvar opens_with: returns the part of a frame with which the topics begin to exist; None if
-        they exist from the start.
+    :cvar opens_with: returns the part of a frame that the topics need: they are advertised with
+        the first frame that has it; None if they exist from the start.
     :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used.
     :cvar uses_lanes: whether LANE_TABLES are used.
     :cvar uses_perception: names of the parameters ``perception.*`` that are used.

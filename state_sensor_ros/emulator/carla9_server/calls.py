@@ -321,7 +321,7 @@ class Calls:
         return actor
 
     def _spawned(self, number: int, family: str = '') -> EpisodeActor:
-        """Return one that does not move by itself."""
+        """Return an actor that does not move by itself."""
         actor = self._actor(number, family)
         if actor.row >= 0:
             raise CallError(f'actor {number} is moved by the mock server')

@@ -305,7 +305,7 @@ class Peer:
 
     @property
     def is_reading(self) -> bool:
-        """Whether it may send more."""
+        """Whether the stream may send more data."""
         return self.n_waiting <= MAX_WAITING
 
     def send(self, data: bytes) -> None:

@@ -59,7 +59,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
         return {'id': actor.name, 'class': CLASSES[class_].name}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
-        """Add the centers twice."""
+        """Add the centers of the objects, which a detection has in two fields."""
         super().tables(now, objects, numbers)
         numbers[CENTRE_AGAIN] = numbers[CENTRE]
 
