@@ -146,6 +146,8 @@ class Rival(Node):
         linear = rotated_back(orientation, (v['x'] / 100, -v['y'] / 100, v['z'] / 100))
         angular = rotated_back(
             orientation, (-(r['x'] or 0.0), r['y'] or 0.0, -(r['z'] or 0.0)))
+        # An unknown number is 0 with a large variance.
+        unknown = [number is None for number in (*v.values(), *r.values())]
         message = Odometry()
         message.header.stamp, message.header.frame_id = stamp, 'map'
         message.child_frame_id = state['name']
@@ -158,6 +160,8 @@ class Rival(Node):
         twist.linear.x, twist.linear.y, twist.linear.z = linear
         twist.angular.x, twist.angular.y, twist.angular.z = angular
         message.pose.covariance = message.twist.covariance = COVARIANCE
+        if any(unknown):
+            message.twist.covariance = np.diag(np.where(unknown, 1e6, 1e-9)).ravel()
         return message
 
     def make_transform(self, odometry, stamp):

@@ -127,6 +127,8 @@ class Stamper:
         """Return the offset of the run's ``game_time``, ns: for utc that to the Unix epoch."""
         if self._stamp_source != 'utc':
             return 0
+        if not frame.time:
+            raise DecodeError('time', 'none', 'seconds since 1970, for stamp_source utc')
         return frame.time * NS_PER_S - round(frame.game_time * NS_PER_S)
 
     def _count_gap(self, frame: Frame, n_lost: int) -> None:

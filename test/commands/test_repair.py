@@ -734,8 +734,9 @@ def n_repaired(part, out):
         return len(list(recording))
 
 
-def test_repair_of_csv_cut_anywhere_keeps_whole_frames(source, repair, tmp_path):
+def test_repair_of_csv_cut_anywhere_keeps_whole_frames(source, repair, tmp_path, capsys):
     assert main(['convert', str(source / 'drive.json'), str(tmp_path / 'a.csv'), '-q']) == 0
+    capsys.readouterr()
     data = (tmp_path / 'a.csv').read_bytes()
     rows = list(csv.DictReader(data.decode().splitlines()))
     part = tmp_path / 'part'
@@ -752,8 +753,9 @@ def test_repair_of_csv_cut_anywhere_keeps_whole_frames(source, repair, tmp_path)
         assert line == f'{counted(last + 1, "frame")}; lost: frame {last + 1}, which may lack rows'
 
 
-def test_repair_of_parquet_says_why_not(source, repair, tmp_path):
+def test_repair_of_parquet_says_why_not(source, repair, tmp_path, capsys):
     assert main(['convert', str(source / 'drive.json'), str(tmp_path / 'a.parquet'), '-q']) == 0
+    capsys.readouterr()
     (tmp_path / 'part').write_bytes((tmp_path / 'a.parquet').read_bytes()[:-100])
     code, line = repair(tmp_path / 'part', 'out.parquet')
     assert code == 1

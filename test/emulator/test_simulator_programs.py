@@ -205,7 +205,7 @@ def processor_s(pid):
     (b'5', r'expected a JSON array of frames'),
     (b'{"vehicles": [], "trigger_boxes": []}',
      r"found a closed-loop scenario \(member 'trigger_boxes'\); expected a JSON array"),
-    (b'\xff\xfe', r'expected a JSON array of frames'),
+    (b'\xff\xfe', r'found UTF-16; expected UTF-8'),
     (b'[' * 100_000, r"line 1 column 2: found '\[.*; expected '\{', a frame"),
 ])
 def test_simulate_refuses_invalid_trajectories(finish, tmp_path, text, message):

@@ -53,20 +53,13 @@ def without(content, key):
 
 
 # One element of an array that is no frame; `None` stands for one that is.
+# One that is no object, or no JSON, costs its whole payload.
 BAD_ELEMENTS = {
-    'number': lambda _: b'3', 'null': lambda _: b'null', 'text': lambda _: b'"{}"',
     'no frame': lambda _: b'{}', 'wrong type': lambda rig: rig.content(frame=3),
     'wrong list': lambda rig: rig.content(frame={'vehicles': 7}),
-    'no JSON': lambda _: b'{"frame": nope}',
-    'no JSON inside': lambda _: b'{"frame": {"a": [1 2]}}',
     'text with brackets': lambda _: b'{"frame": "]}, {[ \\" ]"}',
     'no game_time': lambda rig: without(rig.content(), 'game_time'),
-    'late clock': lambda rig: rig.content(game_time=1e300),
-    'array of a frame': lambda rig: [rig.content()],
-    'array of two frames': lambda rig: [rig.content()] * 2,
-    'array of an array': lambda rig: [[rig.content()]], 'empty array': lambda _: b'[]',
-    'not UTF-8': lambda rig: json.dumps(rig.content(name='X')).encode().replace(b'X', b'\xff'),
-    'nothing': lambda _: b' '}
+    'late clock': lambda rig: rig.content(game_time=1e300)}
 
 
 def test_a_bad_frame_in_an_array_takes_no_other_with_it(bench):
@@ -416,7 +409,7 @@ def test_last_error_is_the_last_whatever_its_kind(bench):
         short_length(rig.simulator)
         rig.connect(warm=False)
         last_error('packet length 3')
-        rig.send_packet(arrayed(rig.content(), b'nothing', rig.content(game_time=-1.0)), 3)
+        rig.send_packet(arrayed(rig.content(), rig.content(game_time=-1.0)), 2)
         last_error('game_time: found -1.0')
     # What goes on well leaves it as it is.
     rig.send(5)

@@ -37,6 +37,8 @@ from rig import (
     statuses,
 )
 
+BAD_OBJECTS = (b'{}', b'{"frame": 3}', b'{"frame": "]}, {"}', b'{"frame": [], "game_time": -1}',
+               b'{"frame": [], "game_time": 1e300}')
 # For each of the two tests.
 BUDGET_S = tries(2)
 MIN_STEPS = 5
@@ -251,9 +253,13 @@ class Driver:
         self.model.bad()
         self._count += self.chance.choice((0, 1))
         return self.chance.choice((
-            b'3', b'null', b'{}', b'{"frame": 3}', b'{"frame": nope}', b'{"frame": "]}, {"}',
-            b'[[]]', b'{"frame": [], "game_time": -1}', b'{"frame": [], "game_time": 1e300}',
+            *BAD_OBJECTS, b'3', b'null', b'{"frame": nope}', b'[[]]',
             b'{"frame": [], "x": "\xff"}', b'""'))
+
+    def bad_object(self):
+        """Do the same with an object of JSON: any other costs the frames beside it, too."""
+        self.bad()
+        return self.chance.choice(BAD_OBJECTS)
 
     def send(self, data):
         self.simulator.send(data)
@@ -264,7 +270,7 @@ class Driver:
             self.send(packet(make(), game_time=self._clock))
 
     def array(self):
-        makers = [self.good if self.chance.random() < 0.8 else self.bad
+        makers = [self.good if self.chance.random() < 0.8 else self.bad_object
                   for _ in range(self.chance.choice((2, 3, 7, 30)))]
         elements = [make() for make in makers]
         self.send(arrayed(*elements, game_time=float('nan')))

@@ -54,7 +54,7 @@ def test_map_of_sumo_tells_sidewalks_junctions_and_roads_apart():
 
 
 @pytest.mark.parametrize(('name', 'content', 'words'), [
-    ('town.osm', '', r'town\.osm.*\.net\.xml'), ('none.net.xml', None, 'no such file'),
+    ('town.txt', '', r'town\.txt.*\.net\.xml'), ('none.net.xml', None, 'no such file'),
     ('nan.net.xml', HILL.read_text().replace('shape="', 'shape="nan,nan,1 ', 1),
      r'nan\.net\.xml.*NaN.*network of SUMO'),
     ('far.net.xml', HILL.read_text().replace('shape="', 'shape="1e308,0,1 ', 1),

@@ -171,7 +171,7 @@ def test_toy_recording_with_a_fault_is_one_warning(site, recording, tmp_path):
     recording.write_text('0.0 1 2\n0.1 1\n0.2 3 4\n')
     ended = state_sensor(site, 'convert', recording, tmp_path / 'bag')
     assert ended.returncode == 0
-    assert 'frame 2: line: found' in ended.stderr
+    assert 'frame 1: line: found' in ended.stderr
     assert ended.stderr.count('\n') == 1
 
 

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """FCD output with each option that changes it, beside what TraCI says of the same run."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from sumo_runs import fronts_of, write_crowd
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
-pytest.importorskip('libsumo')
+pytestmark = pytest.mark.skipif(find_spec('libsumo') is None, reason='libsumo is not installed')
 N_STEPS, STEP_S = 30, 0.1
 EDGES = 'edges.txt'
 READ = [
