@@ -198,9 +198,15 @@ class TableRecording(FrameFile):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield rows in the types of a frame, of one row group at a time."""
         for i_group in range(self._file.num_row_groups):
+            n_rows = 0
             for batch in self._file.iter_batches(
                     _BATCH_ROWS, row_groups=[i_group], columns=self._columns):
+                n_rows += batch.num_rows
                 yield self._plain(batch)
+            # pyarrow ends a group early, without an error, if a page is damaged in some ways.
+            stated = self._file.metadata.row_group(i_group).num_rows
+            if n_rows != stated:
+                raise ValueError(f'{n_rows} of the {stated} rows of row group {i_group}')
 
     def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch in the types of a frame."""
