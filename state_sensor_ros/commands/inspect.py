@@ -116,7 +116,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
                               is_part=not selection.has_all_frames)
         frames: Iterable[Frame] = read_frames(recording, 'inspect', is_quiet=args.quiet,
                                               warns=False)
-        collector = SafetyCollector(EGO, HORIZON_S) if args.safety else None
+        collector = SafetyCollector(EGO, HORIZON_S, settings.ego_tag) if args.safety else None
         inspector.evaluate(frames if collector is None else collector.passing(frames))
     safety = None if collector is None else collector.safety()
     if args.json:

@@ -352,8 +352,11 @@ class SafetyCollector:
         :raises StateError: if no frame has the actor.
         """
         if not self._name:
-            raise StateError('actor', 'no ego' if self._actor == EGO
-                             else f'no actor {self._actor!r}', 'an actor of the recording')
+            found = f'no actor {self._actor!r}'
+            if self._actor == EGO:
+                found = 'no ego' if self._ego_tag == EGO_TAG \
+                    else f'no actor tagged {self._ego_tag!r}'
+            raise StateError('actor', found, 'an actor of the recording')
         times, speeds = np.array(self._times), np.array(self._speeds)
         acceleration = np.where(np.isnan(speeds[:, 1]), _differences(times, speeds[:, 0]),
                                 speeds[:, 1])

@@ -20,6 +20,7 @@ from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
 from real_recordings import path_of
 
+import state_sensor_ros as sensor
 from state_sensor_ros.commands import inspection
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands.inspection import Pacing
@@ -395,3 +396,17 @@ def test_inspect_does_not_replace_a_recording_by_its_table(tmp_path, monkeypatch
         assert capsys.readouterr().err == (
             f'error: state_sensor inspect: --parquet {name} is one of the recordings\n')
     assert (tmp_path / 'drive.json').read_bytes() == before
+
+
+def test_safety_is_that_of_the_actor_that_ego_tag_marks(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(['synth', '-q', 'a.json', '--vehicles', '3', '--frames', '10']) == 0
+    assert main(['inspect', 'a.json', '--safety', '--json', '-p', 'ego_tag:=vehicle']) == 0
+    with sensor.open_recording('a.json') as recording:
+        first = next(iter(recording))
+    measured = json.loads(capsys.readouterr().out)['safety']['actor']
+    vehicles = [name for name, tags in zip(first.names, first.tags, strict=True)
+                if 'vehicle' in tags]
+    assert measured == vehicles[0]
+    assert main(['inspect', 'a.json', '--safety', '-p', 'ego_tag:=nope']) == 1
+    assert "found no actor tagged 'nope'" in capsys.readouterr().err
