@@ -52,7 +52,7 @@ class Assumptions:
 
     @property
     def lines(self) -> list[str]:
-        """A line for each kind of number that is not the source's."""
+        """Return a line for each kind of number that is not the source's."""
         texts = ('sizes of {} are assumed by class', 'velocities of {} are derived from positions',
                  'velocities of {} are unknown')
         return [text.format(self._listed(names))

@@ -354,12 +354,12 @@ class Carla9(Helped):
     def take(self, end, data):
         """Take a call of the second way."""
         with suppress(Exception):
-            for call in msgspec.msgpack.Decoder().decode(data),:
-                if call[2] == 'apply_control_to_vehicle':
-                    throttle, steer, brake = call[3][2][:3]
-                    self.wrote(throttle, brake, -steer * self.world.lock)
-                    if self.answers:
-                        self.apply(*self.writes[-1][1:])
+            call = msgspec.msgpack.Decoder().decode(data)
+            if call[2] == 'apply_control_to_vehicle':
+                throttle, steer, brake = call[3][2][:3]
+                self.wrote(throttle, brake, -steer * self.world.lock)
+                if self.answers:
+                    self.apply(*self.writes[-1][1:])
 
     def can_write(self):
         return super().can_write() and self.answers

@@ -418,9 +418,9 @@ class Run:
         if now_s - at_s > TICK_S * 1.5:
             return
         last, applied = self.sim.writes[-1:], self.sim.applied[-1:]
-        if int(status.level) == 0 and status.message == 'commands are sent' and last and (
-                not applied or (last[0][0] - applied[0][0] > 3.0
-                and abs(self.sim.pedals[0] - last[0][1]) > 0.01)):
+        is_behind = not applied or (last and last[0][0] - applied[0][0] > 3.0
+                                    and abs(self.sim.pedals[0] - last[0][1]) > 0.01)
+        if int(status.level) == 0 and status.message == 'commands are sent' and last and is_behind:
             self.broken(f'status "{status.message}", but the simulator takes none')
         is_braking = self.speed == 0.0 or found
         n = round(3.0 / TICK_S)

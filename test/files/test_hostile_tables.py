@@ -173,7 +173,6 @@ def test_a_frame_of_all_rows_takes_limited_memory(table, tmp_path):
     assert int(re.search(r'VmHWM:\s*(\d+) kB', done.stdout)[1]) < MAX_KB
 
 
-
 def test_limits_of_a_table_are_raised_like_those_of_a_bag(table, tmp_path, refusal):
     words = ['convert', str(table), str(tmp_path / 'out.csv'), '-q']
     assert '--max-bag-bytes' in refusal(*words, '--max-bag-bytes', '100')

@@ -21,7 +21,7 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool, String
 
-from state_sensor_ros.ros import rclpy_inside, topic_sink
+from state_sensor_ros.ros import rclpy_inside, topic_sink  # noqa: I100
 from state_sensor_ros.ros.graph_checks import UnreadPublishers
 from state_sensor_ros.ros.topic_sink import TopicSink
 from state_sensor_ros.topics.topic import Qos, Topic

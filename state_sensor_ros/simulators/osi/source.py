@@ -135,7 +135,9 @@ class MessageParts:
     @property
     def n_lost(self) -> int:
         """
-        Number of messages that were lost: a part was missing, out of order, or they were too long.
+        Return the number of messages that were lost.
+
+        A part was missing or out of order, or they were too long.
 
         Datagrams that the system dropped are parts of as many messages as others are.
         """

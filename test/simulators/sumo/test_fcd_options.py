@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sumo_runs import fronts_of, write_crowd
 
-import state_sensor_ros as sensor
+import state_sensor_ros as sensor  # noqa: I100
 from state_sensor_ros.commands.command_line import main
 
 pytestmark = pytest.mark.skipif(find_spec('libsumo') is None, reason='libsumo is not installed')
