@@ -27,7 +27,7 @@ _EPILOG = """A parameter is set by -p NAME:=VALUE or --params-file FILE, for the
 examples:
   state_sensor parameters
   state_sensor parameters control
-  state_sensor parameters sumo.ego"""
+  state_sensor parameters ego_tag"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
