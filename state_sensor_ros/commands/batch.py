@@ -247,6 +247,11 @@ def _processes(n_processes: int) -> Iterator[tuple[Executor, int]]:
             for process in multiprocessing.active_children():
                 process.terminate()
             raise
+        # All jobs have ended. A process that was killed may have held a lock of the pool, for
+        # which the others would wait.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.kill()
 
 
 def _begin_worker() -> None:
