@@ -41,6 +41,7 @@ from state_sensor_ros.simulators.frame_arrays import (
     Floats,
     global_from_unit,
     quaternion_from_rpy,
+    Rows,
     wrapped,
 )
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN, RoadNetwork
@@ -54,6 +55,8 @@ _RIGHT, _LEFT, _HAZARD = 1, 2, 4
 _JUMP_M = 3.0
 # A greater speed to the side, or difference from the speed along the heading, is a jump, m/s.
 _MOST_LATERAL_SPEED = 5.0
+# Largest change of what the speed along the heading lacks of SUMO's, m/s2.
+_EASING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,8 @@ class Movements:
         self._network = network
         self._rows: Mapping[str, int] = {}
         self._last: SumoStep | None = None
+        # What the speed along the heading lacked of SUMO's in the last step, (N,) m/s.
+        self._missing: Floats = np.zeros(0)
 
     def velocities(self, step: SumoStep) -> tuple[Floats, Floats]:
         """
@@ -103,7 +108,8 @@ class Movements:
         :returns: velocities, m/s, and angular velocities, rad/s, each (N, 3), global frame.
         """
         speeds = step.columns[:, SPEED]
-        moved, front_moved, rates = self._changes(step)
+        before = np.array([self._rows.get(name, -1) for name in step.names], np.int64)
+        moved, front_moved, rates = self._changes(step, before)
         climbed, moved = moved[:, 2], moved[:, :2]
         ahead, left = _axes(step.yaws)
         lateral = np.nan_to_num(step.columns[:, LATERAL_SPEED])
@@ -112,7 +118,7 @@ class Movements:
         is_sideways = (np.abs(to_side) < _MOST_LATERAL_SPEED) & self._is_beyond_rounding(
             step, to_side) & (np.abs(np.sum(moved * ahead, 1) - speeds) < _MOST_LATERAL_SPEED)
         velocity[is_sideways] = moved[is_sideways]
-        along_lane = self._along_lanes(step, front_moved, rates)
+        along_lane = self._along_lanes(step, before, front_moved, rates)
         is_known = np.isfinite(along_lane).all(axis=1)
         velocity[is_known] = along_lane[is_known]
         still = np.zeros(len(speeds))
@@ -122,10 +128,11 @@ class Movements:
         self._rows, self._last = dict(zip(step.names, range(len(speeds)), strict=True)), step
         return (np.column_stack((velocity, upward)), np.column_stack((still, still, rates)))
 
-    def _changes(self, step: SumoStep) -> tuple[Floats, Floats, Floats]:
+    def _changes(self, step: SumoStep, before: Rows) -> tuple[Floats, Floats, Floats]:
         """
         Return what has changed since the last step, by its duration.
 
+        :param before: (N,) rows of the actors in the last step, -1 for none.
         :returns: movements of the middles (N, 3) and the fronts (N, 2), m/s, NaN for a new actor
             or after a jump; (N,) turning, rad/s, 0 for these.
         """
@@ -135,7 +142,6 @@ class Movements:
         last = self._last
         if last is not None and step.time_s > last.time_s:
             step_s = step.time_s - last.time_s
-            before = np.array([self._rows.get(name, -1) for name in step.names], np.int64)
             rows = np.flatnonzero(before >= 0)
             ways = (step.columns[rows] - last.columns[before[rows]])[:, [X, Y]]
             is_steady = np.hypot(ways[:, 0], ways[:, 1]) < _JUMP_M + 2 * step_s * np.abs(
@@ -147,7 +153,8 @@ class Movements:
             rates[rows] = wrapped(step.yaws[rows] - last.yaws[before]) / step_s
         return moved, front_moved, rates
 
-    def _along_lanes(self, step: SumoStep, front_moved: Floats, rates: Floats) -> Floats:
+    def _along_lanes(self, step: SumoStep, before: Rows, front_moved: Floats,
+                     rates: Floats) -> Floats:
         """Return velocities (N, 2) of vehicles by the directions of their lanes, else NaN."""
         yaws, scales = self._network.directions.at(step.lanes, step.columns[:, LANE_POSITION])
         # One that drives against its lane, as to overtake, is none that the lane guides.
@@ -164,12 +171,19 @@ class Movements:
         to_middle = step.middle_xyz[:, :2] - step.columns[:, [X, Y]]
         turning = rates[:, None] * np.column_stack((-to_middle[:, 1], to_middle[:, 0]))
         velocities = along[:, None] * ahead + lateral[:, None] * left + turning
-        # Where a lane has a kink, SUMO moves the front along it, and the heading follows in steps:
-        # the speed along the heading stays that of SUMO, or the kink would be a hard braking.
+        # Where a lane has a kink, SUMO moves the front along it in one step, and the heading
+        # follows in several: what is lost of the speed changes slowly, or it were a hard braking.
         forward, _ = _axes(step.yaws)
-        missing = np.cos(step.slopes) * step.columns[:, SPEED] - np.sum(velocities * forward, 1)
-        corrected: Floats = velocities + missing[:, None] * forward
-        return corrected
+        missing = along * (1.0 - np.sum(ahead * forward, 1))
+        eased = missing.copy()
+        if self._last is not None:
+            rows = np.flatnonzero((before >= 0) & np.isfinite(missing))
+            last = np.nan_to_num(self._missing[before[rows]])
+            most = _EASING * abs(step.time_s - self._last.time_s)
+            eased[rows] = np.clip(missing[rows], last - most, last + most)
+        self._missing = eased
+        velocities += (missing - eased)[:, None] * forward
+        return velocities
 
     def _is_beyond_rounding(self, step: SumoStep, speeds: Floats) -> Bools:
         """Return whether movements since the last step (N,) are more than rounding; not if NaN."""

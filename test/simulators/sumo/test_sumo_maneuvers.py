@@ -199,8 +199,9 @@ def test_sumo_people_stand_upright_on_slopes(run):
 
 def test_sumo_slope_of_a_kink_is_none(tmp_path):
     (tmp_path / 'fcd.xml').write_text('<fcd-export><timestep time="0">' + ''.join(
-        f'<{tag} id="{slope}" x="1" y="2" angle="90" speed="3" slope="{slope}"/>'
-        for tag, slope in (('vehicle', 6), ('vehicle', 87.3), ('person', 90), ('person', -6))) +
+        f'<{tag} id="{slope}" x="{10 * i}" y="2" angle="90" speed="3" slope="{slope}"/>'
+        for i, (tag, slope) in enumerate((('vehicle', 6), ('vehicle', 87.3), ('person', 90),
+                                          ('person', -6)))) +
         '</timestep></fcd-export>')
     [frame] = [each.packet.decoded.frame
                for each in FcdRecording(tmp_path / 'fcd.xml').frames()]
