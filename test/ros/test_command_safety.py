@@ -86,7 +86,7 @@ def test_server_follows_the_speed_within_the_limits(domain, listener):
         sent = driven.stack.sent
         # The controller of the server begins with a standing ego, also after a hand brake.
         driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
-                                   and sent[-1].brake == 0.5, what='a stand')
+                                   and sent[-1].brake == 1.0, what='a stand')
         n_before, n_sent = len(driven.odometry), len(sent)
         driven.stack.publish_until(twist(50, rate=40.0), lambda: driven.speed > 5.5)
         n_frames = len(driven.odometry)
@@ -99,7 +99,7 @@ def test_server_follows_the_speed_within_the_limits(domain, listener):
                    and abs(each.steering_angle - 0.1) < 1e-6 for each in sent[begin:])
         # A stop is one, and holds; then backward.
         driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
-                                   and sent[-1].brake == 0.5, what='a stand')
+                                   and sent[-1].brake == 1.0, what='a stand')
         n_frames = len(driven.odometry)
         driven.stack.publish_until(twist(0), lambda: len(driven.odometry) > n_frames + 20)
         assert all(abs(each.twist.twist.linear.x) < 0.05 for each in driven.odometry[n_frames:])
@@ -110,7 +110,7 @@ def test_server_follows_the_speed_within_the_limits(domain, listener):
 def follow_a_speed(driven):
     """Have the controller of the server drive; it begins with a standing ego."""
     driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
-                               and driven.stack.sent[-1].brake == 0.5, what='a stand')
+                               and driven.stack.sent[-1].brake == 1.0, what='a stand')
     driven.drive()
 
 
@@ -169,7 +169,7 @@ def test_followed_speed_is_the_bound_of_any_acceleration(domain, listener, name)
             return [each.twist.twist.linear.x for each in odometry[begin:]]
 
         sender.publish_until(command(0.0), lambda: speeds(-1)[0] < 0.05 and sent[-1:]
-                             and sent[-1].brake == 0.5, what='a stand')
+                             and sent[-1].brake == 1.0, what='a stand')
         # On a loaded machine the node sees the speed late; test_speed_controller.py has the exact
         # excess. From 1 m/s above the largest speed on, the pedals brake.
         for wanted, least in ((5.0, 4.5), (1e30, 5.5)):
