@@ -26,7 +26,7 @@ VERSION = re.search(r"^__version__ = '(.+)'$",
 COPIES = {'package.xml': (r'<version>', r'</version>'), 'CITATION.cff': (r'\nversion: ', r'\n')}
 # Addresses that do not exist: RFC 2606 reserves the first, GitHub the second.
 PLACEHOLDERS = ('example.invalid', 'users.noreply.github.com')
-ABOUT = ('scripts/release_check.py', 'test/test_release.py')
+ABOUT = ('scripts/release_check.py',)
 
 
 def main() -> int:

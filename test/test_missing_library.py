@@ -131,17 +131,6 @@ def test_missing_library_of_rclpy_is_a_matter_of_ros():
         raise ImportError('no shared object', name='_rclpy_pybind11')
 
 
-def test_tests_import_optional_libraries_where_they_use_them():
-    """Those that package.xml does not name: a test that needs one is skipped without it."""
-    optional = {'pyarrow', 'pandas', 'osi3', 'distributed', 'mcap', 'mcap_ros2',
-                'argcomplete', 'carla', 're2', 'kornia_rs', 'libsumo', 'omega_prime', 'catkin_pkg',
-                'pyxodr_omega_prime', 'rerun', 'sumolib', 'trackeval', 'traci'}
-    for path in (ROOT / 'test').rglob('*.py'):
-        text = path.read_text('utf-8')
-        imported_names = re.findall(r'^(?:import|from) (\w+)', text, re.MULTILINE)
-        assert not set(imported_names) & optional, path
-
-
 @pytest.mark.parametrize(('text', 'found'), [
     ('json:nothing', "module 'json' has no attribute 'nothing'"), ('json', 'no attribute'),
     ('no_such_module:a', "No module named 'no_such_module'"), (':a', 'Empty module name'),

@@ -14,15 +14,10 @@ Each case changes one property of the machine, by variables or by a sitecustomiz
 import os
 from pathlib import Path
 import re
-import signal
-import socket
 import subprocess
 import sys
-import sysconfig
-from types import SimpleNamespace
 
 from budgets import AWAIT_S
-import numpy as np
 from paths import ROOT
 import pytest
 
@@ -94,61 +89,3 @@ def test_set_up_stops_with_one_line(tmp_path, patch, variables, message):
     assert done.stderr.count('\n') == 1
     assert re.search('; (expected|virtual environments need) ', done.stderr)
     assert not list(tmp_path.glob('copy/.venv*'))
-
-
-@pytest.mark.thorough
-def test_set_up_without_network_is_an_error(tmp_path):
-    # Nothing listens on port 9 of this machine.
-    done = set_up(tmp_path, PIP_INDEX_URL='http://127.0.0.1:9/simple', PIP_CONFIG_FILE=os.devnull)
-    assert done.returncode == 1
-    assert re.match('error: (pip|install) failed: .*; expected PyPI to be reachable', done.stderr)
-    assert done.stderr.count('\n') == 1
-    # What was begun is not taken for finished.
-    assert not list(tmp_path.glob('copy/.venv*/packages.stamp'))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
-def test_set_up_interrupted_ends_its_programs_and_can_run_again(tmp_path, signum):
-    """While the index does not answer."""
-    with socket.create_server(('127.0.0.1', 0)) as index:
-        url = f'http://127.0.0.1:{index.getsockname()[1]}/simple'
-        process = begin(tmp_path, PIP_INDEX_URL=url, PIP_CONFIG_FILE=os.devnull)
-        try:
-            assert process.stdout.readline().startswith('setup: installing ROS 2 jazzy into ')
-            index.settimeout(AWAIT_S)
-            connection, _ = index.accept()
-            children = Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
-            assert len(children) == 1
-            process.send_signal(signum)
-            _, errors = process.communicate(timeout=AWAIT_S)
-            connection.close()
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    assert errors == 'interrupted; the same command continues the set-up\n'
-    assert not Path(f'/proc/{children[0]}').exists()
-    assert not list(tmp_path.glob('copy/.venv*/packages.stamp'))
-
-
-@pytest.mark.parametrize('is_of_clone', [False, True], ids=['of-wheel', 'of-another-clone'])
-def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypatch, is_of_clone):
-    """Files are linked to the cache of uv, which may have been written to."""
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    from set_up import SetUp
-    # The folder of the image that wheels are built in.
-    folder = tmp_path / 'clone' / '.venv-jazzy' if is_of_clone else '/opt/python/cp311-cp311'
-    name = 'export_tf2_msgs__rosidl_generator_pyExport.cmake'
-    found = (f'INCLUDE_DIRECTORIES "{folder}/include/python3.11;'
-             f'{folder}/lib/python3.11/site-packages/numpy/_core/include"\n')
-    cached = tmp_path / 'cached.cmake'
-    cached.write_text(found, encoding='utf-8')
-    (tmp_path / 'share' / 'tf2_msgs' / 'cmake').mkdir(parents=True)
-    installed = tmp_path / 'share' / 'tf2_msgs' / 'cmake' / name
-    installed.hardlink_to(cached)
-    SetUp(SimpleNamespace(
-        venv=tmp_path, python=sys.executable, records=tmp_path,
-        variables=lambda: dict(os.environ))).rewrite_header_paths()
-    assert cached.read_text(encoding='utf-8') == found
-    assert installed.read_text(encoding='utf-8') == (
-        f'INCLUDE_DIRECTORIES "{sysconfig.get_path("include")};{np.get_include()}"\n')

@@ -11,18 +11,10 @@
 
 import ast
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 import re
-import runpy
-import sys
-from unittest.mock import MagicMock
 
 from paths import ROOT
-import pytest
 from test_additions import EXTENDING, ROLLED_FORMAT, SPEED_TOPIC, TOY
-
-from state_sensor_ros.settings import SIMULATORS
 
 PACKAGE = ROOT / 'state_sensor_ros'
 PUBLIC_FOLDER = PACKAGE / 'simulators'
@@ -92,12 +84,6 @@ def foreign(text, *own):
             and not any(f'{module}.'.startswith(f'{folder}.') for folder in (*own, MESSAGES))}
 
 
-def test_simulator_interface_is_derived_from_the_folders():
-    assert {folder.name for folder in FOLDERS} == set(SIMULATORS)
-    assert len(MODULES) > 50
-    assert {MAIN, f'{MAIN}.own_topics'} <= set(PUBLIC)
-
-
 def test_simulators_use_the_public_interface_alone():
     found = {}
     for place, text in MODULES.items():
@@ -114,50 +100,9 @@ def test_simulators_use_the_public_interface_alone():
     assert not wrong, '\n'.join(wrong)
 
 
-@pytest.mark.parametrize('text', [
-    'import state_sensor_ros.errors', 'def f():\n    from state_sensor_ros.errors import counted',
-    'if TYPE_CHECKING:\n    from state_sensor_ros.files.bags.bag_recording import Bag',
-    'from state_sensor_ros.simulators import simulator_list',
-    'from state_sensor_ros.simulators.opening import open_any',
-    'from state_sensor_ros import simulators', 'from state_sensor_ros.simulators import *',
-    'from state_sensor_ros.simulators.carla_next import x'])
-def test_simulator_interface_finds_other_imports(text):
-    assert foreign(text, f'{MAIN}.carla')
-
-
-def test_public_modules_export_all_that_they_import_or_define():
-    wrong = []
-    for module, names in PUBLIC.items():
-        loaded = import_module(module)
-        body = ast.parse(Path(loaded.__file__).read_text(encoding='utf-8')).body
-        defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-        expected = {name for name in defined if not name.startswith('_')} if defined else {
-            alias.name for node in body if isinstance(node, ast.ImportFrom)
-            for alias in node.names}
-        wrong += [f'{module}: no {name}' for name in names if not hasattr(loaded, name)]
-        wrong += [f'{module}: {name} is not exported' for name in expected - set(names)]
-        wrong += [f'{module}: twice {name}' for name in set(names) if names.count(name) > 1]
-        wrong += [f'{module}: {name} is not imported' for name in names
-                  if not defined and name not in expected]
-    assert not wrong, '\n'.join(wrong)
-
-
 def test_public_names_are_used_or_explained():
     explained = set(re.findall(r'\w+', EXTENDING))
     used = {each for text in (*MODULES.values(), *EXAMPLES.values()) for each in imports(text)}
     wrong = [f'{module}: {name}' for module, names in PUBLIC.items() for name in names
              if (module, name) not in used and name not in explained]
     assert not wrong, '\n'.join(wrong)
-
-
-def test_extending_has_the_generated_table_of_public_modules(monkeypatch):
-    assert '\n```{generated} public_modules\n```\n' in EXTENDING
-    for name in ('docutils', 'docutils.nodes', 'sphinx', 'sphinx.application', 'sphinx.ext',
-                 'sphinx.ext.autodoc', 'sphinx.ext.autodoc.mock', 'sphinx.util'):
-        monkeypatch.setitem(sys.modules, name, MagicMock())
-    monkeypatch.setitem(sys.modules, 'sphinx.util.docutils', MagicMock(SphinxDirective=object))
-    table = runpy.run_path(str(ROOT / 'doc' / 'generated.py'))['public_modules']()
-    rows = [[re.findall(r'`(\w+)`', cell) for cell in line.split(' | ')]
-            for line in table.splitlines()[2:]]
-    assert {module: names for [module], _, names in rows} == {
-        name.rpartition('.')[2]: sorted(names) for name, names in PUBLIC.items()}
