@@ -118,10 +118,12 @@ class ControlParameters:
         8.0, 'Deceleration of the ego at full brake, m/s2.', 0.1, 100.0)
     wheelbase: float = _parameter(
         2.9, 'Wheelbase of the ego, m, for the input twist.', 0.1, 100.0)
-    max_steering_angle: float = _parameter(
-        _FULL_LOCK_RAD, "Steering angle of the ego's tires at full lock, rad; commands are "
-        "limited to it.",
+    full_steering_angle: float = _parameter(
+        _FULL_LOCK_RAD, "Steering angle of the ego's tires at full lock in the simulator, rad.",
         0.01, 1.5)
+    max_steering_angle: float = _parameter(
+        _FULL_LOCK_RAD, "Largest steering angle of the ego's tires, rad; commands are limited to "
+        'it.', 0.01, 1.5)
     max_speed: float = _parameter(
         30.0, 'Largest speed, forward or backward, m/s; speeds and pedals are limited to it.',
         0.0, 150.0)
@@ -137,3 +139,9 @@ class ControlParameters:
     brake_at_start: bool = parameter(
         True, 'Brake an ego that still moves by the last command of a killed node, at the start.',
         affects=NODE, needs=('control_input',))
+
+    def steering(self, angle: float) -> tuple[float, float]:
+        """Return an angle of the tires, rad, within its limits, and its part of the full lock."""
+        most = min(self.max_steering_angle, self.full_steering_angle)
+        angle = min(max(angle, -most), most)
+        return angle, angle / self.full_steering_angle

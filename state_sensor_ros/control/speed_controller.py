@@ -77,7 +77,7 @@ def limited(wanted: Setpoint, parameters: ControlParameters) -> Setpoint:
         raise StateError('acceleration', f'{wanted.max_acceleration:g}', 'at least 0')
     return replace(
         wanted, speed=clamped(wanted.speed, parameters.max_speed),
-        steering_angle=clamped(wanted.steering_angle, parameters.max_steering_angle))
+        steering_angle=parameters.steering(wanted.steering_angle)[0])
 
 
 def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
@@ -88,9 +88,9 @@ def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
 
     :param throttle: 0..1.
     :param brake: 0..1.
-    :param steer: -1..1, + = left; NaN to use the angle.
-    :param steering_angle: rad, + = left, clamped; used only if ``steer`` is NaN.
-    :param parameters: the full lock.
+    :param steer: -1..1 of the full lock, + = left; NaN to use the angle.
+    :param steering_angle: rad, + = left; used only if ``steer`` is NaN.
+    :param parameters: full lock and limit of the steering.
     :param hand_brake: whether it is on.
     :param reverse: whether the reverse gear is engaged.
     :raises StateError: if a number that is used is NaN, infinite or out of its range.
@@ -98,12 +98,14 @@ def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
     for name, value in (('throttle', throttle), ('brake', brake)):
         if not 0.0 <= value <= 1.0:
             raise StateError(name, f'{value:g}', '0 to 1')
-    lock = parameters.max_steering_angle
     if math.isnan(steer):
-        steer = clamped(finite('steering_angle', steering_angle), lock) / lock
+        finite('steering_angle', steering_angle)
     elif not -1.0 <= steer <= 1.0:
         raise StateError('steer', f'{steer:g}', '-1 to 1')
-    return EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=steer * lock,
+    else:
+        steering_angle = steer * parameters.full_steering_angle
+    steering_angle, steer = parameters.steering(steering_angle)
+    return EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=steering_angle,
                       hand_brake=hand_brake, reverse=reverse)
 
 
@@ -284,12 +286,12 @@ class SpeedController:
     def _pedals(self, acceleration: float, steering_angle: float, *,
                 hand_brake: bool = False) -> EgoCommand:
         parameters = self._parameters
-        steering_angle = clamped(steering_angle, parameters.max_steering_angle)
+        steering_angle, steer = parameters.steering(steering_angle)
         return EgoCommand(
             throttle=min(max(acceleration / parameters.full_throttle, 0.0), 1.0),
             brake=min(max(-acceleration / parameters.full_brake, 0.0), 1.0),
-            steer=steering_angle / parameters.max_steering_angle, steering_angle=steering_angle,
-            hand_brake=hand_brake, reverse=self._is_reverse)
+            steer=steer, steering_angle=steering_angle, hand_brake=hand_brake,
+            reverse=self._is_reverse)
 
 
 class SpeedLimiter(SpeedController):

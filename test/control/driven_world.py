@@ -549,7 +549,7 @@ class World:
         self.lines, self.defects, self.statuses, self.health = [], [], [], Health()
         self.settings = checked_settings(plan.parameters)
         self.control = self.settings.of(ego_commands_module.ControlParameters)
-        self.lock = self.control.max_steering_angle
+        self.lock = self.control.full_steering_angle
         self.game_time, self.stack_offset_s, self.log_fails = 0.0, 0.0, False
         self.snapshot, self.frame_fault, self.is_late = None, '', 0.0
         self.is_frozen = self.is_paused = self.are_frames_lost = False

@@ -372,9 +372,8 @@ class Run:
         if last is not None and abs(last[3]) > limits.max_steering_angle + 1e-6:
             self.broken(f'steering {last[3]:.3f} rad')
         is_settled = now_s - self.changed_s > 0.3 and now_s - self.faults_s > 0.5
-        if last is not None and is_open \
-                and self.plan.simulator == 'sumo' and is_settled \
-                and self.plan.control_input in ('ackermann', 'autoware') and not found \
+        if last is not None and is_open and is_settled and not found \
+                and self.plan.control_input in ('ackermann', 'autoware') \
                 and abs(last[3] - self.angle) > 0.01:
             self.broken(f'steering {last[3]:.3f} rad, wanted {self.angle:.3f}')
         measured = self.frame.speed if self.frame is not None else math.nan

@@ -230,9 +230,19 @@ def test_pedals_out_of_range_are_refused(numbers, place):
 
 
 def test_steer_counts_before_the_angle():
-    assert pedals(0.5, 0.0, 0.25, math.nan, OWN).steering_angle == 0.25 * OWN.max_steering_angle
-    command = pedals(0.5, 0.0, math.nan, 5.0, OWN)
-    assert (command.steer, command.steering_angle) == (1.0, OWN.max_steering_angle)
+    own = ControlParameters(full_steering_angle=0.6)
+    assert pedals(0.5, 0.0, 0.25, math.nan, own).steering_angle == 0.25 * 0.6
+    command = pedals(0.5, 0.0, math.nan, 5.0, own)
+    assert (command.steer, command.steering_angle) == (1.0, 0.6)
+
+
+@pytest.mark.parametrize('wanted', [(1.0, math.nan), (-1.0, math.nan), (math.nan, 0.5)])
+def test_largest_steering_angle_is_a_limit_and_no_scale(wanted):
+    own = ControlParameters(full_steering_angle=0.8, max_steering_angle=0.2)
+    command = pedals(0.5, 0.0, *wanted, own)
+    assert (abs(command.steer), abs(command.steering_angle)) == (0.25, 0.2)
+    driven = SpeedController(own).command(Setpoint(speed=5.0, steering_angle=0.1), 5.0, 0.05)
+    assert (driven.steer, driven.steering_angle) == (0.125, 0.1)
 
 
 def test_followed_speed_is_bounded_and_pedals_do_what_is_left():
