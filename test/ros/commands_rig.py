@@ -21,6 +21,7 @@ import pytest
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
+from state_sensor_ros.emulator.bicycle import USUAL_VEHICLE
 from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
@@ -130,8 +131,8 @@ def is_brake(control):
 class RecordingSource(IteratorSource):
     """A source of frames that keeps the pedals it gets."""
 
-    def __init__(self, n_vehicles):
-        super().__init__(generate(n_vehicles, 0, RATE_HZ, 1, 'v2'))
+    def __init__(self, n_vehicles, vehicle):
+        super().__init__(generate(n_vehicles, 0, RATE_HZ, 1, 'v2', vehicle=vehicle))
         self.pedals = []
 
     def drive(self, pedals):
@@ -142,10 +143,11 @@ class RecordingSource(IteratorSource):
 class RecordingTown(CarlaServer):
     """A server of CARLA that keeps the pedals it gets."""
 
-    def __init__(self, n_vehicles):
+    def __init__(self, n_vehicles, vehicle):
         self.pedals = []
-        super().__init__(CarlaOptions(rate=20.0, period_s=0.05, episode=EpisodeSettings(
-            n_vehicles=n_vehicles - 1, n_pedestrians=0)))
+        super().__init__(CarlaOptions(
+            rate=20.0, period_s=0.05, vehicle=vehicle,
+            episode=EpisodeSettings(n_vehicles=n_vehicles - 1, n_pedestrians=0)))
 
     @property
     def _control(self):
@@ -159,10 +161,11 @@ class RecordingTown(CarlaServer):
 class RecordingWorld(WorldServer):
     """A server of CARLA 0.9 that keeps the pedals it gets, and the places of the ego by frame."""
 
-    def __init__(self, n_vehicles, n_objects=0):
+    def __init__(self, n_vehicles, n_objects=0, vehicle=USUAL_VEHICLE):
         # ``todo``: what a test wants done, in the thread of the server.
         self.pedals, self.todo, self.history = [], [], {}
-        super().__init__(TrafficScene(n_vehicles, n_objects, seed=1), WorldOptions(rate=20.0))
+        super().__init__(TrafficScene(n_vehicles, n_objects, seed=1, vehicle=vehicle),
+                         WorldOptions(rate=20.0))
         drive, self._step_of_world = self.world.scene.drive, self.world.step
         self.world.scene.drive = lambda pedals: (self.pedals.append(pedals), drive(pedals))
         self.world.step = self.step_world
@@ -183,23 +186,25 @@ class Obeying:
     ``pedals`` list of what the simulator got; None of SUMO, which has no pedals.
     """
 
-    def __init__(self, kind, domain, stack, *, n_vehicles=1, **parameters):
+    def __init__(self, kind, domain, stack, *, n_vehicles=1, vehicle=USUAL_VEHICLE,
+                 **parameters):
         self.pedals = None
         self.follows_speed = kind == 'carla9 ackermann'
         if kind == 'monodrive':
-            source = RecordingSource(n_vehicles)
+            source = RecordingSource(n_vehicles, vehicle)
             self.server = stack.enter_context(MonodriveServer(
                 source, MonodriveOptions(control_port=0, rate=20.0 if n_vehicles == 1 else 10.0)))
             own = {'port': self.server.port, 'control_port': self.server.control_port,
                    'desired_tags': ['vehicle']}
             self.pedals = source.pedals
         elif kind == 'carla':
-            self.server = stack.enter_context(RecordingTown(n_vehicles))
+            self.server = stack.enter_context(RecordingTown(n_vehicles, vehicle))
             own = {'port': self.server.port, 'control_port': self.server.world_port}
             self.pedals = self.server.pedals
         elif kind in ('carla9', 'carla9 ackermann'):
             pytest.importorskip('carla')
-            self.server = stack.enter_context(RecordingWorld(n_vehicles))
+            self.server = stack.enter_context(
+                RecordingWorld(n_vehicles, vehicle=vehicle))
             own = {'carla9.port': self.server.port}
             if self.follows_speed:
                 own |= {'carla9.ackermann': True, 'control_input': 'twist'}
