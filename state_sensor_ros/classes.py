@@ -38,20 +38,15 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectClass:
-    """
-    A class of actors.
+    """A class of actors."""
 
-    ``name`` in vision_msgs and in the parameter ``object_classes``; ``tags`` in lower case: an
-    actor with one of them has this class; ``autoware`` and ``derived`` number of the class in
-    ObjectClassification and in derived_object_msgs/Object; ``is_motor_vehicle`` whether its
-    predicted paths are longer.
-    """
-
-    name: str
-    tags: frozenset[str]
+    name: str  # in vision_msgs and in the parameter ``object_classes``
+    tags: frozenset[str]  # in lower case: an actor with one of them has this class
+    # autoware, derived: number of the class in ObjectClassification and in
+    # derived_object_msgs/Object.
     autoware: int
     derived: int
-    is_motor_vehicle: bool
+    is_motor_vehicle: bool  # whether its predicted paths are longer
 
 
 # The first class that has a tag of the actor counts. Sizes: settings.DEFAULT_SIZES.

@@ -56,14 +56,13 @@ class Needs:
     """
     The optional parts of a frame that are used; decoding the others is skipped.
 
-    Names, kinds, tags, kinematics and the rows of lane states are always decoded. ``appearance``
-    includes the names of boxes.
+    Names, kinds, tags, kinematics and the rows of lane states are always decoded.
     """
 
     boxes: bool = True
     wheels: bool = True
     inputs: bool = True
-    appearance: bool = True
+    appearance: bool = True  # includes the names of boxes
     lanes: bool = True
 
     @classmethod
@@ -266,19 +265,14 @@ NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros((0, 2), np.bool_), np.zeros((0,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapLine:
-    """
-    One line of the map, such as the middle of a lane.
+    """One line of the map, such as the middle of a lane."""
 
-    ``kind`` a word that similar lines share, preferably a lane type of OpenDRIVE (``driving``,
-    ``biking``, ``sidewalk``, ``shoulder``, ...) or ``border``; ``points_xyz`` (P, 3) float64, m,
-    global frame, at least two; ``width`` m, of the lane whose middle the line is, 0 for any other
-    line; ``road`` and ``lane_id`` the ids that lane states have, '' and 0 if the map has none.
-    """
-
+    # A word that similar lines share, preferably a lane type of OpenDRIVE (``driving``,
+    # ``biking``, ``sidewalk``, ``shoulder``, ...) or ``border``.
     kind: str
-    points_xyz: Floats
-    width: float = 0.0
-    road: str = ''
+    points_xyz: Floats  # (P, 3) float64, m, global frame, at least two
+    width: float = 0.0  # m, of the lane whose middle the line is, 0 for any other line
+    road: str = ''  # road, lane_id: the ids that lane states have, '' and 0 if the map has none
     lane_id: int = 0
 
     def __post_init__(self) -> None:
@@ -313,21 +307,16 @@ MAX_ID = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class TrafficLights:
-    """
-    Traffic lights that are not actors, such as one for each lane at its stop line.
+    """Traffic lights that are not actors, such as one for each lane at its stop line."""
 
-    ``ids`` (K,) int64, 0 to 2^32 - 1, the same in each frame; ``names`` K strings; ``states``
-    (K,) uint8 LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED; ``poses`` (K, 7) float64, position xyz (m)
-    and orientation xyzw, global frame. ``shapes`` (K,) uint8, LIGHT_CIRCLE, LIGHT_PEDESTRIAN or an
-    arrow, 2 to 9 as in autoware_perception_msgs/TrafficLightElement, 0 if unknown; None if all are
-    circles. ``are_at_stop_lines`` whether the poses are those of stop lines, not of light heads.
-    """
-
-    ids: Rows
+    ids: Rows  # (K,) int64, 0 to 2^32 - 1, the same in each frame
     names: tuple[str, ...]
-    states: npt.NDArray[np.uint8]
-    poses: Floats
+    states: npt.NDArray[np.uint8]  # (K,) uint8 LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED
+    poses: Floats  # (K, 7) float64, position xyz (m) and orientation xyzw, global frame
+    # (K,) uint8, LIGHT_CIRCLE, LIGHT_PEDESTRIAN or an arrow, 2 to 9 as in
+    # autoware_perception_msgs/TrafficLightElement, 0 if unknown; None if all are circles.
     shapes: npt.NDArray[np.uint8] | None = None
+    # Whether the poses are those of stop lines, not of light heads.
     are_at_stop_lines: bool = False
 
     def __post_init__(self) -> None:

@@ -39,37 +39,27 @@ _NO_ID = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Actor:
-    """
-    The names of one actor, from its first frame until it is forgotten.
+    """The names of one actor, from its first frame until it is forgotten."""
 
-    ``name`` raw; ``topic_name`` legal in a topic; ``frame_id`` its TF frame; ``id`` unique in a
-    run, that of the source if it has one; ``has_topics`` whether it has topics of its own, which
-    ``max_actor_topics`` limits.
-    """
-
-    name: str
-    topic_name: str
-    frame_id: str
-    id: int
-    has_topics: bool
+    name: str  # raw
+    topic_name: str  # legal in a topic
+    frame_id: str  # its TF frame
+    id: int  # unique in a run, that of the source if it has one
+    has_topics: bool  # whether it has topics of its own, which ``max_actor_topics`` limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActorList:
-    """
-    The actors of a frame, row by row.
+    """The actors of a frame, row by row."""
 
-    ``actors`` N entries; ``kinds`` N integers; ``tags`` N tuples; ``i_ego`` row of the ego, -1
-    without one; ``n_egos`` number of actors with the ego tag; ``version`` is equal for consecutive
-    frames of equal actors, and different from that of every other list of the same registry.
-    """
-
-    actors: tuple[Actor, ...]
+    actors: tuple[Actor, ...]  # N entries
     names: tuple[str, ...]
-    kinds: bytes
-    tags: tuple[tuple[str, ...], ...]
-    i_ego: int
-    n_egos: int
+    kinds: bytes  # N integers
+    tags: tuple[tuple[str, ...], ...]  # N tuples
+    i_ego: int  # row of the ego, -1 without one
+    n_egos: int  # number of actors with the ego tag
+    # Equal for consecutive frames of equal actors, and different from that of every other list of
+    # the same registry.
     version: int = 0
 
 

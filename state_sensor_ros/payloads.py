@@ -39,31 +39,25 @@ RIDER, UNDECLARED = 'rider', 'undeclared_type_'
 
 @dataclass(slots=True, eq=False)
 class FutureFrame:
-    """
-    The poses in a frame of a recording, and the next frame of the same run.
+    """The poses in a frame of a recording, and the next frame of the same run."""
 
-    ``game_time`` s; ``names`` N raw names; ``poses`` (N, 7) float64, centers of the actors' boxes
-    xyz (m) and orientations xyzw of the actors, global frame; ``are_usable`` (N,) bool.
-    ``following`` None at the end of the run. It is set before the packets of earlier frames within
-    a horizon are read, and does not change afterward.
-    """
-
-    game_time: float
-    names: tuple[str, ...]
+    game_time: float  # s
+    names: tuple[str, ...]  # N raw names
+    # (N, 7) float64, centers of the actors' boxes xyz (m) and orientations xyzw of the actors,
+    # global frame.
     poses: Floats
-    are_usable: Bools
+    are_usable: Bools  # (N,) bool
+    # None at the end of the run. It is set before the packets of earlier frames within a horizon
+    # are read, and does not change afterward.
     following: FutureFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """
-    One faulty actor or member, ``error`` with its key path.
+    """One faulty actor or member, ``error`` with its key path."""
 
-    ``kind`` DROPPED or DUPLICATE for an actor that is not in the frame, OTHER_ID for one that has
-    another id, IGNORED for a member that is not used, RIDER, UNDECLARED.
-    """
-
+    # DROPPED or DUPLICATE for an actor that is not in the frame, OTHER_ID for one that has another
+    # id, IGNORED for a member that is not used, RIDER, UNDECLARED.
     kind: str
     error: DecodeError
 
@@ -82,35 +76,26 @@ LateFrame: TypeAlias = Callable[[Needs], Decoded]
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """
-    One payload and the times in its header, or one frame that was never a payload.
-
-    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 if the header has none;
-    ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True if a
-    seek or a restart of the played recording precedes it; ``upcoming`` the poses of its frame if
-    the recording is read ahead, else None. ``decoded`` the frame of a source of frames, whose
-    ``payload`` is empty, what makes it when it is used, or the error in its place; None for a
-    payload.
-    """
+    """One payload and the times in its header, or one frame that was never a payload."""
 
     payload: bytes | bytearray
-    game_time: float
-    time: int
-    sample_count: int
-    is_alone: bool = True
-    is_behind_gap: bool = False
+    game_time: float  # s
+    time: int  # s since the Unix epoch
+    sample_count: int  # 0 if the header has none
+    is_alone: bool = True  # False for one of several frames with the same header
+    is_behind_gap: bool = False  # True if a seek or a restart of the played recording precedes it
+    # The poses of its frame if the recording is read ahead, else None.
     upcoming: FutureFrame | None = None
+    # The frame of a source of frames, whose ``payload`` is empty, what makes it when it is used,
+    # or the error in its place; None for a payload.
     decoded: Decoded | LateFrame | DecodeError | None = None
 
 
 class PayloadDecoder(Protocol):
-    """
-    Decodes the payloads of one source.
+    """Decodes the payloads of one source."""
 
-    ``needs`` parts of the frame that are used afterward; may be set between payloads.
-    ``unknown_members`` key paths that were ignored so far.
-    """
-
+    # Parts of the frame that are used afterward; may be set between payloads. ``unknown_members``
+    # key paths that were ignored so far.
     needs: Needs
 
     @property

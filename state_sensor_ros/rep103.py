@@ -51,15 +51,10 @@ _ROAD_S = {'cm': _CM, 'm': 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """
-    Units that differ between simulators and cannot be derived from a frame.
+    """Units that differ between simulators and cannot be derived from a frame."""
 
-    ``obb_extents`` whether extents of boxes are ``full`` or ``half`` edge lengths;
-    ``road_s_unit`` unit of ``control_state.s``, ``cm`` or ``m``.
-    """
-
-    obb_extents: str = 'full'
-    road_s_unit: str = 'cm'
+    obb_extents: str = 'full'  # whether extents of boxes are ``full`` or ``half`` edge lengths
+    road_s_unit: str = 'cm'  # unit of ``control_state.s``, ``cm`` or ``m``
 
 
 DEFAULT_UNITS = Units()

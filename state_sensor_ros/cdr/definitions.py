@@ -48,15 +48,11 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """
-    One field of a message.
-
-    ``type_name`` a primitive or ``package/msg/Name``; ``length`` None for a single value,
-    ``SEQUENCE`` for a sequence, otherwise the length of an array.
-    """
+    """One field of a message."""
 
     name: str
-    type_name: str
+    type_name: str  # a primitive or ``package/msg/Name``
+    # None for a single value, ``SEQUENCE`` for a sequence, otherwise the length of an array.
     length: int | None = None
 
 

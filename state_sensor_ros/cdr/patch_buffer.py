@@ -37,17 +37,13 @@ _MIN_ROWS = 64
 
 
 class TablePatch(NamedTuple):
-    """
-    How the numbers of a table are patched.
-
-    ``put`` with its first argument ``targets``, a row for each group of numbers; ``n_targets``
-    (K,) int64, how many of these rows each element has.
-    """
+    """How the numbers of a table are patched."""
 
     table: Table
+    # With its first argument ``targets``, a row for each group of numbers.
     put: Callable[[Rows, npt.NDArray[Any]], object]
     targets: Rows
-    n_targets: Rows
+    n_targets: Rows  # (K,) int64, how many of these rows each element has
 
 
 class ArrayCut:

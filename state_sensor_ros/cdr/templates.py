@@ -67,15 +67,12 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """
-    Numbers that change with each frame: rows of ``width`` numbers of ``dtype``.
-
-    ``dtype`` is the type of the fields; integers may have the other sign. A message that holds a
-    number of a row holds the whole row. Only a table with one row, such as the stamp, may occur
-    several times in a message.
-    """
+    """Numbers that change with each frame: rows of ``width`` numbers of ``dtype``."""
 
     name: str
+    # The type of the fields; integers may have the other sign. A message that holds a number of a
+    # row holds the whole row. Only a table with one row, such as the stamp, may occur several
+    # times in a message.
     dtype: type[np.generic]
     width: int
 
@@ -103,15 +100,11 @@ class Slot(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """
-    A message, or an element of a sequence, serialized from a given phase on.
+    """A message, or an element of a sequence, serialized from a given phase on."""
 
-    ``data`` bytes, beginning with the padding that the phase requires; ``end_phase`` phase after
-    them; ``slot_offsets`` by table: offsets in ``data`` of the columns of each row, packed int64.
-    """
-
-    data: bytes
-    end_phase: int
+    data: bytes  # bytes, beginning with the padding that the phase requires
+    end_phase: int  # phase after them
+    # By table: offsets in ``data`` of the columns of each row, packed int64.
     slot_offsets: Mapping[Table, bytes]
 
 
@@ -341,14 +334,10 @@ class Each(NamedTuple):
 
 
 class GivenRows(NamedTuple):
-    """
-    A sequence of messages of numbers, which each instance gives as an array under ``key``.
-
-    ``fields`` the fields of the message, in the order of the array's columns.
-    """
+    """A sequence of messages of numbers, which each instance gives as an array under ``key``."""
 
     key: str
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # the fields of the message, in the order of the array's columns
 
 
 class SlotText(NamedTuple):

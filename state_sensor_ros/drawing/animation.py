@@ -214,22 +214,15 @@ def _speed_scale(scene: Scene) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MovingTraces:
-    """
-    Indices of the traces of the map that the player fills.
+    """Indices of the traces of the map that the player fills."""
 
-    ``classes`` fills of footprints, one trace for each of :func:`class_colors`; ``outlines`` of
-    boxes; ``assumed`` outlines of actors without a box; ``fronts`` arrow heads; ``points`` dots
-    and symbols, with the texts that are shown on hovering; ``labels`` names and numbers;
-    ``changes`` arrows to the neighboring lane at the begin of lane changes.
-    """
-
-    classes: tuple[int, ...]
-    outlines: int
-    assumed: int
-    fronts: int
-    points: int
-    labels: int
-    changes: int
+    classes: tuple[int, ...]  # fills of footprints, one trace for each of :func:`class_colors`
+    outlines: int  # of boxes
+    assumed: int  # outlines of actors without a box
+    fronts: int  # arrow heads
+    points: int  # dots and symbols, with the texts that are shown on hovering
+    labels: int  # names and numbers
+    changes: int  # arrows to the neighboring lane at the begin of lane changes
 
 
 def config() -> dict[str, object]:

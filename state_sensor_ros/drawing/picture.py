@@ -250,16 +250,11 @@ def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format
 
 
 class Page:
-    """
-    A page with distances from the left and from the top in inches.
+    """A page with distances from the left and from the top in inches."""
 
-    ``whole`` the map of the whole recording, ``view`` its area, ``strip`` the speeds, None if they
-    are not drawn: set by :func:`draw_page`.
-    """
-
-    whole: Axes
+    whole: Axes  # the map of the whole recording
     view: Map
-    strip: Axes | None = None
+    strip: Axes | None = None  # the speeds, None if they are not drawn: set by :func:`draw_page`
 
     def __init__(self, size: PageSize, height: float) -> None:
         self.size = size

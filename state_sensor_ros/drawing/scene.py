@@ -36,18 +36,13 @@ _N_TIMES = 600
 
 @dataclass(frozen=True, slots=True)
 class LaneChangeMark:
-    """
-    The begin of a lane change.
+    """The begin of a lane change."""
 
-    ``time_s`` since the first frame; ``actor`` index; ``position_xy`` m and ``yaw`` rad, global
-    frame; ``side`` LEFT or RIGHT.
-    """
-
-    time_s: float
+    time_s: float  # since the first frame
     actor: int
-    position_xy: tuple[float, float]
-    yaw: float
-    side: int
+    position_xy: tuple[float, float]  # m
+    yaw: float  # rad, global frame
+    side: int  # LEFT or RIGHT
 
     @property
     def heading(self) -> float:
@@ -57,42 +52,31 @@ class LaneChangeMark:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """
-    The drawn content of a recording: T instants, A actors, K samples of an actor at an instant.
-
-    ``n_frames`` number of frames; ``time_s`` (T,) since the first frame, ascending; ``row_start``
-    (T + 1,) index of the first sample of each instant. Of each sample: ``actor`` (K,) index,
-    ``position_xy`` (K, 2) m and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown,
-    ``lane`` (K,) index in ``lanes`` or NO_LANE, ``display`` (K,) index in ``displays``. ``lanes``
-    ids (road, section, lane). ``displays`` colors of lights and numbers of signs, the first one
-    blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of shapes.py,
-    ``actor_class`` (A,) index in CLASSES, ``has_box`` (A,) and
-    ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) whether it is a vehicle or has
-    moved. ``map_lines`` of the map, global frame, empty if it is not known.
-    Instants may be omitted from a long recording, but not of ``tracks``.
-    """
+    """The drawn content of a recording: T instants, A actors, K samples of an actor."""
 
     generation: str
     n_frames: int
-    time_s: Floats
-    row_start: Rows
-    actor: Rows
-    position_xy: npt.NDArray[np.float32]
-    yaw: npt.NDArray[np.float32]
-    speed: npt.NDArray[np.float32]
-    lane: Ints
-    display: Ints
-    lanes: tuple[Lane, ...]
-    displays: tuple[str, ...]
-    names: tuple[str, ...]
+    time_s: Floats  # (T,) since the first frame, ascending
+    row_start: Rows  # (T + 1,) index of the first sample of each instant
+    actor: Rows  # (K,) index
+    position_xy: npt.NDArray[np.float32]  # (K, 2) m
+    yaw: npt.NDArray[np.float32]  # (K,) rad, global frame
+    speed: npt.NDArray[np.float32]  # (K,) m/s, NaN unknown
+    lane: Ints  # (K,) index in ``lanes`` or NO_LANE
+    display: Ints  # (K,) index in ``displays``
+    lanes: tuple[Lane, ...]  # ids (road, section, lane)
+    displays: tuple[str, ...]  # colors of lights and numbers of signs, the first one blank
+    names: tuple[str, ...]  # (A,)
     is_ego: Bools
-    kind: Kinds
-    actor_class: Kinds
-    has_box: Bools
-    footprint_xy: Floats
+    kind: Kinds  # (A,) one of shapes.py
+    actor_class: Kinds  # (A,) index in CLASSES
+    has_box: Bools  # (A,)
+    footprint_xy: Floats  # (A, 4, 2) m, in its own axes
     lane_changes: tuple[LaneChangeMark, ...]
     tracks: Tracks
-    moves: Bools
+    moves: Bools  # (A,) whether it is a vehicle or has moved
+    # Of the map, global frame, empty if it is not known. Instants may be omitted from a long
+    # recording, but not of ``tracks``.
     map_lines: tuple[MapLine, ...] = ()
 
     @property
@@ -143,17 +127,12 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class SpeedBand:
-    """
-    The lines and the band of the speeds of A actors.
+    """The lines and the band of the speeds of A actors."""
 
-    ``has_line`` (A,); ``n_others`` number of moving actors in the band, 0 for no band; ``time_s``
-    (T,) since the first frame; ``slowest``, ``median``, ``fastest`` (T,) m/s, NaN while none of
-    the others has a known speed.
-    """
-
-    has_line: Bools
-    n_others: int
-    time_s: Floats
+    has_line: Bools  # (A,)
+    n_others: int  # number of moving actors in the band, 0 for no band
+    time_s: Floats  # (T,) since the first frame
+    # slowest, median, fastest: (T,) m/s, NaN while none of the others has a known speed.
     slowest: Floats
     median: Floats
     fastest: Floats

@@ -136,16 +136,12 @@ def shortened(text: str, longest: int = _MAX_NAME) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageSize:
-    """
-    Width and height of a page.
-
-    ``height`` None to choose it by the content; ``dpi`` pixels per inch; ``is_paper`` whether the
-    page is a figure of a paper, whose texts have the size of its captions.
-    """
+    """Width and height of a page."""
 
     width: float = 11.0
-    height: float | None = None
-    dpi: float = 150.0
+    height: float | None = None  # None to choose it by the content
+    dpi: float = 150.0  # pixels per inch
+    # Whether the page is a figure of a paper, whose texts have the size of its captions.
     is_paper: bool = False
 
     @property
@@ -212,17 +208,11 @@ FILM_SIZE = PageSize(8.0, 6.0, 100.0)
 
 @dataclass(frozen=True, slots=True)
 class PictureStyle:
-    """
-    The content and the style of a picture.
+    """The content and the style of a picture."""
 
-    ``title`` heading, such as the name of the recording, '' for none; ``coloring`` ``speed`` or
-    ``actor``; ``names`` whether actors have names; ``size`` of the page; ``facts`` texts below
-    the title, after those of the recording; ``has_legend`` whether the marks are explained.
-    """
-
-    title: str
-    coloring: str = BY_SPEED
-    names: bool = True
+    title: str  # heading, such as the name of the recording, '' for none
+    coloring: str = BY_SPEED  # ``speed`` or ``actor``
+    names: bool = True  # whether actors have names
     size: PageSize = ORDINARY
-    facts: tuple[str, ...] = ()
-    has_legend: bool = True
+    facts: tuple[str, ...] = ()  # texts below the title, after those of the recording
+    has_legend: bool = True  # whether the marks are explained

@@ -44,21 +44,15 @@ _STANDING_MPS = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """
-    V vertices of the tracks of all actors, one actor after the other, in order of time.
+    """V vertices of the tracks of all actors, one actor after the other, in order of time."""
 
-    ``actor`` (V,) index; ``time_s`` (V,) since the first frame; ``position_xy`` (V, 2) m, global
-    frame; ``speed`` (V,) m/s, NaN unknown; ``is_joined`` (V,) whether a line connects it with the
-    vertex before: not after an absence or a jump. ``error_m`` largest distance of a position from
-    the track, m.
-    """
-
-    actor: Rows
-    time_s: Floats
-    position_xy: npt.NDArray[np.float32]
-    speed: npt.NDArray[np.float32]
+    actor: Rows  # (V,) index
+    time_s: Floats  # (V,) since the first frame
+    position_xy: npt.NDArray[np.float32]  # (V, 2) m, global frame
+    speed: npt.NDArray[np.float32]  # (V,) m/s, NaN unknown
+    # (V,) whether a line connects it with the vertex before: not after an absence or a jump.
     is_joined: Bools
-    error_m: float
+    error_m: float  # largest distance of a position from the track, m
 
 
 def is_jump(moved_m: Floats, speed: Floats, period_s: Floats | float) -> Bools:

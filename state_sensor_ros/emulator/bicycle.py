@@ -29,14 +29,10 @@ GRAVITY = 9.81
 
 @dataclass(frozen=True, slots=True)
 class Pedals:
-    """
-    Positions of the pedals, the steering wheel and the gear lever.
+    """Positions of the pedals, the steering wheel and the gear lever."""
 
-    ``steer`` -1..1, share of full lock, + turns x toward y; ``throttle``, ``brake`` 0..1.
-    """
-
-    steer: float = 0.0
-    throttle: float = 0.0
+    steer: float = 0.0  # -1..1, share of full lock, + turns x toward y
+    throttle: float = 0.0  # throttle, brake: 0..1
     brake: float = 0.0
     hand_brake: bool = False
     reverse: bool = False
@@ -68,19 +64,14 @@ USUAL_VEHICLE = DrivenVehicle()
 
 @dataclass(slots=True)
 class Bicycle:
-    """
-    A bicycle; its rear axle moves along its heading.
+    """A bicycle; its rear axle moves along its heading."""
 
-    ``x``, ``y`` of the middle of the rear axle, m; ``yaw`` rad; ``speed`` along the heading, m/s,
-    negative backward; ``wheelbase`` m; ``steering_angle`` of the front tire, rad.
-    """
-
-    x: float
+    x: float  # x, y: of the middle of the rear axle, m
     y: float
-    yaw: float
-    speed: float
-    wheelbase: float = WHEELBASE_M
-    steering_angle: float = 0.0
+    yaw: float  # rad
+    speed: float  # along the heading, m/s, negative backward
+    wheelbase: float = WHEELBASE_M  # m
+    steering_angle: float = 0.0  # of the front tire, rad
     vehicle: DrivenVehicle = USUAL_VEHICLE
     _thrust: float = field(default=0.0, repr=False)
     # Time from which pedals have an effect, s, and the time now.

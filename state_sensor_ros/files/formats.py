@@ -54,16 +54,12 @@ DEFAULT_CLASSES = (*(known.name for known in CLASSES[:UNKNOWN]), 'other')
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """
-    Options of a reader.
+    """Options of a reader."""
 
-    ``settings`` of the node or the command: units, and the parameters of simulators; ``topic``
-    topic to read from a bag with several of the type StateFrame; ``max_bag_bytes`` size above
-    which a part of a recording is refused, None for the default.
-    """
-
+    # Of the node or the command: units, and the parameters of simulators.
     settings: Settings = DEFAULTS
-    topic: str = ''
+    topic: str = ''  # topic to read from a bag with several of the type StateFrame
+    # Size above which a part of a recording is refused, None for the default.
     max_bag_bytes: int | None = None
 
     @property
@@ -79,20 +75,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """
-    Options of a writer.
+    """Options of a writer."""
 
-    ``force`` whether an output of that name may be replaced; ``settings`` of the conversion or the
-    stream; ``values`` values by name of the options in :attr:`Format.writes` that are not
-    parameters; ``source`` name of the recording or stream, and ``format_name`` its format;
-    ``recording`` the recording, None for a live stream.
-    """
-
-    force: bool = False
-    settings: Settings = DEFAULTS
+    force: bool = False  # whether an output of that name may be replaced
+    settings: Settings = DEFAULTS  # of the conversion or the stream
+    # Values by name of the options in :attr:`Format.writes` that are not parameters.
     values: Mapping[str, Any] = field(default_factory=dict)
-    source: str = ''
-    format_name: str = ''
+    source: str = ''  # name of the recording or stream
+    format_name: str = ''  # its format
     recording: RecordingReader | None = None
 
     @property

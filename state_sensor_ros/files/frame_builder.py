@@ -53,36 +53,26 @@ UNKNOWN: Triple = (math.nan,) * 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorLane:
-    """
-    The lane that an actor is in.
+    """The lane that an actor is in."""
 
-    ``road_id`` a number; where roads have names, any number that stays the same in every run,
-    with its name in ``road_names`` of the frame; ``section_id`` from 0; ``lane_id`` as OpenDRIVE
-    counts, -1 the innermost lane of right-hand traffic; ``s`` meters along the road.
-    """
-
+    # A number; where roads have names, any number that stays the same in every run, with its name
+    # in ``road_names`` of the frame.
     road_id: int
-    section_id: int = 0
-    lane_id: int = 0
-    s: float = math.nan
+    section_id: int = 0  # from 0
+    lane_id: int = 0  # as OpenDRIVE counts, -1 the innermost lane of right-hand traffic
+    s: float = math.nan  # meters along the road
     is_changing_left: bool = False
     is_changing_right: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorWheel:
-    """
-    One wheel of an actor.
+    """One wheel of an actor."""
 
-    ``wheel`` FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT; ``position_xyz`` meters, in the
-    axes of the actor, from its origin; ``roll_pitch_yaw`` rad, likewise, where yaw is the steering
-    angle; ``speed`` rad/s, + = forward.
-    """
-
-    wheel: int
-    position_xyz: Triple = UNKNOWN
-    roll_pitch_yaw: Triple = UNKNOWN
-    speed: float = math.nan
+    wheel: int  # FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT
+    position_xyz: Triple = UNKNOWN  # meters, in the axes of the actor, from its origin
+    roll_pitch_yaw: Triple = UNKNOWN  # rad, likewise, where yaw is the steering angle
+    speed: float = math.nan  # rad/s, + = forward
 
 
 def build_frame(generation: str, game_time: float, names: Sequence[str],

@@ -33,20 +33,15 @@ _TOLERANCE_S = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class RecordingSelection:
-    """
-    A part of a recording.
+    """A part of a recording."""
 
-    ``desired_tags`` and ``undesired_tags`` as the parameters of these names; ``actors`` raw names,
-    empty for all; ``start_s`` and ``end_s`` from the first frame; ``rate_hz`` largest rate of
-    frames, None for all.
-    """
-
+    # desired_tags, undesired_tags: as the parameters of these names.
     desired_tags: tuple[str, ...] = ()
     undesired_tags: tuple[str, ...] = ()
-    actors: tuple[str, ...] = ()
-    start_s: float = 0.0
+    actors: tuple[str, ...] = ()  # raw names, empty for all
+    start_s: float = 0.0  # start_s, end_s: from the first frame
     end_s: float = math.inf
-    rate_hz: float | None = None
+    rate_hz: float | None = None  # largest rate of frames, None for all
 
     @property
     def has_all_frames(self) -> bool:

@@ -52,20 +52,15 @@ PERIOD_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RecordedFrame:
-    """
-    One frame of a recording.
+    """One frame of a recording."""
 
-    ``packet`` its payload, with a ``game_time`` that continues at 20 Hz if the payload has none;
-    ``clock_s`` the time in the payload, s, NaN for none; ``index`` from 0; ``place`` in the file,
-    in words; ``position`` amount of the recording before the end of the frame; ``byte_range`` by
-    which a :class:`SeekableRecording` returns the payload again.
-    """
-
+    # Its payload, with a ``game_time`` that continues at 20 Hz if the payload has none.
     packet: Packet
-    clock_s: float
-    index: int
-    place: str
-    position: int
+    clock_s: float  # the time in the payload, s, NaN for none
+    index: int  # from 0
+    place: str  # in the file, in words
+    position: int  # amount of the recording before the end of the frame
+    # By which a :class:`SeekableRecording` returns the payload again.
     byte_range: tuple[int, int] | None = None
 
 
@@ -119,15 +114,11 @@ class SeekableRecording(Protocol):
 
 @runtime_checkable
 class SensorRecording(Protocol):
-    """
-    A recording with data of sensors beside its frames.
+    """A recording with data of sensors beside its frames."""
 
-    ``sensor_counts`` number of images or clouds of points by name and kind of a sensor;
-    ``ignored`` names of the files that are not read.
-    """
-
+    # Number of images or clouds of points by name and kind of a sensor.
     sensor_counts: Mapping[tuple[str, str], int]
-    ignored: Sequence[str]
+    ignored: Sequence[str]  # names of the files that are not read
 
 
 class TimedRecording(ABC):
@@ -260,20 +251,14 @@ def parts_of(frame: Frame) -> list[str]:
 
 
 class FrameWriter(Output):
-    """
-    A recording that is being written frame by frame.
+    """A recording that is being written frame by frame."""
 
-    ``n_frames`` number of frames so far; ``n_dropped`` number of sensor messages that it cannot
-    hold, ``last_dropped`` description of the last of them; ``needs`` parts of a frame that it
-    writes; ``is_timed`` whether a frame without a ``game_time`` is written with one that continues
-    at 20 Hz; ``losses`` what the format does not carry of its frames.
-    """
-
-    n_frames: int
-    losses: Losses
-    n_dropped = 0
-    last_dropped = ''
-    needs: Needs = EVERYTHING
+    n_frames: int  # number of frames so far
+    losses: Losses  # what the format does not carry of its frames
+    n_dropped = 0  # number of sensor messages that it cannot hold
+    last_dropped = ''  # description of the last of them
+    needs: Needs = EVERYTHING  # parts of a frame that it writes
+    # Whether a frame without a ``game_time`` is written with one that continues at 20 Hz.
     is_timed = True
 
     def name_losses(self, name: str, carried: frozenset[str]) -> None:

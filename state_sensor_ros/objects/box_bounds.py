@@ -41,18 +41,13 @@ _MAX_STEPS = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActorBox:
-    """
-    The largest box of an actor, or its origin if it has none.
+    """The largest box of an actor, or its origin if it has none."""
 
-    ``centre`` (3,) m, ``axes`` (3, 3) columns, both in the global frame; ``half`` (3,) half edge
-    lengths along the axes, m; ``position`` (3,) and ``body`` (3, 3) of the actor likewise.
-    """
-
-    centre: Floats
-    axes: Floats
-    half: Floats
-    position: Floats
-    body: Floats
+    centre: Floats  # (3,) m
+    axes: Floats  # (3, 3) columns, both in the global frame
+    half: Floats  # (3,) half edge lengths along the axes, m
+    position: Floats  # (3,)
+    body: Floats  # (3, 3) of the actor likewise
 
     def is_turned(self) -> bool:
         """Return whether the edges are not along the axes of the actor."""

@@ -49,20 +49,15 @@ _SIZES = default_sizes(DEFAULTS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanarBoxes:
-    """
-    Rectangles of K actors in the plane of the global frame.
+    """Rectangles of K actors in the plane of the global frame."""
 
-    ``centres`` (K, 2) m; ``headings`` (K, 2) unit vectors along the lengths; ``halves`` (K, 2)
-    half the length and half the width, m; ``velocities`` (K, 2) of the centers, m/s, NaN if
-    unknown; ``turning`` (K,) yaw rate, rad/s, 0 if unknown; ``heights`` (K, 2) lowest and highest
-    point, m. In a function of two, they have equal K, or one of them has K = 1.
-    """
-
-    centres: Floats
-    headings: Floats
-    halves: Floats
-    velocities: Floats
-    turning: Floats
+    centres: Floats  # (K, 2) m
+    headings: Floats  # (K, 2) unit vectors along the lengths
+    halves: Floats  # (K, 2) half the length and half the width, m
+    velocities: Floats  # (K, 2) of the centers, m/s, NaN if unknown
+    turning: Floats  # (K,) yaw rate, rad/s, 0 if unknown
+    # (K, 2) lowest and highest point, m. In a function of two, they have equal K, or one of them
+    # has K = 1.
     heights: Floats
 
     def __len__(self) -> int:
@@ -217,21 +212,15 @@ def _corners_to(some: PlanarBoxes, others: PlanarBoxes) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Criticality:
-    """
-    Measures of one actor in one frame, NaN where undefined.
+    """Measures of one actor in one frame, NaN where undefined."""
 
-    ``gap`` from its box to that of the lead vehicle along the lane, m; ``time_headway`` gap by its
-    speed, s; ``required_deceleration`` that brings it to the speed of the lead vehicle within the
-    gap, m/s2; ``time_to_collision`` smallest of all objects, s; ``closest_distance`` to the
-    nearest box, m. ``lead``, ``partner`` (of the time to collision), ``closest``: their rows, -1
-    if there is none.
-    """
-
-    gap: float = math.nan
-    time_headway: float = math.nan
+    gap: float = math.nan  # from its box to that of the lead vehicle along the lane, m
+    time_headway: float = math.nan  # gap by its speed, s
+    # That brings it to the speed of the lead vehicle within the gap, m/s2.
     required_deceleration: float = math.nan
-    time_to_collision: float = math.nan
-    closest_distance: float = math.nan
+    time_to_collision: float = math.nan  # smallest of all objects, s
+    closest_distance: float = math.nan  # to the nearest box, m
+    # Rows, -1 if there is none; ``partner`` is that of the time to collision.
     lead: int = -1
     partner: int = -1
     closest: int = -1

@@ -39,23 +39,15 @@ MAX_GAP_S = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objects:
-    """
-    K objects of a frame, in the order of its actors; SI units, global frame.
+    """K objects of a frame, in the order of its actors; SI units, global frame."""
 
-    ``rows`` (K,) int64 of the actors; ``classes`` (K,) uint8, index in CLASSES; ``poses`` (K, 7)
-    center xyz (m) and orientation xyzw of the actor, of unit length; ``axes`` (K, 3, 3) rotation
-    matrices of these; ``sizes`` (K, 3) length, width, height (m) along the actor's axes;
-    ``twists`` (K, 6) velocity of the center (m/s) and angular velocity (rad/s);
-    ``accelerations`` (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame,
-    NaN if unknown.
-    """
-
-    rows: Rows
-    classes: Kinds
-    poses: Floats
-    axes: Floats
-    sizes: Floats
-    twists: Floats
+    rows: Rows  # (K,) int64 of the actors
+    classes: Kinds  # (K,) uint8, index in CLASSES
+    poses: Floats  # (K, 7) center xyz (m) and orientation xyzw of the actor, of unit length
+    axes: Floats  # (K, 3, 3) rotation matrices of these
+    sizes: Floats  # (K, 3) length, width, height (m) along the actor's axes
+    twists: Floats  # (K, 6) velocity of the center (m/s) and angular velocity (rad/s)
+    # (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame, NaN if unknown.
     accelerations: Floats
     _own_motion: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
 
@@ -105,19 +97,13 @@ _MEMBERS = ('rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'acceleration
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Centres:
-    """
-    Centers and sizes of the N actors of a frame, whether they are objects or not.
+    """Centers and sizes of the N actors of a frame, whether they are objects or not."""
 
-    ``poses`` (N, 7), ``axes`` (N, 3, 3), ``sizes`` (N, 3) as in :class:`Objects`; ``arms`` (N, 3)
-    from the actor's origin to the center, m, axes of the global frame; ``have_boxes`` (N,) bool.
-    Rows of actors without a usable pose have no meaning.
-    """
-
-    poses: Floats
-    axes: Floats
-    sizes: Floats
-    arms: Floats
-    have_boxes: Bools
+    poses: Floats  # (N, 7)
+    axes: Floats  # (N, 3, 3)
+    sizes: Floats  # (N, 3) as in :class:`Objects`
+    arms: Floats  # (N, 3) from the actor's origin to the center, m, axes of the global frame
+    have_boxes: Bools  # (N,) bool. Rows of actors without a usable pose have no meaning
 
 
 def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
@@ -264,11 +250,11 @@ def default_sizes(settings: Settings) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Motion:
-    """Velocities of the N actors of a frame: ``twists`` (N, 6) as in :class:`Objects`."""
+    """Velocities of the N actors of a frame."""
 
     game_time: float
     actor_list: ActorList
-    twists: Floats
+    twists: Floats  # (N, 6) as in :class:`Objects`
 
 
 def centre_twists(frame: Frame, centres: Centres) -> Floats:

@@ -48,15 +48,11 @@ _STRAIGHT = 1e-10
 
 
 class Paths(NamedTuple):
-    """
-    Predicted paths of K objects.
+    """Predicted paths of K objects."""
 
-    ``poses`` (K, P, 7) position xyz and orientation xyzw, global frame, at TIMES_S from now on;
-    ``lengths`` (K,) int64, how many of the P poses there are.
-    """
-
+    # (K, P, 7) position xyz and orientation xyzw, global frame, at TIMES_S from now on.
     poses: Floats
-    lengths: Rows
+    lengths: Rows  # (K,) int64, how many of the P poses there are
 
     def rows(self) -> Floats:
         """Return (R, 7) the poses of all paths, object by object."""

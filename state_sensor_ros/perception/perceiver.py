@@ -67,17 +67,12 @@ def normal_deviates(words: Words) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deviates:
-    """
-    Numbers of the standard normal distribution for R actors.
+    """Numbers of the standard normal distribution for R actors."""
 
-    ``position`` and ``velocity`` (2, R) along the global x and y, ``size`` (3, R) of length, width
-    and height, ``yaw`` (R,).
-    """
-
-    position: Floats
+    position: Floats  # position, velocity: (2, R) along the global x and y
     velocity: Floats
-    size: Floats
-    yaw: Floats
+    size: Floats  # (3, R) of length, width and height
+    yaw: Floats  # (R,)
 
 
 def frame_number(game_time: float) -> int:
@@ -211,25 +206,20 @@ def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Perceived:
-    """
-    The objects of a frame that a sensor reports.
+    """The objects of a frame that a sensor reports."""
 
-    ``truth`` all T objects as they are; ``objects`` the R that are reported: S that are seen, in
-    the same order, and then G false positives, whose ``rows`` are -1; ``true_twists`` (R, 6) their
-    velocities without noise; ``seen`` (S,) int64 which of the T are seen, None for all;
-    ``reported`` (T + P,) bool, which of the T and of the places of false positives after them have
-    an object, None for all; ``turns`` (S,) error of the yaw, rad, None for no error; ``is_noisy``
-    whether poses have noise; ``false_positives`` G names and ids that no actor of the frame has.
-    """
-
-    truth: Objects
+    truth: Objects  # all T objects as they are
+    # The R that are reported: S that are seen, in the same order, and then G false positives,
+    # whose ``rows`` are -1.
     objects: Objects
-    true_twists: Floats
-    seen: Rows | None = None
+    true_twists: Floats  # (R, 6) their velocities without noise
+    seen: Rows | None = None  # (S,) int64 which of the T are seen, None for all
+    # (T + P,) bool, which of the T and of the places of false positives after them have an object,
+    # None for all.
     reported: Bools | None = None
-    turns: Floats | None = None
-    is_noisy: bool = False
-    false_positives: tuple[Actor, ...] = ()
+    turns: Floats | None = None  # (S,) error of the yaw, rad, None for no error
+    is_noisy: bool = False  # whether poses have noise
+    false_positives: tuple[Actor, ...] = ()  # G names and ids that no actor of the frame has
 
     @property
     def n_false_places(self) -> int:

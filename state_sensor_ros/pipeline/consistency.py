@@ -85,27 +85,18 @@ _DETAILS_PERIOD_PER_ACTOR_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyResult:
-    """
-    Result for the last seconds, or for all frames.
+    """Medians of the last seconds, or of all frames; NaN as long as nothing moves."""
 
-    ``linear_slope`` displacement per (velocity times time), 1 if units agree; ``angular_slope``
-    the same for rotation; ``linear_residual`` m and ``angular_residual`` rad, per step; ``slip``
-    sine of the angle between a vehicle's own x axis and its displacement; all of them medians, NaN
-    as long as nothing moves. ``slip`` and ``complaints``, a line for each inconsistency, are
-    always those of the last seconds; ``n_pairs`` number of compared pairs; ``jumps`` how many
-    there were and which one was the longest, empty for none; ``reason`` why nothing was compared,
-    empty if it was.
-    """
-
-    linear_slope: float
-    angular_slope: float
-    linear_residual: float
-    angular_residual: float
+    linear_slope: float  # displacement per (velocity times time), 1 if units agree
+    angular_slope: float  # the same for rotation
+    linear_residual: float  # m
+    angular_residual: float  # rad, per step
+    # Sine of the angle between a vehicle's own x axis and its displacement, in the last seconds.
     slip: float
-    n_pairs: int
-    complaints: tuple[str, ...]
-    jumps: str
-    reason: str
+    n_pairs: int  # number of compared pairs
+    complaints: tuple[str, ...]  # a line for each inconsistency of the last seconds
+    jumps: str  # how many there were and which one was the longest, empty for none
+    reason: str  # why nothing was compared, empty if it was
 
 
 # Reasons why an actor in two successive frames is not compared.

@@ -63,32 +63,22 @@ class Sink(TopicSwitch, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """
-    The decoder and the encoder of one stream; both keep state of the last frames.
+    """The decoder and the encoder of one stream; both keep state of the last frames."""
 
-    ``decoder`` of the source's payloads; ``encoder`` of all topics.
-    """
-
-    decoder: PayloadDecoder
+    decoder: PayloadDecoder  # of the source's payloads
     encoder: Encoder
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """
-    The last frame whose clock advanced, its actors and its stamp.
-
-    ``packet`` the frame's packet, which also has the parts that were not decoded;
-    ``received_ns`` ``time.perf_counter_ns()`` at its receipt; ``before`` the frame before it in
-    the same run, None for none.
-    """
+    """The last frame whose clock advanced, its actors and its stamp."""
 
     frame: Frame
     actor_list: ActorList
     stamp_ns: int
-    packet: Packet
-    received_ns: int
-    before: Frame | None
+    packet: Packet  # the frame's packet, which also has the parts that were not decoded
+    received_ns: int  # ``time.perf_counter_ns()`` at its receipt
+    before: Frame | None  # the frame before it in the same run, None for none
 
 
 class _Cancelled(Exception):  # noqa: N818

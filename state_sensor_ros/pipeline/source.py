@@ -33,14 +33,10 @@ _MAX_LAG_S = 0.5
 
 @dataclass(slots=True)
 class LastError:
-    """
-    The last error of one part of the program.
+    """The last error of one part of the program."""
 
-    ``text`` one line, ``''`` for none; ``at_ns`` ``time.monotonic_ns()`` of the error.
-    """
-
-    text: str = ''
-    at_ns: int = 0
+    text: str = ''  # one line, ``''`` for none
+    at_ns: int = 0  # ``time.monotonic_ns()`` of the error
 
     def note(self, text: str) -> None:
         """Replace the last error by ``text``."""
@@ -189,32 +185,25 @@ class Failures:
 
 @dataclass(slots=True)
 class Health:
-    """
-    State, counts and errors of a source; written by its thread, read by any.
-
-    ``n_bytes`` and ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
-    impossible lengths; ``n_cut_packets`` streams that ended within a packet;
-    ``n_earlier_reconnects`` reconnects of earlier sources of the same stream; ``n_losses``
-    connections that ended, ``loss`` the cause of the last end; ``error`` the last error;
-    ``silence`` a probable cause if nothing has been received since the connect, empty otherwise
-    and if none is known; ``fault`` why the simulation cannot be driven although frames may arrive,
-    empty if it can. ``failures`` the last ones, which may end the source. ``on_error`` is
-    called by the source's thread after each error.
-    """
+    """State, counts and errors of a source; written by its thread, read by any."""
 
     state: SourceState = SourceState.CONNECTING
-    n_bytes: int = 0
+    n_bytes: int = 0  # n_bytes, n_packets: received
     n_packets: int = 0
-    n_connects: int = 0
-    n_protocol_errors: int = 0
-    n_cut_packets: int = 0
-    n_earlier_reconnects: int = 0
-    n_losses: int = 0
-    loss: str = ''
+    n_connects: int = 0  # successful ones
+    n_protocol_errors: int = 0  # impossible lengths
+    n_cut_packets: int = 0  # streams that ended within a packet
+    n_earlier_reconnects: int = 0  # reconnects of earlier sources of the same stream
+    n_losses: int = 0  # connections that ended
+    loss: str = ''  # the cause of the last end
     error: LastError = field(default_factory=LastError)
+    # A probable cause if nothing has been received since the connect, empty otherwise and if none
+    # is known.
     silence: str = ''
+    # Why the simulation cannot be driven although frames may arrive, empty if it can.
     fault: str = ''
-    failures: Failures = field(default_factory=Failures)
+    failures: Failures = field(default_factory=Failures)  # the last ones, which may end the source
+    # Called by the source's thread after each error.
     on_error: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
 
     @property

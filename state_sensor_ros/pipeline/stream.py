@@ -40,13 +40,12 @@ class Batch:
     """
     The frames of one packet, several if its payload is an array.
 
-    Without frames it is a wake-up, see :meth:`PacketQueue.wake`. ``received_ns``
-    ``time.perf_counter_ns()`` of the receipt; ``number`` of frames received before the first one.
+    Without frames it is a wake-up, see :meth:`PacketQueue.wake`.
     """
 
     frames: Sequence[Packet]
-    received_ns: int
-    number: int
+    received_ns: int  # ``time.perf_counter_ns()`` of the receipt
+    number: int  # of frames received before the first one
 
 
 class PacketQueue:

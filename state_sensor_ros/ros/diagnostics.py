@@ -49,21 +49,15 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class StreamReading:
-    """
-    State of the stream at one instant.
+    """State of the stream at one instant."""
 
-    ``at_s`` time of a steady clock; ``silence_s`` time since the last packet; ``n_missed`` samples
-    of the simulator that were not received; ``n_coarse`` frames with a too coarse ``game_time``;
-    ``n_log_lines_dropped`` lines of the log, because standard error was not read.
-    """
-
-    at_s: float
-    silence_s: float
+    at_s: float  # time of a steady clock
+    silence_s: float  # time since the last packet
     health: Health
     counters: Counters
-    n_missed: int
-    n_coarse: int
-    n_log_lines_dropped: int = 0
+    n_missed: int  # samples of the simulator that were not received
+    n_coarse: int  # frames with a too coarse ``game_time``
+    n_log_lines_dropped: int = 0  # lines of the log, because standard error was not read
 
 
 # States of a source without a connection.

@@ -50,17 +50,13 @@ _NO_EVENTS = PublisherEventCallbacks(use_default_callbacks=False)
 
 @dataclass(frozen=True, slots=True)
 class _OpenTopic:
-    """
-    A topic with its publisher, and the functions of the publisher used for every message.
-
-    ``turn`` of the scans in which its subscribers are counted, -1 for each scan.
-    """
+    """A topic with its publisher, and the functions of the publisher used for every message."""
 
     topic: Topic
     publisher: Publisher
     publish_raw: Callable[[bytes], None]
     count_subscriptions: Callable[[], int]
-    turn: int
+    turn: int  # of the scans in which its subscribers are counted, -1 for each scan
 
 
 class TopicSink:

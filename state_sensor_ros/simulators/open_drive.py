@@ -211,18 +211,15 @@ _MAX_CURVATURE = 1e3
 
 @dataclass(frozen=True, slots=True)
 class _RoadPiece:
-    """
-    One geometry of a plan view.
+    """One geometry of a plan view."""
 
-    ``s`` distance along the road at which it begins, m; ``places`` returns for (K,) distances from
-    there, m, (K, 2) x and y, m, and (K,) headings, rad, in the axes of its beginning.
-    """
-
-    s: float
+    s: float  # distance along the road at which it begins, m
     x: float
     y: float
     heading: float
     length: float
+    # Returns for (K,) distances from there, m, (K, 2) x and y, m, and (K,) headings, rad, in the
+    # axes of its beginning.
     places: Callable[[Floats], tuple[Floats, Floats]]
 
 

@@ -59,30 +59,20 @@ _LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """
-    The last message of a process.
+    """The last message of a process."""
 
-    ``reason`` one line; ``is_failure`` whether it failed; ``is_unreachable`` whether the failure
-    is that no simulator runs.
-    """
-
-    reason: str
+    reason: str  # one line
     is_failure: bool = True
-    is_unreachable: bool = False
+    is_unreachable: bool = False  # whether the failure is that no simulator runs
 
 
 @dataclass(frozen=True, slots=True)
 class StepPace:
-    """
-    A request to a process that makes the steps.
+    """A request to a process that makes the steps."""
 
-    ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether to make no steps;
-    ``n_steps`` more steps at once in a pause.
-    """
-
-    rate: float
-    is_paused: bool
-    n_steps: int = 0
+    rate: float  # times real time, 0 as fast as possible
+    is_paused: bool  # whether to make no steps
+    n_steps: int = 0  # more steps at once in a pause
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,10 @@ _MAGIC = re.compile(r'[*?\[]')
 
 @dataclass(frozen=True, slots=True)
 class FoundRecording:
-    """
-    A recording, and its place below what was searched, without the suffix of its format.
+    """A recording, and its place below what was searched, without the suffix of its format."""
 
-    ``path`` of the file or folder; ``place`` relative, such as ``day1/drive``.
-    """
-
-    path: str
-    place: str
+    path: str  # of the file or folder
+    place: str  # relative, such as ``day1/drive``
 
 
 def find_recordings(inputs: Iterable[str], without: str = '') -> list[FoundRecording]:

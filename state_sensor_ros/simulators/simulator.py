@@ -51,42 +51,32 @@ Pixels: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class SimulatorTopics:
-    """
-    The topics that only one simulator has.
+    """The topics that only one simulator has."""
 
-    ``encoders`` subclasses of :class:`TopicEncoder`, or what makes one; one whose topics have the
-    names of topics of the package takes their place. ``transforms`` for /tf_static.
-    """
-
+    # Subclasses of :class:`TopicEncoder`, or what makes one; one whose topics have the names of
+    # topics of the package takes their place.
     encoders: tuple[NewTopicEncoder, ...] = ()
-    transforms: tuple[StaticTransform, ...] = ()
+    transforms: tuple[StaticTransform, ...] = ()  # for /tf_static
 
 
 @dataclass(frozen=True, slots=True)
 class SensorImage:
-    """
-    An image of a camera on the ego, to look at.
+    """An image of a camera on the ego, to look at."""
 
-    ``name`` such as ``central/rgb``; ``pixels`` (H, W, 3) uint8 red, green, blue, or (H, W)
-    float32 depth, m; None if ``png`` has a PNG file in their place.
-    """
-
-    name: str
+    name: str  # such as ``central/rgb``
+    # (H, W, 3) uint8 red, green, blue, or (H, W) float32 depth, m; None if ``png`` has a PNG file
+    # in their place.
     pixels: Pixels | None = None
     png: bytes = b''
 
 
 @dataclass(frozen=True, slots=True)
 class SensorPoints:
-    """
-    The points of a lidar on the ego, to look at.
+    """The points of a lidar on the ego, to look at."""
 
-    ``name``; ``points_xyz`` (P, 3) float32, m, axes of the lidar; ``pose`` its position xyz, m,
-    and orientation xyzw on the ego, None if it is unknown.
-    """
-
-    name: str
+    name: str  # name, points_xyz: (P, 3) float32, m, axes of the lidar
     points_xyz: Pixels
+    # Its position xyz, m, and orientation xyzw on the ego, None if it is unknown.
     pose: tuple[float, ...] | None = None
 
 

@@ -69,7 +69,7 @@ _NO_POSE: Fields = {'orientation': {'w': 1.0}}
 
 
 class NewMarker(NamedTuple):
-    """A marker to make for an actor; ``text`` its text, if it has one."""
+    """A marker to make for an actor."""
 
     namespace: str
     template: Template

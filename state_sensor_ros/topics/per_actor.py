@@ -35,14 +35,10 @@ Item = TypeVar('Item')
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """
-    One property of N actors.
+    """One property of N actors."""
 
-    ``entries`` in the order of the actors; ``first`` (N + 1,) int64, index of the first entry of
-    each actor, None if each actor has exactly one.
-    """
-
-    entries: tuple[Any, ...] | bytes
+    entries: tuple[Any, ...] | bytes  # in the order of the actors
+    # (N + 1,) int64, index of the first entry of each actor, None if each actor has exactly one.
     first: Rows | None = None
 
     def at(self, i: int) -> object:

@@ -19,10 +19,10 @@ NO_ACTORS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Qos:
-    """Quality of service of a publisher, keep last; ``latched`` is transient local."""
+    """Quality of service of a publisher, keep last."""
 
     reliable: bool = True
-    latched: bool = False
+    latched: bool = False  # transient local
     depth: int = 10
 
 
@@ -32,21 +32,15 @@ LATCHED = Qos(latched=True, depth=1)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """
-    A topic.
+    """A topic."""
 
-    ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
-    ``qos`` of its publisher, unless it is overridden; ``actor`` the ``Actor.topic_name`` of the
-    owner, '' for a topic that is not of a single actor; ``is_exclusive`` whether a second
-    publisher is an error; ``is_perceived`` whether it has the objects that a sensor would report,
-    not the ground truth.
-    """
-
-    name: str
-    type_name: str
-    qos: Qos = ORDINARY
+    name: str  # absolute or with ``~`` for the node's own
+    type_name: str  # ``package/msg/Name``
+    qos: Qos = ORDINARY  # of its publisher, unless it is overridden
+    # The ``Actor.topic_name`` of the owner, '' for a topic that is not of a single actor.
     actor: str = ''
-    is_exclusive: bool = False
+    is_exclusive: bool = False  # whether a second publisher is an error
+    # Whether it has the objects that a sensor would report, not the ground truth.
     is_perceived: bool = False
 
     @property
@@ -60,14 +54,11 @@ STATIC_TF_TOPIC = Topic('/tf_static', 'tf2_msgs/msg/TFMessage', LATCHED)
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """
-    The topics that have a reader: only they have to be decoded and encoded.
+    """The topics that have a reader: only they have to be decoded and encoded."""
 
-    ``names`` topics that are not of single actors, None for all; ``actors`` by kind of topic the
-    ``Actor.topic_name`` of the actors whose topic has a reader, None for all.
-    """
-
-    names: frozenset[str] | None = None
+    names: frozenset[str] | None = None  # topics that are not of single actors, None for all
+    # By kind of topic the ``Actor.topic_name`` of the actors whose topic has a reader, None for
+    # all.
     actors: Mapping[str, frozenset[str]] | None = None
 
     @classmethod

@@ -134,31 +134,25 @@ def no_command() -> None:
 
 @dataclass(slots=True, eq=False)
 class FrameToSend:
-    """
-    The frame that is encoded, with the data that several topics use.
-
-    ``actor_list`` its N actors; ``stamp_ns`` ns since the epoch of the messages' clock;
-    ``usable`` (N,) bool, actors with a pose; ``rows`` (N + M, 13) float64, actors then boxes as in
-    :class:`Bodies`, orientations of unit length, the ego's row at base_link; (0, 13) if no topic
-    ``uses_rows``; ``base_link`` row of the ego and (3,) position of base_link in its axes, None if
-    that is its origin; ``objects`` makes the objects of the frame, ``perceiver`` those that a
-    sensor reports; ``upcoming`` the frame in its recording, None for a live stream; ``blocks`` the
-    present layout of the encoder whose numbers are computed; ``last_command`` returns what was
-    sent to the ego last, None before the first command and without commands.
-    """
+    """The frame that is encoded, with the data that several topics use."""
 
     settings: Settings
     frame: Frame
-    actor_list: ActorList
-    stamp_ns: int
+    actor_list: ActorList  # its N actors
+    stamp_ns: int  # ns since the epoch of the messages' clock
     subscriptions: Subscriptions
-    usable: Bools
+    usable: Bools  # (N,) bool, actors with a pose
+    # (N + M, 13) float64, actors then boxes as in :class:`Bodies`, orientations of unit length,
+    # the ego's row at base_link; (0, 13) if no topic ``uses_rows``.
     rows: Floats
+    # Row of the ego and (3,) position of base_link in its axes, None if that is its origin.
     base_link: tuple[int, Floats] | None
-    objects: ObjectMaker
-    perceiver: Perceiver
-    upcoming: FutureFrame | None
+    objects: ObjectMaker  # makes the objects of the frame
+    perceiver: Perceiver  # those that a sensor reports
+    upcoming: FutureFrame | None  # the frame in its recording, None for a live stream
+    # The present layout of the encoder whose numbers are computed.
     blocks: Sequence[MessageBlock] = ()
+    # Returns what was sent to the ego last, None before the first command and without commands.
     last_command: Callable[[], LastCommand | None] = no_command
 
     @property

@@ -193,15 +193,11 @@ def _are_placed(wheels: Wheels) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class StaticTransform:
-    """
-    A frame that does not move in its parent.
-
-    ``pose`` x y z, m, roll pitch yaw, rad, of ``child`` in ``parent``.
-    """
+    """A frame that does not move in its parent."""
 
     parent: str
     child: str
-    pose: Sequence[float]
+    pose: Sequence[float]  # x y z, m, roll pitch yaw, rad, of ``child`` in ``parent``
 
 
 def encode_static_frames(settings: Settings, definitions: Definitions,

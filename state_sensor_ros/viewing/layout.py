@@ -41,19 +41,13 @@ _EYE_M = (-25.0, -18.0, 18.0)
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """
-    The content that the layout has views for.
+    """The content that the layout has views for."""
 
-    ``start_xyz`` first position of the ego, m, None without an ego; ``plots`` names of the plots
-    that have a number; ``cameras`` names of the images; ``has_notes`` whether there is text;
-    ``is_live`` whether the viewer follows the newest frame.
-    """
-
-    start_xyz: tuple[float, ...] | None
-    plots: frozenset[str]
+    start_xyz: tuple[float, ...] | None  # first position of the ego, m, None without an ego
+    plots: frozenset[str]  # names of the plots that have a number
     cameras: frozenset[str]
     has_notes: bool
-    is_live: bool
+    is_live: bool  # whether the viewer follows the newest frame
 
 
 def layout(content: Content) -> rrb.Blueprint:

@@ -34,19 +34,13 @@ _NO_STEERING_SPEED = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class AckermannTarget:
-    """
-    What a client wants, in the order of the client's type.
+    """What a client wants, in the order of the client's type."""
 
-    ``steering_angle`` rad, + = right; ``steering_speed`` rad/s, 0 for at once; ``speed`` m/s,
-    negative backward; ``acceleration`` m/s2, limit in both directions, 0 for that of the server;
-    ``jerk`` m/s3, not used by the server.
-    """
-
-    steering_angle: float = 0.0
-    steering_speed: float = 0.0
-    speed: float = 0.0
-    acceleration: float = 0.0
-    jerk: float = 0.0
+    steering_angle: float = 0.0  # rad, + = right
+    steering_speed: float = 0.0  # rad/s, 0 for at once
+    speed: float = 0.0  # m/s, negative backward
+    acceleration: float = 0.0  # m/s2, limit in both directions, 0 for that of the server
+    jerk: float = 0.0  # m/s3, not used by the server
 
 
 class AckermannController:

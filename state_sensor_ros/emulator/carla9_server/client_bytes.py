@@ -85,10 +85,10 @@ class CallError(Exception):
 
 
 class Request(msgspec.Struct, array_like=True, frozen=True):
-    """A request: ``kind`` 0, ``number`` that its reply repeats, ``name`` and ``arguments``."""
+    """A request."""
 
     kind: int
-    number: int
+    number: int  # that its reply repeats
     name: str
     arguments: list[object]
 

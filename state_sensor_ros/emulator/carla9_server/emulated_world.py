@@ -56,26 +56,21 @@ MAX_SPAWNED = 5000
 
 @dataclass(slots=True)
 class EpisodeActor:
-    """
-    An actor of an episode.
-
-    ``numbers`` (15,) float64, columns as in world_bodies, unused of one that moves by itself;
-    ``row`` its row in the frames of the scene, -1 of a spawned one; ``parent`` id, 0 for none,
-    and ``mount`` position and rotation on it; ``stream`` number of its stream, of a sensor;
-    ``lights`` of a vehicle; ``follows`` controller of one that follows a speed.
-    """
+    """An actor of an episode."""
 
     id: int
     body: Body
+    # (15,) float64, columns as in world_bodies, unused of one that moves by itself.
     numbers: FloatArray
-    row: int = -1
-    parent: int = 0
+    row: int = -1  # its row in the frames of the scene, -1 of a spawned one
+    parent: int = 0  # id, 0 for none
+    # Position and rotation on it.
     mount: tuple[Triple, Triple] = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-    stream: int = 0
-    lights: int = 0
+    stream: int = 0  # number of its stream, of a sensor
+    lights: int = 0  # of a vehicle
     pedals: Pedals = field(default_factory=Pedals)
     bicycle: Bicycle | None = None
-    follows: AckermannController | None = None
+    follows: AckermannController | None = None  # controller of one that follows a speed
     walk: tuple[Triple, float, bool] = ((1.0, 0.0, 0.0), 0.0, False)
 
     def advance(self, elapsed_s: float) -> None:
@@ -148,13 +143,10 @@ class Light:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeOptions:
-    """
-    The settings of an episode, as the client's type has them.
-
-    ``fixed_delta_s`` simulated time of a step, s, None for the time that passes.
-    """
+    """The settings of an episode, as the client's type has them."""
 
     is_synchronous: bool = False
+    # Simulated time of a step, s, None for the time that passes.
     fixed_delta_s: float | None = None
     others: tuple[object, ...] = (False, True, 0.01, 10, 0.0, True, 3000.0, 2000.0, True)
 

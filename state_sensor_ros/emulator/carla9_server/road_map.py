@@ -45,17 +45,12 @@ NO_ROADS = f'{_HEADER}</OpenDRIVE>\n'
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """
-    A traffic light on the road.
+    """A traffic light on the road."""
 
-    ``id``; ``s`` of its stop line along the loop, ``offset`` of its pole to the right of the
-    reference line, m; ``lanes`` first and last lane that it is for, 0 is the leftmost.
-    """
-
-    id: str
+    id: str  # id, s: of its stop line along the loop
     s: float
-    offset: float
-    lanes: tuple[int, int]
+    offset: float  # of its pole to the right of the reference line, m
+    lanes: tuple[int, int]  # first and last lane that it is for, 0 is the leftmost
 
 
 def open_drive(road: Road, signals: Sequence[Signal]) -> str:

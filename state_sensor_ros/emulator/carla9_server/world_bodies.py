@@ -61,25 +61,17 @@ _SENSOR_ATTRIBUTES: Attributes = (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """
-    What of an actor stays the same.
+    """What of an actor stays the same."""
 
-    ``name`` unique among those that move by themselves; ``type_id`` such as
-    ``vehicle.tesla.model3``; ``center`` of its box from its origin, ``extent``, half edge
-    lengths, m, and ``tilt``, pitch yaw roll of the box on it; ``semantic_tags`` numbers of
-    CARLA's classes; ``sign_id`` of a light or a sign in the map; ``group`` of a light that
-    changes with others, and its ``pole_index`` there.
-    """
-
-    name: str
-    type_id: str
+    name: str  # unique among those that move by themselves
+    type_id: str  # such as ``vehicle.tesla.model3``
     attributes: Attributes = ()
-    center: Triple = (0.0, 0.0, 0.0)
-    extent: Triple = (0.0, 0.0, 0.0)
-    tilt: Triple = (0.0, 0.0, 0.0)
-    semantic_tags: tuple[int, ...] = ()
-    sign_id: str = ''
-    group: int = -1
+    center: Triple = (0.0, 0.0, 0.0)  # of its box from its origin
+    extent: Triple = (0.0, 0.0, 0.0)  # half edge lengths, m
+    tilt: Triple = (0.0, 0.0, 0.0)  # pitch yaw roll of the box on it
+    semantic_tags: tuple[int, ...] = ()  # numbers of CARLA's classes
+    sign_id: str = ''  # of a light or a sign in the map
+    group: int = -1  # of a light that changes with others, and its ``pole_index`` there
     pole_index: int = 0
 
     @property
@@ -99,34 +91,24 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class SceneFrame:
-    """
-    The actors that move by themselves, at one instant.
+    """The actors that move by themselves, at one instant."""
 
-    ``time_s`` since the scene began; ``bodies`` N, the same tuple as long as they are the same;
-    ``numbers`` (N, 15) float64; ``controls`` (N, 3) float64, throttle and brake 0..1, steer
-    -1..1, + = right; ``lights`` (N,) uint8, states of traffic lights, None if they follow their
-    own times.
-    """
-
-    time_s: float
-    bodies: tuple[Body, ...]
-    numbers: FloatArray
-    controls: FloatArray
+    time_s: float  # since the scene began
+    bodies: tuple[Body, ...]  # N, the same tuple as long as they are the same
+    numbers: FloatArray  # (N, 15) float64
+    controls: FloatArray  # (N, 3) float64, throttle and brake 0..1, steer -1..1, + = right
+    # (N,) uint8, states of traffic lights, None if they follow their own times.
     lights: npt.NDArray[np.uint8] | None = None
 
 
 class MovingScene(Protocol):
-    """
-    A sequence of frames.
+    """A sequence of frames."""
 
-    ``ego`` name of the body that clients can drive, '' for none; ``xodr`` the map;
-    ``spawn_points`` position and rotation of each; ``environment`` of each object of the map that
-    is not an actor: its transform, its box in the world, id, name and class.
-    """
-
-    ego: str
+    ego: str  # name of the body that clients can drive, '' for none
     xodr: str
-    spawn_points: list[tuple[Triple, Triple]]
+    spawn_points: list[tuple[Triple, Triple]]  # position and rotation of each
+    # Of each object of the map that is not an actor: its transform, its box in the world, id, name
+    # and class.
     environment: list[EnvironmentObject]
 
     def first(self) -> SceneFrame | None:

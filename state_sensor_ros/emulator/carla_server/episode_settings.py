@@ -62,11 +62,7 @@ SensorSettings: TypeAlias = CameraSettings | LidarSettings
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSettings:
-    """
-    The settings of an episode.
-
-    ``refused``: a line for each setting that this server cannot serve.
-    """
+    """The settings of an episode."""
 
     is_synchronous: bool = False
     sends_agents: bool = True
@@ -74,6 +70,7 @@ class EpisodeSettings:
     n_pedestrians: int = 6
     seed: int = 1
     sensors: tuple[SensorSettings, ...] = ()
+    # A line for each setting that this server cannot serve.
     refused: tuple[str, ...] = field(default=(), compare=False)
 
 

@@ -50,18 +50,12 @@ def is_compressed_storage(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BagMetadata:
-    """
-    The description of a bag's folder.
+    """The description of a bag's folder."""
 
-    ``files`` names in the folder, in the order of time; ``storage`` identifier of the storage,
-    such as ``mcap``; ``compression`` mode, ``''``, ``file`` or ``message``, always of zstd;
-    ``topics`` by name and type, without their definitions.
-    """
-
-    files: tuple[str, ...]
-    storage: str
-    compression: str
-    topics: dict[tuple[str, str], StoredTopic]
+    files: tuple[str, ...]  # names in the folder, in the order of time
+    storage: str  # identifier of the storage, such as ``mcap``
+    compression: str  # mode, ``''``, ``file`` or ``message``, always of zstd
+    topics: dict[tuple[str, str], StoredTopic]  # by name and type, without their definitions
 
 
 def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:

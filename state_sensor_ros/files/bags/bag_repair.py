@@ -51,15 +51,11 @@ _SALVAGES: dict[str, type[Salvage]] = {'mcap': McapSalvage, 'sqlite3': SqliteSal
 
 @dataclass(slots=True)
 class FoundBag:
-    """
-    The files of a bag.
+    """The files of a bag."""
 
-    ``files`` storage files in the order of time; ``metadata`` None if it cannot be read;
-    ``defects`` and ``losses`` descriptions of faults of the folder.
-    """
-
-    files: list[Path]
-    metadata: BagMetadata | None = None
+    files: list[Path]  # storage files in the order of time
+    metadata: BagMetadata | None = None  # None if it cannot be read
+    # defects, losses: descriptions of faults of the folder.
     defects: list[str] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
 

@@ -119,15 +119,11 @@ def stationary_tags(stationary_type: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OsiType:
-    """
-    The type of an object in a trace.
+    """The type of an object in a trace."""
 
-    ``number`` of MovingObject.Type, or of StationaryObject.Classification.Type if
-    ``is_stationary``; ``vehicle`` number of VehicleClassification.Type, 0 for no vehicle.
-    """
-
+    # Of MovingObject.Type, or of StationaryObject.Classification.Type if ``is_stationary``.
     number: int
-    vehicle: int = 0
+    vehicle: int = 0  # number of VehicleClassification.Type, 0 for no vehicle
     is_stationary: bool = False
 
 
@@ -271,19 +267,15 @@ _VALUES = _columns('length', 'width', 'height', 'center_x', 'center_y', 'center_
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OsiFrame:
-    """
-    K objects at one time.
-
-    ``ids`` (K,) ids of their actors; ``types`` (K,) indices in OSI_TYPES; ``values`` (K, 18)
-    dimension (m), center (m), roll, pitch, yaw (rad), velocity (m/s), acceleration (m/s2), turning
-    rate about the axes of the global frame (rad/s); ``host`` row of the ego, None without one.
-    """
+    """K objects at one time."""
 
     stamp_ns: int
-    ids: npt.NDArray[np.uint32]
-    types: Kinds
+    ids: npt.NDArray[np.uint32]  # (K,) ids of their actors
+    types: Kinds  # (K,) indices in OSI_TYPES
+    # (K, 18) dimension (m), center (m), roll, pitch, yaw (rad), velocity (m/s), acceleration
+    # (m/s2), turning rate about the axes of the global frame (rad/s).
     values: Floats
-    host: int | None
+    host: int | None  # row of the ego, None without one
     is_restart: bool
 
 

@@ -134,20 +134,14 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class ChunkHead:
-    """
-    The fields of a chunk before its data.
+    """The fields of a chunk before its data."""
 
-    ``first_ns`` and ``last_ns`` log times in it; ``size`` and ``crc`` of its records when
-    decompressed, 0 for no CRC; ``begin`` and ``length`` of its data, offset and size in its
-    content.
-    """
-
-    first_ns: int
+    first_ns: int  # first_ns, last_ns: log times in it
     last_ns: int
-    size: int
+    size: int  # size, crc: of its records when decompressed, 0 for no CRC
     crc: int
     compression: str
-    begin: int
+    begin: int  # begin, length: of its data, offset and size in its content
     length: int
 
 

@@ -24,47 +24,34 @@ _REPAIRABLE = 'a whole bag; `state_sensor repair` recovers its readable messages
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """
-    A topic in a storage file.
-
-    ``definition`` of its type, in the language ``encoding`` (``ros2msg``, ``ros2idl``, ``''``);
-    ``type_hash`` RIHS01 or ``''``; ``serialization`` such as ``cdr``; ``qos`` offered profiles as
-    YAML.
-    """
+    """A topic in a storage file."""
 
     name: str
     type_name: str
+    # Of its type, in the language ``encoding`` (``ros2msg``, ``ros2idl``, ``''``).
     definition: str = ''
     encoding: str = ''
-    type_hash: str = ''
-    serialization: str = CDR
-    qos: str = ''
+    type_hash: str = ''  # RIHS01 or ``''``
+    serialization: str = CDR  # such as ``cdr``
+    qos: str = ''  # offered profiles as YAML
 
 
 class Recovered(NamedTuple):
-    """
-    A message of a damaged bag.
-
-    ``log_ns`` and ``publish_ns`` its times, ns; ``publish_ns`` None and ``sequence`` 0 if the
-    file does not store them.
-    """
+    """A message of a damaged bag."""
 
     topic: StoredTopic
-    log_ns: int
+    log_ns: int  # log_ns, publish_ns: its times, ns
     data: bytes
     publish_ns: int | None = None
-    sequence: int = 0
+    sequence: int = 0  # 0 if the file does not store them
 
 
 @dataclass(frozen=True, slots=True)
 class BagLimits:
-    """
-    Sizes above which a bag is refused, bytes.
-
-    ``n_bytes`` limit for a message, for a chunk, also decompressed, and for all definitions.
-    """
+    """Sizes above which a bag is refused, bytes."""
 
     # The default of max_frame_bytes: the node cannot have received a larger packet.
+    # Limit for a message, for a chunk, also decompressed, and for all definitions.
     n_bytes: int = 64 * 1024 * 1024
 
     @property

@@ -70,30 +70,24 @@ class ActorColumns:
 
 @dataclass(slots=True, eq=False)
 class FrameRows:
-    """
-    The N rows of a frame.
-
-    ``stamp_ns`` None for a frame whose time ROS cannot represent; ``floats`` (N, 27) columns
-    FLOAT_NAMES; ``has_box`` (N,) whether center and size are those of a box; ``lanes`` (N, 3)
-    road, section and lane, ``is_changing`` (N, 2) left and right, both valid where ``has_lane``
-    (N,) is set, with ``road_names`` by the number of the road; ``derived`` (N,) as of
-    :class:`Frame`, with the sizes of actors without a box; ``step`` of the clock before the
-    frame; ``safety`` measures of each actor and the name of its lead vehicle, None if no column
-    shows them.
-    """
+    """The N rows of a frame."""
 
     index: int
-    stamp_ns: int | None
+    stamp_ns: int | None  # None for a frame whose time ROS cannot represent
     game_time: float
     actors: ActorColumns
-    floats: Floats
-    has_box: Bools
-    lanes: Ints
+    floats: Floats  # (N, 27) columns FLOAT_NAMES
+    has_box: Bools  # (N,) whether center and size are those of a box
+    lanes: Ints  # (N, 3) road, section and lane
+    # (N, 2) left and right, both valid where ``has_lane`` (N,) is set, with ``road_names`` by the
+    # number of the road.
     is_changing: Bools
     has_lane: Bools
     road_names: Mapping[int, str]
+    # (N,) as of :class:`Frame`, with the sizes of actors without a box.
     derived: npt.NDArray[np.uint8]
-    step: Step
+    step: Step  # of the clock before the frame
+    # Measures of each actor and the name of its lead vehicle, None if no column shows them.
     safety: list[tuple[Criticality, str]] | None = None
 
 

@@ -53,15 +53,10 @@ def unnamed(name: str, error: OSError, part: Path) -> SinkError:
 
 
 class Output(ABC):
-    """
-    An output, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
+    """An output, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``."""
 
-    :ivar name: path of the output as given.
-    :ivar remains: description of what is left of a replaced output, ``''`` for nothing.
-    """
-
-    name: str
-    remains = ''
+    name: str  # path of the output as given
+    remains = ''  # description of what is left of a replaced output, ``''`` for nothing
 
     def flush(self) -> None:  # noqa: B027
         """

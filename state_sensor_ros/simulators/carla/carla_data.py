@@ -42,14 +42,10 @@ FULL_LOCK_DEG = 70.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """
-    A command to a vehicle in CARLA's signs.
+    """A command to a vehicle in CARLA's signs."""
 
-    ``steer`` -1..1, + = right; ``throttle`` and ``brake`` 0..1; NaN: not in the source.
-    """
-
-    steer: float = math.nan
-    throttle: float = math.nan
+    steer: float = math.nan  # -1..1, + = right
+    throttle: float = math.nan  # throttle, brake: 0..1; NaN: not in the source
     brake: float = math.nan
     hand_brake: bool = False
     reverse: bool = False
@@ -70,44 +66,35 @@ def command_inputs(*commands: Command) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class DatasetCommands:
-    """
-    Members that the collector of a dataset adds: the command of its expert and the applied one.
-
-    ``applied`` is ``expert`` with injected noise; ``has_switches``: the file has ``hand_brake``
-    and ``reverse``; ``directions`` the planner's 2 follow, 3 left, 4 right, 5 straight;
-    ``stop_*`` why the expert slows down, 0..1; NaN: not in the source. ``other_members`` name
-    and JSON text of every other member. ``episode_members`` the same of the metadata.json of the
-    episode, in its first frame.
-    """
+    """Members that the collector of a dataset adds: the command of its expert, the applied one."""
 
     expert: Command
-    applied: Command
-    has_switches: bool
+    applied: Command  # ``expert`` with injected noise
+    has_switches: bool  # the file has ``hand_brake`` and ``reverse``
+    # The planner's 2 follow, 3 left, 4 right, 5 straight; ``stop_*`` why the expert slows down,
+    # 0..1; NaN: not in the source.
     directions: float
     stop_pedestrian: float
     stop_vehicle: float
     stop_traffic_lights: float
-    other_members: tuple[tuple[str, str], ...]
+    other_members: tuple[tuple[str, str], ...]  # name and JSON text of every other member
+    # The same of the metadata.json of the episode, in its first frame.
     episode_members: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerStatus:
-    """
-    Measurements that only the player has.
+    """Measurements that only the player has."""
 
-    ``acceleration_xyz`` (3,) m/s2, axes of the global frame; ``collision_*`` kg m/s since the
-    episode began; ``intersection_*`` share of the footprint, 0..1; ``autopilot`` the command
-    that the autopilot proposes.
-    """
-
+    # (3,) m/s2, axes of the global frame; ``collision_*`` kg m/s since the episode began;
+    # ``intersection_*`` share of the footprint, 0..1.
     acceleration_xyz: Floats
     collision_vehicles: float
     collision_pedestrians: float
     collision_other: float
     intersection_otherlane: float
     intersection_offroad: float
-    autopilot: Command
+    autopilot: Command  # the command that the autopilot proposes
     dataset: DatasetCommands | None = None
 
 
@@ -126,26 +113,20 @@ class DataFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
-    """
-    An image as received, decoded only for a topic with a subscriber.
-
-    ``camera`` its name in topics; ``kind`` RGB, DEPTH or SEGMENTATION; ``data_format`` that
-    of ``data``; ``size`` width and height, pixels, None in a FILE; ``fov_deg`` horizontal field of
-    view, degrees, NaN if it is unknown; ``frame_number`` of its measurement, None if unknown.
-    """
+    """An image as received, decoded only for a topic with a subscriber."""
 
     camera: str
-    kind: str
+    kind: str  # RGB, DEPTH or SEGMENTATION
     data: bytes | memoryview
-    data_format: DataFormat = DataFormat.FILE
-    size: tuple[int, int] | None = None
-    fov_deg: float = math.nan
-    frame_number: int | None = None
+    data_format: DataFormat = DataFormat.FILE  # that of ``data``
+    size: tuple[int, int] | None = None  # width and height, pixels, None in a FILE
+    fov_deg: float = math.nan  # horizontal field of view, degrees, NaN if it is unknown
+    frame_number: int | None = None  # of its measurement, None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPoints:
-    """The points of a lidar as received; ``lidar`` its name in topics."""
+    """The points of a lidar as received."""
 
     lidar: str
     data: bytes | memoryview
@@ -154,11 +135,11 @@ class EncodedPoints:
 
 @dataclass(frozen=True, slots=True)
 class SensorData:
-    """What the sensors on the player produced; ``errors`` of messages that were dropped."""
+    """What the sensors on the player produced."""
 
     images: tuple[EncodedImage, ...] = ()
     points: tuple[EncodedPoints, ...] = ()
-    errors: tuple[DecodeError, ...] = ()
+    errors: tuple[DecodeError, ...] = ()  # of messages that were dropped
 
     def __bool__(self) -> bool:
         """Return whether there is any."""
@@ -180,24 +161,16 @@ def starts_with_player(classes: npt.NDArray[np.uint8]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CarlaData:
-    """
-    Simulator-specific data of a frame of N actors.
+    """Simulator-specific data of a frame of N actors."""
 
-    ``frame_number`` counts on over episodes; ``game_timestamp`` and ``platform_timestamp`` ms,
-    uint32 as sent; ``ids`` (N,) uint32 of the agents, 0 for the player; ``classes`` (N,) uint8
-    CLASS_*; ``lights`` (N,) uint8 index in LIGHT_STATES, NO_LIGHT for other actors;
-    ``speed_limits`` (N,) m/s, NaN for other actors; ``player`` ``None`` if the player is not
-    in the frame.
-    """
-
-    frame_number: int
-    game_timestamp: int
+    frame_number: int  # counts on over episodes
+    game_timestamp: int  # game_timestamp, platform_timestamp: ms, uint32 as sent
     platform_timestamp: int
-    ids: npt.NDArray[np.uint32]
-    classes: npt.NDArray[np.uint8]
-    lights: npt.NDArray[np.uint8]
-    speed_limits: Floats
-    player: PlayerStatus | None = None
+    ids: npt.NDArray[np.uint32]  # (N,) uint32 of the agents, 0 for the player
+    classes: npt.NDArray[np.uint8]  # (N,) uint8 CLASS_*
+    lights: npt.NDArray[np.uint8]  # (N,) uint8 index in LIGHT_STATES, NO_LIGHT for other actors
+    speed_limits: Floats  # (N,) m/s, NaN for other actors
+    player: PlayerStatus | None = None  # ``None`` if the player is not in the frame
     sensor_data: SensorData = NO_SENSOR_DATA
 
     @property

@@ -80,29 +80,25 @@ class _Rotation(msgspec.Struct):
 
 
 class _Description(msgspec.Struct, omit_defaults=True):
-    """One sensor; ``width`` and ``height`` in pixels, ``fov`` in degrees."""
+    """One sensor."""
 
     type_: Literal['CAMERA', 'LIDAR_RAY_CAST'] = msgspec.field(name='type')
-    width: int | None = None
+    width: int | None = None  # width, height: in pixels
     height: int | None = None
-    fov: float | None = None
+    fov: float | None = None  # in degrees
     position: _Position | None = None
     rotation: _Rotation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """
-    The sensors that a metadata.json declares, and the members that describe the episode.
+    """The sensors that a metadata.json declares, and the members that describe the episode."""
 
-    ``yaw_deg`` by sensor, + = right; ``fov_deg`` of all cameras, NaN if it is absent;
-    ``described`` sensors by name in topics and kind; ``members`` JSON text of the others by name,
-    such as weather, seeds and numbers of agents.
-    """
-
-    yaw_deg: Mapping[str, float]
-    fov_deg: float
+    yaw_deg: Mapping[str, float]  # by sensor, + = right
+    fov_deg: float  # of all cameras, NaN if it is absent
+    # Sensors by name in topics and kind.
     described: Mapping[tuple[str, str], Sensor] = field(default_factory=dict)
+    # JSON text of the others by name, such as weather, seeds and numbers of agents.
     members: Mapping[str, str] = field(default_factory=dict)
 
     def cameras(self) -> frozenset[str]:
@@ -294,35 +290,27 @@ def sensor_file_parts(name: str, cameras: frozenset[str],
 
 @dataclass(slots=True)
 class Episode:
-    """
-    One folder of measurements.
-
-    ``measurements`` number and file of each; ``sensors`` by number: name of the camera or lidar,
-    kind and file of each image and each file of points, of every step or of some; ``ignored``
-    other files, and those without a measurement; ``metadata`` its own, and of the dataset what its
-    own does not say.
-    """
+    """One folder of measurements."""
 
     folder: Path
-    metadata: Metadata
-    measurements: list[tuple[int, Path]] = field(default_factory=list)
+    metadata: Metadata  # its own, and of the dataset what its own does not say
+    measurements: list[tuple[int, Path]] = field(default_factory=list)  # number and file of each
+    # By number: name of the camera or lidar, kind and file of each image and each file of points,
+    # of every step or of some.
     sensors: dict[int, list[tuple[str, str, Path]]] = field(default_factory=dict)
+    # Other files, and those without a measurement.
     ignored: list[Path] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """
-    The files of a dataset, or of one episode.
-
-    ``path`` of its folder; ``episodes`` in the order of their numbers, with files in the order of
-    theirs; ``metadata`` of the dataset; ``counts`` files by name of the camera or lidar and kind.
-    """
+    """The files of a dataset, or of one episode."""
 
     path: Path
+    # In the order of their numbers, with files in the order of theirs.
     episodes: tuple[Episode, ...]
     metadata: Metadata
-    counts: Counter[tuple[str, str]]
+    counts: Counter[tuple[str, str]]  # files by name of the camera or lidar and kind
 
     def sensors(self) -> tuple[Sensor, ...]:
         """Return the sensors that have files."""

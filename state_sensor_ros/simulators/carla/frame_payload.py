@@ -167,28 +167,20 @@ _TYPE_LIDAR: Final = 2
 
 
 class SensorFile(msgspec.Struct, array_like=True):
-    """
-    A file of a sensor in a dataset: its image or points.
+    """A file of a sensor in a dataset: its image or points."""
 
-    ``name`` and ``kind`` of the sensor as in topics; ``fov_deg`` NaN if it is unknown.
-    """
-
-    name: str
+    name: str  # name, kind: of the sensor as in topics
     kind: str
-    fov_deg: float
+    fov_deg: float  # NaN if it is unknown
     data: memoryview
 
 
 class DatasetPayload(msgspec.Struct, array_like=True):
-    """
-    The payload of a frame of a dataset.
+    """The payload of a frame of a dataset."""
 
-    ``measurement`` JSON text; ``members`` of the metadata.json of an episode by name, JSON texts;
-    None but in its first frame.
-    """
-
-    measurement: memoryview
+    measurement: memoryview  # JSON text
     sensors: list[SensorFile]
+    # Of the metadata.json of an episode by name, JSON texts; None but in its first frame.
     members: dict[str, str] | None = None
 
     def pack(self) -> bytes:

@@ -111,18 +111,12 @@ def to_float(number: Number) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """
-    A parsed file.
+    """A parsed file."""
 
-    ``file`` the members with a type, its attributes are those of a protobuf message;
-    ``other_members`` name and JSON text of the others at the top level; ``bad_actors`` errors of
-    the actors that were dropped; ``unknown`` members inside the measurement that the protocol
-    does not have.
-    """
-
-    file: Tree
-    other_members: tuple[tuple[str, str], ...]
-    bad_actors: tuple[DecodeError, ...] = ()
+    file: Tree  # the members with a type, its attributes are those of a protobuf message
+    other_members: tuple[tuple[str, str], ...]  # name and JSON text of the others at the top level
+    bad_actors: tuple[DecodeError, ...] = ()  # errors of the actors that were dropped
+    # Members inside the measurement that the protocol does not have.
     unknown: frozenset[str] = frozenset()
 
 

@@ -50,20 +50,13 @@ _ILLEGAL: Final = re.compile(r'[^a-z0-9]+')
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """
-    A camera or a lidar on the player.
+    """A camera or a lidar on the player."""
 
-    ``name`` of the camera or lidar in topics and frames; ``kind`` RGB, DEPTH, SEGMENTATION or
-    POINTS; ``fov_deg`` horizontal field of view, degrees, NaN if it is unknown; ``pose`` on the
-    player, None if it is unknown; ``parent`` frame of a recorded pose, empty for the origin of
-    the player.
-    """
-
-    name: str
-    kind: str
-    fov_deg: float = math.nan
-    pose: Pose | None = None
-    parent: str = ''
+    name: str  # of the camera or lidar in topics and frames
+    kind: str  # RGB, DEPTH, SEGMENTATION or POINTS
+    fov_deg: float = math.nan  # horizontal field of view, degrees, NaN if it is unknown
+    pose: Pose | None = None  # on the player, None if it is unknown
+    parent: str = ''  # frame of a recorded pose, empty for the origin of the player
 
 
 def camera_and_kind(name: str) -> tuple[str, str] | None:

@@ -104,13 +104,9 @@ def control_numbers(player: PlayerStatus) -> Numbers:
 
 
 class ControlEncoder(TopicEncoder):
-    """
-    One VehicleControl; the base of the three topics.
+    """One VehicleControl; the base of the three topics."""
 
-    ``origin`` value of the field of this name.
-    """
-
-    origin: ClassVar[int]
+    origin: ClassVar[int]  # value of the field of this name
 
     def set_up(self, settings: Settings) -> None:
         self._template = self.message(CONTROL, control_fields(self.origin))
@@ -268,15 +264,11 @@ def add_sign_poses(now: FrameToSend, data: CarlaData, numbers: Numbers) -> None:
 
 
 class SignArrayEncoder(TopicEncoder):
-    """
-    One array of the actors of a class; the base of the two topics.
+    """One array of the actors of a class; the base of the two topics."""
 
-    ``class_`` of the actors; ``fields`` of an element beside its name and pose.
-    """
-
-    class_: ClassVar[int]
+    class_: ClassVar[int]  # of the actors
     element_type: ClassVar[str]
-    fields: ClassVar[Fields]
+    fields: ClassVar[Fields]  # of an element beside its name and pose
 
     def set_up(self, settings: Settings) -> None:
         self._element = self.element(self.element_type, {

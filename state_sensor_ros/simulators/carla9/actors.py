@@ -67,23 +67,18 @@ _PERSON_BOX = (0.3, 0.3, 0.875, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class WorldActor:
-    """
-    The constant properties of an actor.
+    """The constant properties of an actor."""
 
-    ``number`` its id in CARLA; ``serial`` a number that no other actor has, also one with the same
-    id later; ``name`` in frames; ``role`` its role name; ``tags`` without that of the ego; ``box``
-    half edge lengths xyz and center xyz from the origin of the actor, m, REP-103 axes, NaN for
-    none; ``display`` what a sign shows; ``has_assumed_box`` whether the box is that of its class.
-    """
-
-    number: int
-    serial: int
-    name: str
-    role: str
-    tags: tuple[str, ...]
+    number: int  # its id in CARLA
+    serial: int  # a number that no other actor has, also one with the same id later
+    name: str  # in frames
+    role: str  # its role name
+    tags: tuple[str, ...]  # without that of the ego
+    # Half edge lengths xyz and center xyz from the origin of the actor, m, REP-103 axes, NaN for
+    # none.
     box: tuple[float, ...] = NO_BOX
-    display: str = ''
-    has_assumed_box: bool = False
+    display: str = ''  # what a sign shows
+    has_assumed_box: bool = False  # whether the box is that of its class
 
     @property
     def is_vehicle(self) -> bool:
@@ -103,29 +98,22 @@ class WorldActor:
 
 @dataclass(frozen=True, slots=True)
 class ActorRows:
-    """
-    Constant properties of the N actors of a frame.
+    """Constant properties of the N actors of a frame."""
 
-    ``numbers`` (N,) ids in CARLA and ``serials`` (N,); ``names``, ``tags`` and ``displays`` N
-    each; ``kinds`` (N,) and ``are_fixed`` (N,); ``derived`` as of :class:`Frame`; ``appearance``
-    blank; ``boxed`` (M,) rows of the
-    actors with a box, ``box_names`` M blank ones, and ``center_xyz`` (M, 3) its middle from the
-    origin of the actor, m, axes of the actor; ``block`` (N + M, 13) with the edge lengths of the
-    boxes as in :attr:`Boxes.rows`, and poses to be filled in.
-    """
-
-    numbers: Rows
-    serials: Rows
-    names: tuple[str, ...]
+    numbers: Rows  # (N,) ids in CARLA
+    serials: Rows  # (N,)
+    names: tuple[str, ...]  # names, tags, displays: N each
     tags: tuple[tuple[str, ...], ...]
     displays: tuple[str, ...]
-    kinds: Kinds
-    are_fixed: Bools
-    derived: npt.NDArray[np.uint8] | None
-    appearance: Appearance
-    boxed: Rows
-    box_names: tuple[str, ...]
-    center_xyz: Floats
+    kinds: Kinds  # (N,)
+    are_fixed: Bools  # (N,)
+    derived: npt.NDArray[np.uint8] | None  # as of :class:`Frame`
+    appearance: Appearance  # blank
+    boxed: Rows  # (M,) rows of the actors with a box
+    box_names: tuple[str, ...]  # M blank ones
+    center_xyz: Floats  # (M, 3) its middle from the origin of the actor, m, axes of the actor
+    # (N + M, 13) with the edge lengths of the boxes as in :attr:`Boxes.rows`, and poses to be
+    # filled in.
     block: Floats
 
     def vehicles(self) -> list[int]:

@@ -52,35 +52,24 @@ _MAX_SPEED = 200.0
 
 @dataclass(slots=True)
 class _Moment:
-    """
-    A frame without the velocities that the log does not have.
-
-    ``serials`` (N,) of its actors; ``kinematics`` (N, 13), NaN if a velocity is unknown.
-    """
+    """A frame without the velocities that the log does not have."""
 
     decoded: Decoded
-    serials: Rows
-    kinematics: Floats
+    serials: Rows  # (N,) of its actors
+    kinematics: Floats  # (N, 13), NaN if a velocity is unknown
 
 
 @dataclass(slots=True)
 class _PlaceTable:
-    """
-    Where the actors of a frame come from, the same until an actor comes or goes.
+    """Where the actors of a frame come from, the same until an actor comes or goes."""
 
-    ``key`` ids of the records of positions; ``numbers`` (N,) ids of the actors, ascending;
-    ``rows`` in the frame of those that have a record, and ``records`` which; ``fixed_rows`` rows
-    of lights and signs without a record, and ``fixed`` (K, 6) their places; ``unknown`` ids of
-    records without an actor.
-    """
-
-    key: bytes
-    numbers: Rows
-    rows: Rows
-    records: Rows
-    fixed_rows: Rows
-    fixed: Floats
-    unknown: list[int]
+    key: bytes  # ids of the records of positions
+    numbers: Rows  # (N,) ids of the actors, ascending
+    rows: Rows  # in the frame of those that have a record
+    records: Rows  # which
+    fixed_rows: Rows  # rows of lights and signs without a record
+    fixed: Floats  # (K, 6) their places
+    unknown: list[int]  # ids of records without an actor
 
 
 class LogDecoder:

@@ -67,9 +67,9 @@ _LANE_CHANGE_SPEED = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Displays:
-    """What the actors of a frame display: ``texts`` N strings, of lights their color."""
+    """What the actors of a frame display."""
 
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # N strings, of lights their color
 
     def select(self, rows: Rows) -> Displays:
         """Return the texts of the actors at ``rows``."""
@@ -187,34 +187,25 @@ def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
 
 
 class StepActors(NamedTuple):
-    """
-    The actors of the steps that follow, until the next scene.
-
-    ``rows`` their properties, in the order of the steps; ``lights`` (K,) rows of traffic lights.
-    """
+    """The actors of the steps that follow, until the next scene."""
 
     rows: ActorRows
-    lights: Rows
+    lights: Rows  # (K,) rows of traffic lights
 
 
 class WorldStep(NamedTuple):
-    """
-    One step; a tuple of bytes, since pickling a frame takes as long as reading its snapshot.
+    """One step; a tuple of bytes, since pickling a frame takes as long as reading its snapshot."""
 
-    ``game_time`` s since the episode began; ``number`` of the frame, below 2^32; ``is_first`` of
-    its episode; ``numbers`` (N, 15) float32 of the library: position m, roll pitch yaw degrees,
-    velocity m/s, angular velocity degrees/s, acceleration m/s2, CARLA's axes; ``lights`` (K,)
-    uint8, states; ``controls`` (N, 4) float64 as of ``to_inputs``, empty if they are not needed;
-    ``lanes`` (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they
-    are those of the step before.
-    """
-
-    game_time: float
-    number: int
-    is_first: bool
+    game_time: float  # s since the episode began
+    number: int  # of the frame, below 2^32
+    is_first: bool  # of its episode
+    # (N, 15) float32 of the library: position m, roll pitch yaw degrees, velocity m/s, angular
+    # velocity degrees/s, acceleration m/s2, CARLA's axes.
     numbers: bytes
-    lights: bytes
-    controls: bytes
+    lights: bytes  # (K,) uint8, states
+    controls: bytes  # (N, 4) float64 as of ``to_inputs``, empty if they are not needed
+    # (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they are those
+    # of the step before.
     lanes: bytes | None
 
 

@@ -66,36 +66,28 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True, slots=True)
 class AddedActor:
-    """
-    An actor that appears: ``number`` its id; ``pose`` position xyz cm, roll pitch yaw degrees.
-
-    ``type_id`` its blueprint; ``attributes`` of the blueprint by name.
-    """
+    """An actor that appears."""
 
     number: int
-    pose: tuple[float, ...]
-    type_id: str
-    attributes: Mapping[str, str]
+    pose: tuple[float, ...]  # position xyz cm, roll pitch yaw degrees
+    type_id: str  # its blueprint
+    attributes: Mapping[str, str]  # of the blueprint by name
 
 
 @dataclass(slots=True)
 class LoggedFrame:
-    """
-    What a log has of one frame.
+    """What a log has of one frame."""
 
-    ``number`` and ``elapsed_s`` of its start; ``added`` and ``removed`` (R,) ids, in the order of
-    the file;
-    ``records`` by packet, empty for one that the frame does not have; ``steering`` by id of a
-    vehicle the angle of its front wheels, degrees (+ = right). ``end`` offset after it.
-    """
-
-    number: int
+    number: int  # number, elapsed_s: of its start
     elapsed_s: float
+    # added, removed: (R,) ids, in the order of the file.
     added: list[AddedActor] = field(default_factory=list)
     removed: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    # By packet, empty for one that the frame does not have.
     records: dict[int, Records] = field(default_factory=dict)
+    # By id of a vehicle the angle of its front wheels, degrees (+ = right).
     steering: dict[int, float] = field(default_factory=dict)
-    end: int = 0
+    end: int = 0  # offset after it
 
     def of(self, packet: int) -> Records:
         """

@@ -66,15 +66,10 @@ FAULT, UNANSWERED = 'fault', 'unanswered'
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """
-    The settings of a world that ticking changes.
+    """The settings of a world that ticking changes."""
 
-    ``is_synchronous`` whether it waits for a client; ``step_s`` simulated time of a step, s, None
-    if it varies.
-    """
-
-    is_synchronous: bool
-    step_s: float | None
+    is_synchronous: bool  # whether it waits for a client
+    step_s: float | None  # simulated time of a step, s, None if it varies
 
     def __str__(self) -> str:
         step = 'steps of any length' if self.step_s is None else f'steps of {self.step_s:g} s'
@@ -83,35 +78,24 @@ class StepSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClientRun:
-    """
-    What the process does.
-
-    ``own`` parameters; ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether
-    steps are made on request only; ``needed`` what is used of frames; ``found`` settings to
-    restore at the end, which an earlier process found, None if there was none; ``is_restore``
-    whether to restore them and end.
-    """
+    """What the process does."""
 
     own: Carla9Parameters
-    rate: float
-    is_paused: bool
-    needed: Needs
+    rate: float  # times real time, 0 as fast as possible
+    is_paused: bool  # whether steps are made on request only
+    needed: Needs  # what is used of frames
+    # Settings to restore at the end, which an earlier process found, None if there was none.
     found: StepSettings | None = None
-    is_restore: bool = False
+    is_restore: bool = False  # whether to restore them and end
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeBegun:
-    """
-    A world was found.
-
-    ``town`` its map; ``found`` settings to restore at the end; ``is_new`` whether it replaces
-    another one.
-    """
+    """A world was found."""
 
     town: TownMap
-    found: StepSettings
-    is_new: bool
+    found: StepSettings  # settings to restore at the end
+    is_new: bool  # whether it replaces another one
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,16 +102,12 @@ def encode_request(command: str, message: object, reference: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """
-    Reply of the simulator.
-
-    ``reference`` None if the reply has none; ``success`` as sent, else derived from the text.
-    """
+    """Reply of the simulator."""
 
     command: str
-    reference: int | None
+    reference: int | None  # None if the reply has none
     message: object
-    success: bool
+    success: bool  # as sent, else derived from the text
 
     def check(self, where: str, command: str, reference: int) -> None:
         """

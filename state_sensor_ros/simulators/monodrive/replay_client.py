@@ -71,17 +71,12 @@ from state_sensor_ros.simulators.recordings import MAX_GAP_S, PERIOD_S
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """
-    A trajectory that Replay Mode accepts.
-
-    ``text`` the array as JSON; ``game_times`` of its frames, s, NaN for those without; ``tags``
-    that occur in it.
-    """
+    """A trajectory that Replay Mode accepts."""
 
     name: str
-    text: bytes
-    game_times: tuple[float, ...]
-    tags: tuple[str, ...]
+    text: bytes  # the array as JSON
+    game_times: tuple[float, ...]  # of its frames, s, NaN for those without
+    tags: tuple[str, ...]  # that occur in it
 
     @property
     def n_frames(self) -> int:
@@ -181,23 +176,17 @@ _CONNECT_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """
-    Parameters of a replay.
-
-    ``port`` of the State sensor to create and read, None for no sensor; ``rate`` of the pace
-    relative to ``game_time``, 0 = as fast as the simulator; ``start`` index of the first frame,
-    None for the first one in the direction; ``simulator`` its configuration, sent first.
-    """
+    """Parameters of a replay."""
 
     host: str
     control_port: int
-    port: int | None
-    rate: float
+    port: int | None  # of the State sensor to create and read, None for no sensor
+    rate: float  # of the pace relative to ``game_time``, 0 = as fast as the simulator
     step: int
-    start: int | None
+    start: int | None  # index of the first frame, None for the first one in the direction
     loop: bool
     is_backwards: bool
-    simulator: object | None = None
+    simulator: object | None = None  # its configuration, sent first
 
 
 class ReplayState(str, Enum):

@@ -61,17 +61,12 @@ _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """
-    One frame of a trajectory as it is in the file.
+    """One frame of a trajectory as it is in the file."""
 
-    ``data`` JSON text; ``index`` from 0; ``offset`` bytes before it; ``line`` and ``column``,
-    1-based, of its first byte, columns counted in bytes.
-    """
-
-    data: bytes
-    index: int
-    offset: int
-    line: int
+    data: bytes  # JSON text
+    index: int  # from 0
+    offset: int  # bytes before it
+    line: int  # line, column: 1-based, of its first byte, columns counted in bytes
     column: int
 
     def error(self, name: str, error: DecodeError) -> TrajectoryFormatError:

@@ -67,15 +67,11 @@ _OTHER_IN_NAME = re.compile(r'^(?:\d{8}T\d+Z?_)?([a-z]+)_\d[\d.]{2,}_')
 
 @dataclass(frozen=True, slots=True)
 class TimedGroundTruth:
-    """
-    The ground truth of a message.
-
-    ``game_time`` s, NaN without a timestamp; ``host`` id of the host vehicle, None without one.
-    """
+    """The ground truth of a message."""
 
     truth: GroundTruth
-    game_time: float
-    host: int | None
+    game_time: float  # s, NaN without a timestamp
+    host: int | None  # id of the host vehicle, None without one
 
 
 def text_of(value: str | bytes) -> str:

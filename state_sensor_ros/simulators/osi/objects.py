@@ -63,12 +63,12 @@ _Place = tuple[str, float, int]
 
 @dataclass(frozen=True, slots=True)
 class KnownObject:
-    """What seldom changes of an object; ``types`` are those that determine the tags."""
+    """What seldom changes of an object."""
 
     name: str
     tags: tuple[str, ...]
     is_vehicle: bool
-    types: tuple[int, int]
+    types: tuple[int, int]  # those that determine the tags
 
 
 class ObjectNames:

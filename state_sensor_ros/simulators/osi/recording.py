@@ -67,27 +67,19 @@ _FORMAT = 'a trace of ASAM OSI'
 
 @dataclass(frozen=True, slots=True)
 class StoredGroundTruth:
-    """
-    One message.
+    """One message."""
 
-    ``data`` serialized; ``position`` of its end in the file, in :attr:`MessageFile.unit`;
-    ``byte_range`` offset and length, None if it cannot be read again by them.
-    """
-
-    data: bytes
-    position: int
+    data: bytes  # serialized
+    position: int  # of its end in the file, in :attr:`MessageFile.unit`
+    # Offset and length, None if it cannot be read again by them.
     byte_range: tuple[int, int] | None = None
 
 
 class MessageFile(Protocol):
-    """
-    An open trace.
+    """An open trace."""
 
-    ``kind`` of its messages; ``total`` and ``unit`` of :attr:`StoredGroundTruth.position`.
-    """
-
-    kind: MessageKind
-    total: int
+    kind: MessageKind  # of its messages
+    total: int  # total, unit: of :attr:`StoredGroundTruth.position`
     unit: str
 
     def messages(self) -> Iterator[StoredGroundTruth]:

@@ -51,20 +51,14 @@ _N_EDGES = 20
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """
-    What a vehicle had before it was taken over.
-
-    ``name`` its id; ``speed_mode``, ``lane_change_mode`` as SUMO's bits; ``max_speed`` m/s;
-    ``type_name`` of its type, which SUMO replaces by one of its own with the first change;
-    ``route`` edges, current first.
-    """
+    """What a vehicle had before it was taken over."""
 
     name: str
-    speed_mode: int
+    speed_mode: int  # speed_mode, lane_change_mode: as SUMO's bits
     lane_change_mode: int
-    max_speed: float
-    type_name: str
-    route: tuple[str, ...]
+    max_speed: float  # m/s
+    type_name: str  # of its type, which SUMO replaces by one of its own with the first change
+    route: tuple[str, ...]  # edges, current first
 
 
 class SumoEgo:

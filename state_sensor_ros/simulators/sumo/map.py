@@ -50,20 +50,14 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class StopLine:
-    """
-    The end of a lane that a traffic light controls.
+    """The end of a lane that a traffic light controls."""
 
-    ``light`` id of the traffic light; ``links`` indices of the lane's links in its state; ``lane``
-    number of the lane in the network file; ``position_xyz`` m; ``yaw`` rad, direction of travel;
-    ``is_split`` whether a program of the light shows these links different letters.
-    """
-
-    light: str
-    links: tuple[int, ...]
-    lane: int
-    position_xyz: tuple[float, float, float]
-    yaw: float
-    is_split: bool
+    light: str  # id of the traffic light
+    links: tuple[int, ...]  # indices of the lane's links in its state
+    lane: int  # number of the lane in the network file
+    position_xyz: tuple[float, float, float]  # m
+    yaw: float  # rad, direction of travel
+    is_split: bool  # whether a program of the light shows these links different letters
     is_for_pedestrians: bool = False
 
 
@@ -116,23 +110,16 @@ class LaneDirections:
 
 @dataclass(frozen=True, slots=True)
 class RoadNetwork:
-    """
-    The parts of a network file that belong to the frames and their map.
+    """The parts of a network file that belong to the frames and their map."""
 
-    ``road_names`` name of each edge by its number, its place in the file from 0; ``lane_ids``
-    number of the edge and OpenDRIVE id of each lane, by the lane's name; ``sidewalks`` name of
-    the lane on which people walk, by the name of the edge; ``stop_lines`` of all controlled lanes;
-    ``lines`` the middles of the lanes; ``directions`` of the lanes; ``is_left_hand`` whether
-    traffic keeps left.
-    """
-
-    road_names: Mapping[int, str]
+    road_names: Mapping[int, str]  # name of each edge by its number, its place in the file from 0
+    # Number of the edge and OpenDRIVE id of each lane, by the lane's name.
     lane_ids: Mapping[str, tuple[int, int]]
-    sidewalks: Mapping[str, str]
-    stop_lines: tuple[StopLine, ...]
-    lines: tuple[MapLine, ...]
+    sidewalks: Mapping[str, str]  # name of the lane on which people walk, by the name of the edge
+    stop_lines: tuple[StopLine, ...]  # of all controlled lanes
+    lines: tuple[MapLine, ...]  # the middles of the lanes
     directions: LaneDirections
-    is_left_hand: bool = False
+    is_left_hand: bool = False  # whether traffic keeps left
 
 
 NO_NETWORK = RoadNetwork({}, {}, {}, (), (), LaneDirections({}))

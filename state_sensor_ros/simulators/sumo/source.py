@@ -47,38 +47,29 @@ _SILENCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """
-    What the process does.
+    """What the process does."""
 
-    ``own`` parameters of SUMO: it starts the scenario ``config``, or joins a running SUMO if that
-    is empty; ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether it makes steps
-    only on request.
-    """
-
+    # Parameters of SUMO: it starts the scenario ``config``, or joins a running SUMO if that is
+    # empty.
     own: SumoParameters
-    rate: float
-    is_paused: bool
+    rate: float  # times real time, 0 as fast as possible
+    is_paused: bool  # whether it makes steps only on request
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """SUMO runs; ``network`` its roads."""
+    """SUMO runs."""
 
     network: RoadNetwork
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """
-    One step.
-
-    ``frame`` its actors; ``lights`` states of traffic lights by id, None if no light changed;
-    ``is_first`` whether it is the first one after a restart.
-    """
+    """One step."""
 
     frame: Frame
-    lights: Mapping[str, str] | None
-    is_first: bool = False
+    lights: Mapping[str, str] | None  # states of traffic lights by id, None if no light changed
+    is_first: bool = False  # whether it is the first one after a restart
 
 
 Request: TypeAlias = StepPace | Restart | EgoCommand

@@ -61,24 +61,17 @@ _EASING = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SumoStep:
-    """
-    What SUMO says of one step, in the axes of REP 103.
-
-    ``time_s`` of the step; ``names`` of N actors; ``lanes`` N names of lanes, empty for none;
-    ``columns`` (N, 9) float64, numbers as SUMO gives them, NaN for none; ``is_person`` (N,);
-    ``slopes`` (N,) rad, positive uphill, 0 for people; ``yaws`` (N,) rad; ``middle_xyz`` (N, 3) m,
-    middles of the footprints; ``rounding_m`` least difference of two positions.
-    """
+    """What SUMO says of one step, in the axes of REP 103."""
 
     time_s: float
-    names: Sequence[str]
-    lanes: Sequence[str]
-    columns: Floats
-    is_person: Bools
-    slopes: Floats
-    yaws: Floats
-    middle_xyz: Floats
-    rounding_m: float
+    names: Sequence[str]  # of N actors
+    lanes: Sequence[str]  # N names of lanes, empty for none
+    columns: Floats  # (N, 9) float64, numbers as SUMO gives them, NaN for none
+    is_person: Bools  # (N,)
+    slopes: Floats  # (N,) rad, positive uphill, 0 for people
+    yaws: Floats  # (N,) rad
+    middle_xyz: Floats  # (N, 3) m, middles of the footprints
+    rounding_m: float  # least difference of two positions
 
 
 class Movements:
@@ -219,16 +212,11 @@ _ARTICULATED_TAG = 'articulated'
 
 @dataclass(frozen=True, slots=True)
 class ActorType:
-    """
-    The constant properties of an actor.
+    """The constant properties of an actor."""
 
-    ``vclass`` SUMO's vehicle class; ``size_xyz`` length, width, height, m; ``is_person`` whether
-    its id is one of those of persons.
-    """
-
-    vclass: str
-    size_xyz: tuple[float, float, float]
-    is_person: bool = False
+    vclass: str  # SUMO's vehicle class
+    size_xyz: tuple[float, float, float]  # length, width, height, m
+    is_person: bool = False  # whether its id is one of those of persons
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -100,13 +100,9 @@ def object_topic(name: str, type_name: str, *,
 
 
 class AutowareObjectEncoder(ObjectTopicEncoder):
-    """
-    The base of the four topics.
+    """The base of the four topics."""
 
-    ``member`` of the parameter ``autoware_objects`` that switches the topic on.
-    """
-
-    member = ''
+    member = ''  # of the parameter ``autoware_objects`` that switches the topic on
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:

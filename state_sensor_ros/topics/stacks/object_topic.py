@@ -59,13 +59,9 @@ def with_noise(settings: Settings) -> Settings:
 
 
 class ObjectTopicEncoder(TopicEncoder):
-    """
-    One array of objects for each frame.
+    """One array of objects for each frame."""
 
-    ``is_true`` whether it has the ground truth, whatever ``perception.*`` are.
-    """
-
-    is_true = False
+    is_true = False  # whether it has the ground truth, whatever ``perception.*`` are
     uses_perception = frozenset(PERCEPTION)
 
     def set_up(self, settings: Settings) -> None:
