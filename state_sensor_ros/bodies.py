@@ -45,17 +45,14 @@ class Bodies:
     """
     The actors of a frame, then its boxes, in one block.
 
-    One pass for both: below about ten actors the overhead of numpy's calls dominates. The code of
-    a function is no longer in the processor's cache after the pause between two frames, so a frame
-    calls few different functions (bench/README.md#a-frame-of-few-actors).
+    One pass for both: below about ten actors the overhead of numpy's calls dominates
+    (bench/README.md#a-frame-of-few-actors).
 
     ``usable`` (N,) bool, actors with a pose that can be published; ``usable_boxes`` (M,) likewise;
     both read-only. ``is_finite`` whether all numbers are finite, and small enough that a product
     of two of them is. ``is_plain`` whether that holds and all poses are usable.
 
     :param rows: (N + M, 13) float64, with position xyz and orientation xyzw in the first columns.
-    :param n_actors: N.
-    :param has_lengths: whether :func:`are_lengths` of the numbers of the boxes, None for unknown.
     """
 
     __slots__ = ('_drawable_boxes', '_has_lengths', '_norm2', '_rows', 'is_finite', 'is_plain',
@@ -84,11 +81,8 @@ class Bodies:
             self.usable, self.usable_boxes = usable[:n_actors], usable[n_actors:]
 
     def drawable_boxes(self) -> Bools:
-        """
-        Return which boxes have a pose that can be published, and positive edges and scales.
-
-        :returns: (M,) bool, False for NaN, infinity, zero and negative numbers; read-only.
-        """
+        """Return which boxes have a pose that can be published, and positive edges and scales."""
+        # Returns (M,) bool, False for NaN, infinity, zero and negative numbers; read-only.
         if self._drawable_boxes is None:
             sizes = self._rows[len(self.usable):, 7:]
             if self._has_lengths is None:
@@ -117,13 +111,10 @@ def are_lengths(sizes: Floats) -> bool:
 
 
 def _have_lengths(sizes: Floats) -> Bools:
-    """
-    Return which boxes can be drawn.
-
-    :param sizes: (M, 6) float64, edges xyz (m) and scales xyz.
-    :returns: (M,) bool, True where all edges and scales are positive and the products of both are
-        lengths in float32.
-    """
+    """Return which boxes can be drawn."""
+    # sizes: (M, 6) float64, edges xyz (m) and scales xyz.
+    # Returns (M,) bool, True where all edges and scales are positive and the products of both are
+    # lengths in float32.
     with np.errstate(all='ignore'):
         scaled = sizes[:, :3] * sizes[:, 3:]
     fits = np.hstack((sizes > 0.0, scaled >= _MIN_LENGTH, scaled <= _MAX_LENGTH))
@@ -165,13 +156,10 @@ def largest_boxes(owners: npt.NDArray[np.int64], edges: Floats, usable: Bools) -
 
 
 def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:
-    """
-    Return which poses can be published.
-
-    :param position_xyz: (M, 3) float64.
-    :param orientation_xyzw: (M, 4) float64, of any length.
-    :returns: (M,) bool, False for NaN and for a quaternion that is not a rotation.
-    """
+    """Return which poses can be published."""
+    # position_xyz: (M, 3) float64.
+    # orientation_xyzw: (M, 4) float64, of any length.
+    # Returns (M,) bool, False for NaN and for a quaternion that is not a rotation.
     norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
     usable: Bools = (norm2 >= QUATERNION_NORM_MIN ** 2) & (norm2 <= QUATERNION_NORM_MAX ** 2) \
         & np.isfinite(np.einsum('ij->i', position_xyz))

@@ -38,8 +38,6 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectClass:
-    """A class of actors."""
-
     name: str  # in vision_msgs and in the parameter ``object_classes``
     tags: frozenset[str]  # in lower case: an actor with one of them has this class
     # autoware, derived: number of the class in ObjectClassification and in
@@ -64,14 +62,6 @@ PERSON, CAR, UNKNOWN = 0, len(CLASSES) - 2, len(CLASSES) - 1
 
 
 def class_of(kind: int, tags: Iterable[str], default: int | None = None) -> int:
-    """
-    Return the class of an actor.
-
-    :param kind: Kind.VEHICLE or another; a vehicle without a tag of a class is a car.
-    :param tags: tags as sent; compared as a whole, in lower case.
-    :param default: index in CLASSES if no tag names a class; None for the default of the kind.
-    :returns: index in CLASSES.
-    """
     lower = {tag.lower() for tag in tags}
     for i, object_class in enumerate(CLASSES):
         if not lower.isdisjoint(object_class.tags):
@@ -96,11 +86,6 @@ def has_ego_tag(tags: Iterable[str], ego_tag: str = EGO_TAG) -> bool:
 
 
 def ego_row(tags: Iterable[Iterable[str]], ego_tag: str = EGO_TAG) -> int | None:
-    """
-    Return the row of the ego: of several actors with its tag, the first.
-
-    :param tags: tags of each actor of a frame, as sent.
-    :param ego_tag: tag that marks the ego, in any case.
-    """
+    """Return the row of the ego: of several actors with its tag, the first."""
     return next((row for row, actor_tags in enumerate(tags) if has_ego_tag(actor_tags, ego_tag)),
                 None)

@@ -348,8 +348,6 @@ def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int]) -
     OpenDRIVE numbers lanes from the middle of the road: negative to the right, for traffic along
     the road; positive to the left, for traffic against it.
 
-    :param last: road, section and lane before.
-    :param now: road, section and lane.
     :returns: ``left`` or ``right``; None without a change, or if the road or section is another.
     """
     if last[:2] != now[:2] or last[2] == now[2]:
@@ -372,12 +370,9 @@ class Extension(Protocol):
         """Return the same for the actors at ``rows`` only."""
 
     def displays(self) -> tuple[str, ...]:
-        """
-        Return what each of the N actors displays, for pictures.
-
-        :returns: N strings: ``red``, ``yellow`` or ``green`` for a traffic light, the number on a
-            sign, ``''`` for any other actor.
-        """
+        """Return what each of the N actors displays, for pictures."""
+        # Returns N strings: ``red``, ``yellow`` or ``green`` for a traffic light, the number on a
+        # sign, ``''`` for any other actor.
 
 
 @dataclass(frozen=True, slots=True)
@@ -647,13 +642,8 @@ class Frame:
 
 
 def speed_along(frame: Frame, row: int) -> float:
-    """
-    Return the speed of an actor along its own x axis.
-
-    :param frame: frame of any source.
-    :param row: row of the actor.
-    :returns: m/s, negative backward; NaN if its pose or velocity is not known.
-    """
+    """Return the speed of an actor along its own x axis."""
+    # Returns m/s, negative backward; NaN if its pose or velocity is not known.
     if frame.forward_speed is not None:
         return float(frame.forward_speed[row])
     if not frame.has_pose()[row]:
@@ -663,13 +653,7 @@ def speed_along(frame: Frame, row: int) -> float:
 
 
 def climb_of(frame: Frame, row: int) -> float:
-    """
-    Return the angle of an actor's x axis above the horizontal.
-
-    :param frame: frame of any source.
-    :param row: row of the actor, which has a pose.
-    :returns: rad, positive if it looks up.
-    """
+    """Return the angle of an actor's x axis above the horizontal: rad, positive if it looks up."""
     forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
     return math.asin(min(max(float(forward[2]), -1.0), 1.0))
 

@@ -68,13 +68,9 @@ EMPTY_ACTOR_LIST = ActorList((), (), b'', (), -1, 0)
 
 @lru_cache(maxsize=4)
 def common_actors(old: ActorList, new: ActorList) -> tuple[int, int]:
-    """
-    Return the length of the common prefix and suffix of two lists of actors.
-
-    :param old: the list before a change; its ``actors`` are compared, not kinds or tags.
-    :param new: the list after it.
-    :returns: lengths, as from :func:`common_ends`; the results of four pairs are kept.
-    """
+    """Return the length of the common prefix and suffix of two lists of actors."""
+    # old: the list before a change; its ``actors`` are compared, not kinds or tags.
+    # Returns lengths, as from :func:`common_ends`; the results of four pairs are kept.
     return common_ends(old.actors, new.actors)
 
 
@@ -82,11 +78,11 @@ def legal_topic_name(raw: str) -> str:
     """
     Make a raw name legal as a token of a ROS topic.
 
-    :param raw: any text; characters after the first 128 are cut off.
-    :returns: letters, digits and ``_``, not beginning with a digit; may be equal for two names.
-
     >>> legal_topic_name('Misc.Cone-2'), legal_topic_name('3rd'), legal_topic_name('')
     ('Misc_Cone_2', 'actor_3rd', 'actor')
+
+    :param raw: any text; characters after the first 128 are cut off.
+    :returns: letters, digits and ``_``, not beginning with a digit; may be equal for two names.
     """
     if not raw:
         return 'actor'
@@ -95,23 +91,12 @@ def legal_topic_name(raw: str) -> str:
 
 
 def actor_frame(prefix: str, topic_name: str) -> str:
-    """
-    Return the frame that follows from an actor's topic name; ``ego_frame`` replaces the ego's.
-
-    :param prefix: prefix of TF frames.
-    :param topic_name: legal name of the actor.
-    """
+    """Return the frame of an actor; ``ego_frame`` replaces the ego's."""
     return prefix + topic_name
 
 
 def wheel_frame(prefix: str, actor: Actor, wheel: int) -> str:
-    """
-    Return the frame of a wheel, which is the name of its joint as well.
-
-    :param prefix: prefix of TF frames.
-    :param actor: owner of the wheel.
-    :param wheel: FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT.
-    """
+    """Return the frame of a wheel, which is the name of its joint as well."""
     return f'{actor_frame(prefix, actor.topic_name)}/wheel_{wheel}'
 
 
@@ -128,12 +113,6 @@ def registry_of(settings: Settings) -> Registry:
 
 
 class _TopicNames:
-    """
-    Topic names in use, each with the raw name that has it.
-
-    :param reserved: function that returns whether a topic name must not be used.
-    :param taken: further topic names in use.
-    """
 
     def __init__(self, reserved: Callable[[str], bool],
                  taken: Mapping[str, str] | None = None) -> None:
@@ -156,7 +135,6 @@ class _TopicNames:
         return candidate
 
     def is_free(self, topic_name: str) -> bool:
-        """Return whether a topic name may be used for another actor."""
         return topic_name not in self.owners and topic_name not in self._taken \
             and not self._is_reserved(topic_name)
 
@@ -184,11 +162,7 @@ class Registry:
 
     The work for a frame is linear in its actors, for any names.
 
-    :param frame_prefix: prefix of TF frames, before the actor's name.
-    :param ego_tag: the tag that marks the ego, in any case.
     :param ego_frame: frame of the ego, ``''`` for the ordinary rule.
-    :param max_actor_topics: largest number of actors with topics of their own at a time.
-    :param reserved_frames: frame ids that no actor may have, such as that of the world.
     """
 
     def __init__(self, *, frame_prefix: str = '', ego_tag: str = EGO_TAG, ego_frame: str = '',
@@ -231,12 +205,7 @@ class Registry:
         return self._max_actor_topics - len(self._with_topics)
 
     def update(self, frame: Frame) -> ActorList:
-        """
-        Name all actors of a frame.
-
-        :param frame: whose clock advanced; its names, kinds, tags and ids are used.
-        :returns: the previous object if actors, their order, kinds and tags are equal.
-        """
+        """Name all actors of a frame whose clock advanced; the last object if nothing changed."""
         kinds = frame.kinds.tobytes()
         last = self.actor_list
         id_head, id_tail = self._common_ids(frame)
@@ -270,9 +239,6 @@ class Registry:
 
         A new actor gets names, but no topics, and is forgotten with the next frame: repeated
         frames use neither memory nor places for topics.
-
-        :param frame: its names, kinds, tags and ids are used.
-        :returns: a new object for each call; :attr:`actor_list` does not change.
         """
         known, before = self._known, self._repeated
         names = _TopicNames(self._is_reserved, self._names.owners)
@@ -297,11 +263,7 @@ class Registry:
                          egos.count(1), self._new_version())
 
     def grant_topics(self) -> ActorList:
-        """
-        Give free places to actors of the last frame that have no topics of their own.
-
-        :returns: the actors of the last frame; the previous object if nothing changed.
-        """
+        """Give free places to actors of the last frame that have no topics of their own."""
         n_free = self.n_free_places
         if n_free <= 0 or not self._without_topics:
             return self.actor_list
@@ -318,19 +280,12 @@ class Registry:
         return self.actor_list
 
     def first_frame_id(self, name: str) -> str:
-        """
-        Return the TF frame of an actor, not the ego, whose name no other actor resembles.
-
-        :param name: its raw name.
-        """
+        """Return the TF frame of an actor, not the ego, whose name no other actor resembles."""
         return self._frame_of(_TopicNames(self._is_reserved).take(name))
 
     def remove(self, topic_name: str) -> None:
-        """
-        Free the names and the place of an actor that has left.
-
-        :param topic_name: ``Actor.topic_name`` of the actor; no effect if it is not in use.
-        """
+        """Free the names and the place of an actor that has left."""
+        # topic_name: ``Actor.topic_name`` of the actor; no effect if it is not in use.
         self._with_topics.discard(topic_name)
         name = self._names.free(topic_name)
         if name is not None:

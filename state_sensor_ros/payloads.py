@@ -158,14 +158,10 @@ class FrameSelection(Protocol):
 
 
 class SelectingDecoder:
-    """
-    A decoder whose frames have the selected actors only.
+    """A decoder whose frames have the selected actors only."""
 
-    :param decoder: decoder of frames with all actors.
-    :param selector: selector of frames and actors.
-    :param times: whether to leave out frames by their times, which a payload of a live stream has
-        only once it is decoded.
-    """
+    # times: whether to leave out frames by their times, which a payload of a live stream has only
+    # once it is decoded.
 
     def __init__(self, decoder: PayloadDecoder, selector: FrameSelection, *,
                  times: bool = False) -> None:
@@ -186,26 +182,15 @@ class SelectingDecoder:
         return self._decoder.unknown_members
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload of each frame in a payload."""
         return self._decoder.split(payload)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
-        """
-        Decode one payload.
-
-        :returns: the frames that are used, with their selected actors.
-        :raises DecodeError: if the payload is not a frame.
-        """
         return self.selected(self._decoder.decode(
             payload, game_time=game_time, time=time, sample_count=sample_count))
 
     def selected(self, decoded: Sequence[Decoded]) -> list[Decoded]:
-        """
-        Return the frames that are used, with their selected actors.
-
-        :param decoded: decoded frames of a packet.
-        """
+        """Return the frames that are used, with their selected actors."""
         return [replace(item, frame=self._selector.actors_of(item.frame)) for item in decoded
                 if not self._times or self._selector.keeps(item.frame.game_time)]
 
@@ -216,11 +201,6 @@ FrameLike: TypeAlias = Frame | Decoded | DecodeError
 
 
 def packet_of(item: FrameLike | Packet) -> Packet:
-    """
-    Return a packet with a frame, or the packet itself.
-
-    :param item: item from a source.
-    """
     if isinstance(item, Packet):
         return item
     if isinstance(item, DecodeError):

@@ -36,12 +36,9 @@ def wrapped(angles: Floats) -> Floats:
 
 
 def plane_rotations(angles: Floats) -> Floats:
-    """
-    Return the matrices of rotations in the plane.
-
-    :param angles: (N,) float64, rad, counterclockwise.
-    :returns: (N, 2, 2) float64.
-    """
+    """Return the matrices of rotations in the plane."""
+    # angles: (N,) float64, rad, counterclockwise.
+    # Returns (N, 2, 2) float64.
     cosine, sine = np.cos(angles), np.sin(angles)
     return np.stack([np.stack([cosine, -sine], axis=-1), np.stack([sine, cosine], axis=-1)],
                     axis=1)
@@ -67,12 +64,9 @@ def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:
 
 
 def rpy_from_quaternion(orientation_xyzw: Floats) -> Floats:
-    """
-    Undo :func:`quaternion_from_rpy`.
-
-    :param orientation_xyzw: (..., 4) float64, of any length above zero.
-    :returns: (..., 3) float64, rad: roll and yaw in -pi..pi, pitch in -pi/2..pi/2.
-    """
+    """Undo :func:`quaternion_from_rpy`."""
+    # orientation_xyzw: (..., 4) float64, of any length above zero.
+    # Returns (..., 3) float64, rad: roll and yaw in -pi..pi, pitch in -pi/2..pi/2.
     x, y, z, w = np.moveaxis(np.asarray(orientation_xyzw), -1, 0)
     # tan(pitch / 2 + 45 deg) is the ratio of these two lengths. It keeps full precision near a
     # pitch of 90 degrees, where an arcsine loses half of its digits.
@@ -153,12 +147,9 @@ def normalised(orientation_xyzw: Floats) -> Floats:
 
 
 def _rotation_terms() -> Floats:
-    """
-    Return the rotation matrix as a linear map of the products of a quaternion's components.
-
-    :returns: (16, 9) float64; outer(q, q) flattened, times this, is |q|^2 times the matrix
-        flattened row by row.
-    """
+    """Return the rotation matrix as a linear map of the products of a quaternion's components."""
+    # Returns (16, 9) float64; outer(q, q) flattened, times this, is |q|^2 times the matrix
+    # flattened row by row.
     x, y, z, w = range(4)
     diagonal = {(0, 0): (x, y, z), (1, 1): (y, x, z), (2, 2): (z, x, y)}
     mixed = {(0, 1): (x, y, z, -1), (0, 2): (x, z, y, 1), (1, 0): (x, y, z, 1),
@@ -177,12 +168,9 @@ _ROTATION_TERMS = _rotation_terms()
 
 
 def global_from_body(orientation_xyzw: Floats) -> Floats:
-    """
-    Return the rotation matrices of quaternions.
-
-    :param orientation_xyzw: (N, 4) float64, REP-103, of any length above zero.
-    :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
-    """
+    """Return the rotation matrices of quaternions."""
+    # orientation_xyzw: (N, 4) float64, REP-103, of any length above zero.
+    # Returns (N, 3, 3) float64; each takes a column vector of the body into the global frame.
     norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
     matrices: Floats = global_from_unit(orientation_xyzw) / norm2[:, None, None]
     return matrices
@@ -202,13 +190,10 @@ def global_from_unit(orientation_xyzw: Floats) -> Floats:
 
 def body_from_unit(orientation_xyzw: Sequence[float],
                    vector_xyz: Sequence[float]) -> tuple[float, float, float]:
-    """
-    Rotate a single vector by the inverse of its body's orientation, without numpy.
-
-    :param orientation_xyzw: 4, REP-103, of unit length.
-    :param vector_xyz: 3, axes of the global frame.
-    :returns: 3, axes of the body.
-    """
+    """Rotate a single vector by the inverse of its body's orientation, without numpy."""
+    # orientation_xyzw: 4, REP-103, of unit length.
+    # vector_xyz: 3, axes of the global frame.
+    # Returns 3, axes of the body.
     x, y, z, w = orientation_xyzw
     a, b, c = vector_xyz
     # v' = v + w t + t x u with t = 2 v x u; u is the vector part of the quaternion.
@@ -221,14 +206,10 @@ _LEAST_SHARE = 0.1
 
 
 def motion_in_axes(motion: Floats, axes: Floats) -> Floats:
-    """
-    Return motion in the axes of its bodies.
-
-    :param motion: (K, 6) float64, two vectors of each body, axes of the global frame, NaN if
-        unknown.
-    :param axes: (K, 3, 3) rotation matrices from the axes of the bodies to those of the frame.
-    :returns: (K, 6) float64, NaN if it depends on an unknown number.
-    """
+    """Return motion in the axes of its bodies."""
+    # motion: (K, 6) float64, two vectors of each body, axes of the global frame, NaN if unknown.
+    # axes: (K, 3, 3) rotation matrices from the axes of the bodies to those of the frame.
+    # Returns (K, 6) float64, NaN if it depends on an unknown number.
     # A row vector times the matrix is the column vector times its inverse.
     vectors = motion.reshape(-1, 2, 3)
     turned: Floats = vectors @ axes

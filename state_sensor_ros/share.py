@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Find the files that are installed with the package: message definitions, sample, configuration.
-
-CMakeLists.txt (ament) and setup.py (pip) install them.
-"""
+"""Find the installed files: message definitions, sample, configuration."""
 from pathlib import Path
 
 PACKAGE = 'state_sensor_ros'

@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Definitions of ROS messages, templates compiled from them, and buffers of serialized messages.
-
-It may import the modules directly in the package, numpy and rosbags; no other folder and no rclpy.
-"""
+"""Definitions of ROS messages, templates compiled from them, buffers of serialized messages."""

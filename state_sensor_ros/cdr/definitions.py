@@ -48,8 +48,6 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a message."""
-
     name: str
     type_name: str  # a primitive or ``package/msg/Name``
     # None for a single value, ``SEQUENCE`` for a sequence, otherwise the length of an array.
@@ -91,13 +89,10 @@ def load_definitions() -> Definitions:
 
 
 def installed_text(type_name: str) -> str | None:
-    """
-    Return the text of a type's ``.msg`` file in the sourced ROS.
-
-    :param type_name: ``package/msg/Name``.
-    :returns: text in the first folder of ``AMENT_PREFIX_PATH`` that has the file, None if none
-        has it.
-    """
+    """Return the text of a type's ``.msg`` file in the sourced ROS."""
+    # type_name: ``package/msg/Name``.
+    # Returns text in the first folder of ``AMENT_PREFIX_PATH`` that has the file, None if none has
+    # it.
     package, _, bare = type_name.partition('/msg/')
     for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
         path = Path(prefix, 'share', package, 'msg', f'{bare}.msg')
@@ -115,14 +110,9 @@ def foreign_texts() -> Mapping[str, str]:
 
 
 def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
-    """
-    Return the fields of a ``.msg`` file, without constants and defaults.
-
-    :param text: text of the file.
-    :param type_name: type of the message, ``package/msg/Name``; a bare name in the text is a type
-        of the same package.
-    :raises EncodeError: on a line that is neither a field nor a constant.
-    """
+    """Return the fields of a ``.msg`` file, without constants and defaults."""
+    # type_name: type of the message, ``package/msg/Name``; a bare name in the text is a type of
+    # the same package.
     fields = []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.partition('#')[0].strip()

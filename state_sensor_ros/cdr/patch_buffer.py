@@ -37,8 +37,6 @@ _MIN_ROWS = 64
 
 
 class TablePatch(NamedTuple):
-    """How the numbers of a table are patched."""
-
     table: Table
     # With its first argument ``targets``, a row for each group of numbers.
     put: Callable[[Rows, npt.NDArray[Any]], object]
@@ -47,15 +45,10 @@ class TablePatch(NamedTuple):
 
 
 class ArrayCut:
-    """
-    Patch and return some elements of an array.
+    """Patch and return some elements of an array."""
 
-    :param instances: the head and K elements.
-    :param starts: where each instance begins, and where the last one ends, bytes.
-    :param data: the bytes of all instances.
-    :param patches: the tables of the elements; of a table with one row for all, only ``put`` and
-        ``targets`` are used.
-    """
+    # patches: the tables of the elements; of a table with one row for all, only ``put`` and
+    # ``targets`` are used.
 
     def __init__(self, instances: Sequence[MessageInstance], starts: Sequence[int], data: Octets,
                  patches: Sequence[TablePatch]) -> None:
@@ -69,12 +62,7 @@ class ArrayCut:
         self._moved: dict[tuple[int, int], list[bytes | slice]] = {}
 
     def message(self, kept: Bools, numbers: Mapping[Table, npt.NDArray[Any]]) -> bytes:
-        """
-        Return a message with some of the elements.
-
-        :param kept: (K,) bool, which ones.
-        :param numbers: by table, the rows of these elements, or (width,) one row for all.
-        """
+        """Return a message with some of the elements; ``kept``: (K,) bool, which ones."""
         rows = kept.nonzero()[0]
         for (table, put, targets, n_targets), has_one_each in self._patches:
             values = numbers[table]
@@ -130,12 +118,7 @@ class ArrayCut:
 
 
 class _GrowingArray:
-    """
-    A numpy array that is spliced in place.
-
-    ``numbers`` the content, a view of ``memory``: its length is a multiple of 8, and a larger
-    array replaces it when the content grows.
-    """
+    """A numpy array that is spliced in place; ``memory`` is longer than the content."""
 
     __slots__ = ('memory', 'numbers')
 
@@ -163,12 +146,10 @@ class _GrowingArray:
 
 
 class PatchBuffer:
-    """
-    Consecutive message instances.
+    """Consecutive message instances."""
 
-    :param is_array: False: each instance is a message. True: the first instance is a message whose
-        last field is an empty sequence, and the others are the elements of that sequence.
-    """
+    # is_array: False: each instance is a message. True: the first instance is a message whose last
+    # field is an empty sequence, and the others are the elements of that sequence.
 
     def __init__(self, *, is_array: bool = False) -> None:
         self._is_array = is_array
@@ -184,16 +165,10 @@ class PatchBuffer:
 
     @property
     def tables(self) -> list[Table]:
-        """Return the tables that :meth:`patch` has to be called with."""
         return list(self._patches)
 
     def update(self, instances: list[MessageInstance]) -> None:
-        """
-        Replace the content by ``instances``; only what differs from the last call is serialized.
-
-        :raises EncodeError: if the first is not a whole message, or an instance holds only a part
-            of a table's row.
-        """
+        """Replace the content; only what differs from the last call is serialized."""
         n_old, n_new = len(self._instances), len(instances)
         head, tail = common_ends(self._instances, instances)
         if head == n_old == n_new:
@@ -215,24 +190,16 @@ class PatchBuffer:
         self._instances = instances
 
     def patch(self, table: Table, numbers: npt.NDArray[Any]) -> None:
-        """
-        Write the numbers of a table into the messages.
-
-        :param table: a member of :attr:`tables`.
-        :param numbers: (R, table.width), a row for each row that the instances hold, in their
-            order; or (table.width,), one row for all.
-        """
+        """Write the numbers of a table into the messages."""
+        # numbers: (R, table.width), a row for each row that the instances hold, in their order; or
+        # (table.width,), one row for all.
         put, targets = self.patcher(table)
         put(targets, numbers)
 
     def patcher(self, table: Table) -> tuple[Callable[[Rows, npt.NDArray[Any]], object], Rows]:
-        """
-        Return the function that patches a table, to be called without look-ups.
-
-        :param table: a member of :attr:`tables`.
-        :returns: a function and its first argument, valid until :meth:`update`; its second
-            argument is ``numbers`` of :meth:`patch`.
-        """
+        """Return the function that patches a table, to be called without look-ups."""
+        # Returns a function and its first argument, valid until :meth:`update`; its second
+        # argument is ``numbers`` of :meth:`patch`.
         words, targets = self._patches[table]
         n_words = _words_of_groups(targets)
         if n_words == table.width:
@@ -331,13 +298,8 @@ def _words_of_groups(targets: Rows) -> int:
 
 
 def _targets_of(table: Table, layouts: list[Layout], starts: Rows) -> Rows:
-    """
-    Return the indices of the table's words in the buffer.
-
-    :param table: table to look up.
-    :param layouts: consecutive layouts.
-    :param starts: (len(layouts) + 1,) int64, offset of each layout and the end of the last one.
-    """
+    """Return the indices of the table's words in the buffer."""
+    # starts: (len(layouts) + 1,) int64, offset of each layout and the end of the last one.
     packed = [layout.slot_offsets.get(table, b'') for layout in layouts]
     offsets = np.frombuffer(b''.join(packed), np.int64)
     n_offsets = [len(of_layout) // _OFFSET_BYTES for of_layout in packed]

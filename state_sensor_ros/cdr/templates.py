@@ -127,11 +127,9 @@ _MAX_KNOWN_OFFSETS = 256
 
 
 class CdrWriter:
-    """
-    Bytes that begin at a phase, with the offsets of their slots.
+    """Bytes that begin at a phase, with the offsets of their slots."""
 
-    :param phase: position of the first byte, modulo 8.
-    """
+    # phase: position of the first byte, modulo 8.
 
     __slots__ = ('_phase', '_slots', 'data')
 
@@ -146,53 +144,31 @@ class CdrWriter:
         return (self._phase + len(self.data)) % ALIGNMENT
 
     def pack(self, alignment: int, packed: bytes) -> None:
-        """
-        Append bytes, with padding before them.
-
-        :param alignment: alignment of the first byte: 1, 2, 4 or 8 bytes.
-        :param packed: bytes to append, little-endian.
-        """
+        """Append bytes, with padding before them."""
+        # alignment: alignment of the first byte: 1, 2, 4 or 8 bytes.
         n_padding = -(self._phase + len(self.data)) % alignment
         if n_padding:
             self.data += bytes(n_padding)
         self.data += packed
 
     def pack_text(self, text: str) -> None:
-        """
-        Append a string.
-
-        :param text: argument of :func:`packed_text`.
-        """
         self.pack(COUNT.size, packed_text(text))
 
     def pack_texts(self, texts: Sequence[str]) -> None:
-        """
-        Append a sequence of strings.
-
-        :param texts: arguments of :func:`packed_text`.
-        """
+        """Append a sequence of strings."""
         self.pack(COUNT.size, COUNT.pack(len(texts)))
         for text in texts:
             self.pack_text(text)
 
     def add_slots(self, row: int, base: int, slots: _RowSlots) -> None:
-        """
-        Record the slots of a row of this message.
-
-        :param row: index of the row among those of the message, 0 outside of sequences.
-        :param base: offset in ``data`` that the offsets of the slots are relative to, bytes.
-        :param slots: slots of the row.
-        """
+        """Record the slots of a row of this message."""
+        # row: index of the row among those of the message, 0 outside of sequences.
+        # base: offset in ``data`` that the offsets of the slots are relative to, bytes.
         self._slots.append((row, base, slots))
 
     def layout(self, type_name: str, known: KnownOffsets) -> Layout:
-        """
-        Return the layout of what was written.
-
-        :param type_name: type of the message, for the error.
-        :param known: offsets in earlier messages of the same template; new ones are added.
-        :raises EncodeError: if the message holds only a part of a row.
-        """
+        """Return the layout of what was written."""
+        # known: offsets in earlier messages of the same template; new ones are added.
         placed = tuple(self._slots)
         offsets = known.get(placed)
         if offsets is None:
@@ -238,22 +214,12 @@ class Chunk:
         self._by_phase: dict[int, tuple[bytes, list[_RowSlots]]] = {}
 
     def add(self, alignment: int, part: bytes | Slot) -> None:
-        """
-        Append a constant or a slot.
-
-        :param alignment: alignment of the first byte: 1, 2, 4 or 8 bytes; of a slot also its size.
-        :param part: bytes of the constant, or the slot.
-        """
+        """Append a constant or a slot."""
+        # alignment: alignment of the first byte: 1, 2, 4 or 8 bytes; of a slot also its size.
         self._parts.append((alignment, part))
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """
-        Append the fields.
-
-        :param writer: writer of the message.
-        :param values: given values by key.
-        :param row: row of the tables, as for a WriteStep.
-        """
+        """Append the fields."""
         phase = writer.phase
         if phase not in self._by_phase:
             self._by_phase[phase] = self._serialised(phase)
@@ -282,22 +248,10 @@ class Chunk:
 
 
 def given_field(key: str, pack: Callable[[CdrWriter, Any], None]) -> WriteStep:
-    """
-    Return the step of a number, a string or a sequence that is given for each instance.
-
-    :param key: key of its values.
-    :param pack: serializes a value.
-    """
     return lambda writer, values, row: pack(writer, values[key])
 
 
 def each_element(key: str, steps: Sequence[WriteStep]) -> WriteStep:
-    """
-    Return the step of a sequence whose number of elements is given for each instance.
-
-    :param key: key of the elements.
-    :param steps: write steps of an element.
-    """
     def write(writer: CdrWriter, values: Values, row: int) -> None:
         elements = cast(Sequence[Values], values[key])
         writer.pack(COUNT.size, COUNT.pack(len(elements)))
@@ -309,12 +263,9 @@ def each_element(key: str, steps: Sequence[WriteStep]) -> WriteStep:
 
 
 def packed_text(text: str) -> bytes:
-    """
-    Return the length, the UTF-8 bytes and the terminating zero of a string.
-
-    :param text: text; half of a surrogate pair becomes ``?``.
-    :returns: bytes to be aligned to 4; the length counts the zero, too.
-    """
+    """Return the length, the UTF-8 bytes and the terminating zero of a string."""
+    # text: text; half of a surrogate pair becomes ``?``.
+    # Returns bytes to be aligned to 4; the length counts the zero, too.
     # A lone surrogate cannot be encoded: as '?' it does not keep the other actors from being sent.
     raw = text.encode('utf-8', 'replace')
     return b'%b%b\0' % (COUNT.pack(len(raw) + 1), raw)

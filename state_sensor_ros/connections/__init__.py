@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-TCP: host lookup, connecting, waiting with a time-out, a packet source that reconnects, a relay.
-
-Only this folder and the emulator import ``socket``. It may import pipeline/ and the
-modules directly in the package, but no simulator, no files/ and no rclpy.
-"""
+"""TCP: lookup, connecting, waiting with a time-out, a source that reconnects, a relay."""

@@ -325,16 +325,9 @@ class Wait:
 
 
 def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
-    """
-    Return the addresses of ``host``.
-
-    :param host: name, or address in digits, which needs no resolver and no thread.
-    :param port: TCP port, part of each address.
-    :param is_closed: returns whether the addresses are no longer needed; called every 50 ms.
-    :returns: at least one address, in the order in which they are to be tried.
-    :raises OSError: if the host has no address, its name is not valid, or ``is_closed`` returns
-        true before the addresses are found.
-    """
+    """Return the addresses of ``host``."""
+    # is_closed: returns whether the addresses are no longer needed; called every 50 ms.
+    # Returns at least one address, in the order in which they are to be tried.
     try:
         return addresses_of(host, port, flags=socket.AI_NUMERICHOST)
     except OSError:
@@ -355,15 +348,8 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
 
 def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STREAM,
                  flags: int = 0) -> Addresses:
-    """
-    Return the addresses of a host; the wait for the resolver cannot be cancelled.
-
-    :param host: name or address.
-    :param port: port, part of each address.
-    :param kind: kind of the socket.
-    :param flags: as for ``getaddrinfo``.
-    :raises OSError: if the host has no address, or its name is not valid.
-    """
+    """Return the addresses of a host; the wait for the resolver cannot be cancelled."""
+    # flags: as for ``getaddrinfo``.
     try:
         return socket.getaddrinfo(host, port, type=kind, flags=flags)
     except UnicodeError as error:
@@ -455,11 +441,7 @@ class DatagramPort:
 
 
 def free_port(host: str) -> int:
-    """
-    Return a port that no program listens on; another program may take it before it is used.
-
-    :param host: address of this machine.
-    """
+    """Return a port that no program listens on; another program may take it before it is used."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]
@@ -467,12 +449,6 @@ def free_port(host: str) -> int:
 
 
 def is_listening(host: str, port: int) -> bool:
-    """
-    Return whether a connection can be made.
-
-    :param host: address of this machine.
-    :param port: port that a program may listen on.
-    """
     try:
         with socket.create_connection((host, port), _REPLY_S):
             return True

@@ -57,18 +57,11 @@ _END_S = 1.0
 
 
 class RelayHealth:
-    """
-    Counts the connections of clients.
+    """Counts the connections of clients."""
 
-    :param health: health of the source.
-    :param report: called with a kind, for throttling, and a line about what is lost.
-    :param servers: ``host:port`` of each port of the server.
-    :param own: ``host:port`` of each port of the relay.
-    :param copied: number of the port whose frames are copied.
-    :param described: number of the port that a client keeps open over all of its episodes.
-    :param max_frame_bytes: most bytes of a frame that is copied.
-    :param silence: likely reason if the server sends nothing, for diagnostics.
-    """
+    # servers: ``host:port`` of each port of the server.
+    # own: ``host:port`` of each port of the relay.
+    # silence: likely reason if the server sends nothing, for diagnostics.
 
     def __init__(self, health: Health, report: Report, servers: Sequence[str],
                  own: Sequence[str], *, copied: int, described: int, max_frame_bytes: int,
@@ -96,11 +89,6 @@ class RelayHealth:
         self.health.n_bytes += n_bytes
 
     def note(self, event: dict[str, Any]) -> None:
-        """
-        Note an event of the process.
-
-        :param event: members of the event by name.
-        """
         kind, where = event['event'], self._servers[event.get('port', self._copied)]
         if kind == 'dropped':
             self._report('relay', f'{where}: {counted(event["n"], "frame")} dropped so far: '

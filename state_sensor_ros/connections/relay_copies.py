@@ -31,11 +31,6 @@ MAX_MESSAGE_BYTES = 2 ** 22
 
 
 class NodeLink:
-    """
-    The queue and its writer.
-
-    :param link: socket connected to the node.
-    """
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
@@ -56,21 +51,13 @@ class NodeLink:
             self._append(EVENT, json.dumps(event).encode())
 
     def put_message(self, message: bytes) -> None:
-        """
-        Append a message of the described port; drop the oldest ones if there is no room.
-
-        :param message: body of the message, without its length.
-        """
+        """Append a message of the described port; drop the oldest ones if there is no room."""
         with self._changed:
             self._make_room(MESSAGE, len(message))
             self._append(MESSAGE, message)
 
     def put_frame(self, frame: bytes | bytearray) -> None:
-        """
-        Append a frame; drop the oldest ones if there is no room.
-
-        :param frame: complete frame of the copied port.
-        """
+        """Append a frame; drop the oldest ones if there is no room."""
         with self._changed:
             self._n_dropped += self._make_room(FRAME, len(frame))
             self._append(FRAME, frame)
@@ -126,8 +113,6 @@ class CopyMemory:
     The memory for incomplete frames and messages of all connections together.
 
     When it is full, the other connection that uses most of it gives up its bytes.
-
-    :param max_bytes: most bytes of all connections together.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -136,12 +121,7 @@ class CopyMemory:
         self._cutters: set[Cutter] = set()
 
     def make_room(self, cutter: Cutter, n_bytes: int) -> None:
-        """
-        Have other connections give up bytes; called with the lock.
-
-        :param cutter: cutter that stores the bytes next.
-        :param n_bytes: number of these bytes.
-        """
+        """Have other connections give up bytes; called with the lock."""
         self._cutters.add(cutter)
         while sum(other.n_held for other in self._cutters) + n_bytes > self._max_bytes:
             greatest = max(self._cutters, key=lambda other: other is not cutter and other.n_held)
@@ -156,22 +136,13 @@ class CopyMemory:
 
 
 class Cutter(ABC):
-    """
-    Cut the bytes of one connection.
-
-    :param link: queue for what is complete.
-    :param memory: shared with the other connections.
-    """
+    """Cut the bytes of one connection."""
 
     def __init__(self, link: NodeLink, memory: CopyMemory) -> None:
         self._link, self._memory = link, memory
 
     def feed(self, data: memoryview) -> None:
-        """
-        Take the next bytes of the stream.
-
-        :param data: bytes, any number.
-        """
+        """Take the next bytes of the stream."""
         with self._memory.lock:
             self._feed(data)
 
@@ -199,13 +170,7 @@ class Cutter(ABC):
 
 
 class FrameCutter(Cutter):
-    """
-    Cut the bytes of one connection into frames.
-
-    :param link: queue for the frames.
-    :param memory: shared with the other connections.
-    :param max_frame_bytes: longer frames are not copied.
-    """
+    """Cut the bytes of one connection into frames."""
 
     def __init__(self, link: NodeLink, memory: CopyMemory, max_frame_bytes: int) -> None:
         super().__init__(link, memory)
@@ -275,12 +240,7 @@ class FrameCutter(Cutter):
 
 
 class MessageCutter(Cutter):
-    """
-    Cut the bytes of one connection into messages, up to the first one that is too long.
-
-    :param link: queue for the messages.
-    :param memory: shared with the other connections.
-    """
+    """Cut the bytes of one connection into messages, up to the first one that is too long."""
 
     n_bytes = 0
 

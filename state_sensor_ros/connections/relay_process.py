@@ -75,16 +75,11 @@ _CHECK_MS = 50
 
 
 class ClientConnection:
-    """
-    One connection of a client, and its connection to the server.
+    """One connection of a client, and its connection to the server."""
 
-    :param client: accepted socket.
-    :param address: host and port of the server.
-    :param number: number of the port, from 0.
-    :param link: queue for the events.
-    :param cutter: receives a copy of what the server sends, None for no copy.
-    :param patience_s: time for which a refused connect is tried again, s.
-    """
+    # number: number of the port, from 0.
+    # cutter: receives a copy of what the server sends, None for no copy.
+    # patience_s: time for which a refused connect is tried again, s.
 
     def __init__(self, client: socket.socket, address: tuple[str, int], number: int,
                  link: NodeLink, cutter: Cutter | None,
@@ -120,11 +115,7 @@ class ClientConnection:
         self._link.put_event(event='closed', port=self._number, by=by, n=n_cut)
 
     def _connect(self) -> socket.socket | None:
-        """
-        Connect to the server; a refused connect is tried again while the client stays.
-
-        :returns: None if the client has closed its connection.
-        """
+        """Connect to the server; a refused connect is tried again while the client stays."""
         until_s = time.monotonic() + self._patience_s
         is_reported = False
         while True:
@@ -173,14 +164,12 @@ def _set_options(connection: socket.socket) -> None:
 
 
 class RelayProcess:
-    """
-    Accepts clients until the node closes its end.
+    """Accepts clients until the node closes its end."""
 
-    :param options: ``link`` and ``listeners``, open file descriptors; ``host`` and ``ports`` of
-        the server, one for each listener; ``copied``, number of the port whose frames the node
-        gets; ``described``, number of the port whose messages from the server it gets;
-        ``max_frame_bytes``; ``patience_s`` how long a refused connect is tried again.
-    """
+    # options: ``link`` and ``listeners``, open file descriptors; ``host`` and ``ports`` of the
+    # server, one for each listener; ``copied``, number of the port whose frames the node gets;
+    # ``described``, number of the port whose messages from the server it gets;
+    # ``max_frame_bytes``; ``patience_s`` how long a refused connect is tried again.
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -258,18 +247,10 @@ def main() -> None:
 
 
 class Direction:
-    """
-    The bytes from one socket to another one; at most one chunk waits.
+    """The bytes from one socket to another one; at most one chunk waits."""
 
-    :param source: socket to read from, non-blocking.
-    :param target: socket to write to, non-blocking.
-    :param copier: receives a copy of what the target has got, None for no copy.
-    :param on_end: called when the direction is over or lost, before the target can notice.
-    :ivar is_over: whether the source has ended and the target has all of it.
-    :ivar is_lost: whether the target is gone.
-    :ivar is_reset: whether the source was reset.
-    :ivar n_moved: bytes that the target has got.
-    """
+    # copier: receives a copy of what the target has got, None for no copy.
+    # on_end: called when the direction is over or lost, before the target can notice.
 
     def __init__(self, source: socket.socket, target: socket.socket, copier: Cutter | None,
                  on_end: Callable[[], None]) -> None:
@@ -335,15 +316,11 @@ class Direction:
 
 
 class Exchange:
-    """
-    Both directions between a client and a server.
+    """Both directions between a client and a server."""
 
-    :param client: connected socket, closed by the caller.
-    :param server: connected socket, closed by the caller.
-    :param copier: receives a copy of what the client has got, None for no copy.
-    :param on_end: called once with the side that has ended first, `client` or `server`, before the
-        other side can notice; if it is the server, only when the client has all of its bytes.
-    """
+    # copier: receives a copy of what the client has got, None for no copy.
+    # on_end: called once with the side that has ended first, `client` or `server`, before the
+    # other side can notice; if it is the server, only when the client has all of its bytes.
 
     def __init__(self, client: socket.socket, server: socket.socket, copier: Cutter | None,
                  on_end: Callable[[str], None]) -> None:
@@ -393,7 +370,6 @@ class Exchange:
         self._on_end(by)
 
     def _wait(self) -> None:
-        """Wait for one of the sockets."""
         up, down = self._up, self._down
         poll = select.poll()
         idle = []

@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Pictures and animations of a recording, seen from above.
-
-It may import the modules directly in the package, numpy, matplotlib and plotly; no other folder.
-"""
+"""Pictures and animations of a recording, seen from above."""

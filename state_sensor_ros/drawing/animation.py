@@ -6,14 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Write a scene as one HTML file that plays in a browser without a network.
-
-The page contains the scene, two plotly figures, plotly.js and the player ``animation.js``, which
-fills the moving traces of the map.
-
-The traces of the map that move are empty; the player fills them (:class:`MovingTraces`).
-"""
+"""Write a scene as one HTML file that plays in a browser without a network."""
 
 from __future__ import annotations
 
@@ -100,15 +93,9 @@ NAME_FAMILY, NAME_PX = 'Open Sans, verdana, arial, sans-serif', 10
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
                     coloring: str = BY_SPEED, at_s: float | None = None,
                     names: bool = True) -> None:
-    """
-    Write ``scene`` as a page of HTML.
-
-    :param handle: open for writing.
-    :param title: heading, such as the name of the recording.
-    :param coloring: ``speed`` or ``actor``.
-    :param at_s: time at which it begins, s since the first frame; None for the start.
-    :param names: whether the names of actors are shown at the beginning.
-    """
+    """Write ``scene`` as a page of HTML."""
+    # coloring: ``speed`` or ``actor``.
+    # at_s: time at which it begins, s since the first frame; None for the start.
     figure, moving = map_figure(scene, coloring)
     data: Json = {
         'map': figure.to_plotly_json(), 'parts': asdict(moving),
@@ -205,7 +192,6 @@ def _item(shape: str, color: str, label: str) -> str:
 
 
 def _speed_scale(scene: Scene) -> str:
-    """Return the scale of speeds."""
     low, high = speed_range(scene)
     colors = ','.join(speed_scale(N_SPEED_CLASSES))
     return (f'<li>{low:g}<i class="scale" style="background:linear-gradient(to right,{colors})">'
@@ -233,24 +219,17 @@ def config() -> dict[str, object]:
 
 
 def class_colors(coloring: str) -> list[str]:
-    """
-    Return the colors of footprints: the scale, then unknown speed, object, ego.
-
-    :param coloring: one of ``colors.COLORINGS``.
-    :returns: as ``#rrggbb``.
-    """
+    """Return the colors of footprints: the scale, then unknown speed, object, ego."""
+    # coloring: one of ``colors.COLORINGS``.
+    # Returns as ``#rrggbb``.
     scale = ACTORS if coloring == BY_ACTOR \
         else speed_scale(N_SPEED_CLASSES)
     return [*scale, UNKNOWN, OBJECT, EGO]
 
 
 def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
-    """
-    Return the map without actors, and the traces that show the actors.
-
-    :param scene: the recording.
-    :param coloring: colors of the vehicles, one of ``colors.COLORINGS``.
-    """
+    """Return the map without actors, and the traces that show the actors."""
+    # coloring: colors of the vehicles, one of ``colors.COLORINGS``.
     figure = go.Figure()
     x, y = scene.tracks.position_xy.T
     moving = scene.moves
@@ -316,13 +295,8 @@ def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
 
 
 def strip_figure(scene: Scene, coloring: str) -> go.Figure:
-    """
-    Return the speeds of all moving actors over time.
-
-    :param scene: the recording.
-    :param coloring: one of ``colors.COLORINGS``; by speed, all lines but that of the ego are
-        gray.
-    """
+    """Return the speeds of all moving actors over time."""
+    # coloring: one of ``colors.COLORINGS``; by speed, all lines but that of the ego are gray.
     figure = go.Figure()
     time_s, speed, moving = scene.tracks.time_s, scene.tracks.speed, scene.moves
     band = speed_band(scene)
@@ -364,13 +338,9 @@ def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: track
 
 
 def lane_changes(scene: Scene) -> list[dict[str, float | str]]:
-    """
-    Return an arrow to the neighboring lane at the begin of each lane change.
-
-    :param scene: with the lane changes.
-    :returns: begin ``x``, ``y`` and end ``end_x``, ``end_y``, m; ``angle`` of the marker, degrees
-        clockwise from straight up; ``text`` that is shown on hovering.
-    """
+    """Return an arrow to the neighboring lane at the begin of each lane change."""
+    # Returns begin ``x``, ``y`` and end ``end_x``, ``end_y``, m; ``angle`` of the marker, degrees
+    # clockwise from straight up; ``text`` that is shown on hovering.
     arrows: list[dict[str, float | str]] = []
     for change in scene.lane_changes:
         x, y = change.position_xy

@@ -45,12 +45,7 @@ _MAX_NAMED = 40
 
 
 def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
-    """
-    Write ``scene`` as an animated GIF that plays in a loop.
-
-    :param handle: open for writing.
-    :raises ConfigError: if the page is too small for its content.
-    """
+    """Write ``scene`` as an animated GIF that plays in a loop."""
     from PIL import Image
     pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ))
     begin = next(pictures)
@@ -66,12 +61,7 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
 
 
 def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
-    """
-    Write ``scene`` as an MP4, H.264.
-
-    :param handle: open for writing.
-    :raises ConfigError: if the page is too small for its content.
-    """
+    """Write ``scene`` as an MP4, H.264."""
     import av
     # A pipe cannot be rewound, so that the index is written in fragments.
     options = {} if handle.seekable() else {'movflags': 'frag_keyframe+empty_moov'}
@@ -95,13 +85,7 @@ def _even(pixels: Pixels) -> Pixels:
 
 
 def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Iterator[Pixels]:
-    """
-    Draw the pictures of a film.
-
-    :param rate_hz: pictures per second.
-    :returns: at least one picture, (height, width, 3) each.
-    :raises ConfigError: if the page is too small for its content.
-    """
+    """Draw the pictures of a film: at least one picture, (height, width, 3) each."""
     pace = math.ceil(scene.duration_s / _LONGEST_S) or 1
     n_pictures = 1 + math.floor(scene.duration_s / pace * rate_hz + 1e-6)
     if pace > 1:
@@ -142,7 +126,6 @@ class _Screen:
         axes.set_visible(True)
 
     def picture(self, instant: int) -> Pixels:
-        """Return the picture of an instant."""
         page, scene = self._page, self._scene
         self._canvas.restore_region(self._ground)
         axes = page.whole

@@ -62,13 +62,8 @@ _PLAIN = ('normal', '400', 'regular', '350')
 
 
 def draw_roads(axes: Axes, scene: Scene, area: Area) -> None:
-    """
-    Draw the lanes of the map under everything else.
-
-    :param axes: axes of the map, x and y in m, global frame.
-    :param scene: the recording.
-    :param area: area that the map shows.
-    """
+    """Draw the lanes of the map under everything else."""
+    # axes: axes of the map, x and y in m, global frame.
     for outlines, color in zip(bands_of(scene.map_lines, area), ROADS, strict=True):
         if outlines:
             axes.add_collection(PolyCollection(
@@ -76,14 +71,10 @@ def draw_roads(axes: Axes, scene: Scene, area: Area) -> None:
 
 
 def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> None:
-    """
-    Draw the tracks of the moving actors, the ego's on a wider line.
-
-    :param axes: axes of the map, x and y in m, global frame.
-    :param scene: the recording.
-    :param coloring: one of ``colors.COLORINGS``.
-    :param width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
-    """
+    """Draw the tracks of the moving actors, the ego's on a wider line."""
+    # axes: axes of the map, x and y in m, global frame.
+    # coloring: one of ``colors.COLORINGS``.
+    # width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
     drawn = scene.tracks
     begin, end = tracks.segments(drawn, scene.moves)
     lines = np.stack([drawn.position_xy[begin], drawn.position_xy[end]], axis=1)
@@ -99,13 +90,8 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
 
 
 def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float = 1.0) -> None:
-    """
-    Draw an arrow head to the left or right at the begin of each lane change.
-
-    :param axes: axes of the map, x and y in m, global frame.
-    :param changes: the lane changes.
-    :param size: factor of the size of the arrow heads.
-    """
+    """Draw an arrow head to the left or right at the begin of each lane change."""
+    # axes: axes of the map, x and y in m, global frame.
     if not changes:
         return
     marks, offsets = [], []
@@ -120,13 +106,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float
 
 
 def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChangeMark]:
-    """
-    Return the lane changes whose marks cover neither an actor nor another mark.
-
-    :param scene: with the lane changes.
-    :param samples: samples of the actors in view.
-    :param view: the map.
-    """
+    """Return the lane changes whose marks cover neither an actor nor another mark."""
     if not scene.lane_changes:
         return []
     reach = LANE_CHANGE_PT / 72.0 / view.inches_per_m
@@ -154,7 +134,6 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
     Draw actors, the ego last: footprints with marked fronts, or symbols.
 
     :param axes: axes of the map, x and y in m, global frame.
-    :param scene: the recording.
     :param samples: samples of the actors, int64.
     :param coloring: colors of the vehicles, one of ``colors.COLORINGS``.
     :param inches_per_m: scale of the map; footprints that are too small become dots.
@@ -174,13 +153,7 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
 
 
 def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
-    """
-    Return which actors are drawn as dots because their footprints are too small.
-
-    :param samples: n indices into the samples.
-    :param inches_per_m: scale of the map.
-    :returns: (n,) bool, False for those with a symbol.
-    """
+    """Return which actors are drawn as dots because their footprints are too small."""
     actor = scene.actor[samples]
     kind = np.where(scene.is_ego[actor], shapes.VEHICLE, scene.kind[actor])
     small = np.zeros(len(shapes.KIND_NAMES), np.bool_)
@@ -236,12 +209,8 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
 
 
 def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
-    """
-    Draw a scale bar of a round length, about an inch, below the map.
-
-    :param axes: axes of the map, x and y in m; their limits must be final.
-    :param inches_per_m: scale of the map.
-    """
+    """Draw a scale bar of a round length, about an inch, below the map."""
+    # axes: axes of the map, x and y in m; their limits must be final.
     left, right = axes.get_xlim()
     length = round_length(min(_LONGEST / inches_per_m, _SHARE * (right - left)))
     thick, gap = _THICK / inches_per_m, _GAP / inches_per_m
@@ -272,8 +241,6 @@ class Fonts:
 
     Of all fonts on this machine, matplotlib draws each character with the first family that has
     it. Only fonts that add a character are used.
-
-    :param texts: all names and titles.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -313,13 +280,8 @@ def _other_fonts() -> list[FontEntry]:
 
 
 def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
-    """
-    Return the settings of matplotlib for a page.
-
-    :param fonts: fonts of the page.
-    :param size: size of the page.
-    :returns: argument of rc_context, whose keys only matplotlib 3.11 has a type for.
-    """
+    """Return the settings of matplotlib for a page."""
+    # Returns argument of rc_context, whose keys only matplotlib 3.11 has a type for.
     text_pt = TEXT_PT * size.text_scale
     # White grids on a gray ground; on white paper, gray grids.
     ground, grid, line_pt = ('white', GRID, 0.4) if size.is_paper else (GROUND, 'white', 1.0)

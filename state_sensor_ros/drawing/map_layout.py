@@ -47,12 +47,10 @@ class Area:
 
     @property
     def x_range(self) -> tuple[float, float]:
-        """Return the limits."""
         return self.x - self.width / 2, self.x + self.width / 2
 
     @property
     def y_range(self) -> tuple[float, float]:
-        """Return the limits."""
         return self.y - self.height / 2, self.y + self.height / 2
 
     def filling(self, aspect: float) -> Area:
@@ -69,12 +67,7 @@ class Area:
             width, height)
 
     def contains(self, position_xy: Floats | npt.NDArray[np.float32]) -> Bools:
-        """
-        Return which points are inside.
-
-        :param position_xy: (n, 2) m.
-        :returns: (n,) bool.
-        """
+        """Return which points are inside; ``position_xy``: (n, 2) m."""
         distance = np.abs(position_xy - (self.x, self.y))
         inside: Bools = np.logical_and.reduce(
             distance <= (self.width / 2, self.height / 2), axis=1)
@@ -86,8 +79,6 @@ def data_area(scene: Scene) -> Area:
     Return the area of the tracks with a margin around them.
 
     It contains static objects that are near, and all actors if none moves.
-
-    :param scene: the recording.
     """
     drawn = scene.tracks
     everything = extent(drawn.position_xy)
@@ -101,11 +92,8 @@ def data_area(scene: Scene) -> Area:
 
 
 def extent(position_xy: npt.NDArray[np.float32]) -> Area:
-    """
-    Return the area of some points with a margin around them.
-
-    :param position_xy: (n, 2) m; without points, the area of an empty map.
-    """
+    """Return the area of some points with a margin around them."""
+    # position_xy: (n, 2) m; without points, the area of an empty map.
     if not len(position_xy):
         return Area(0.0, 0.0, _EMPTY_M, _EMPTY_M / 2)
     low, high = position_xy.min(axis=0).astype(float), position_xy.max(axis=0).astype(float)
@@ -115,14 +103,7 @@ def extent(position_xy: npt.NDArray[np.float32]) -> Area:
 
 def close_up(scene: Scene, instant: int, area: Area, aspect: float,
              n_actors: int) -> Area | None:
-    """
-    Return the surroundings of the ego, else of the vehicle with the most others around it.
-
-    :param instant: index of the instant.
-    :param area: area of the data, which contains the close-up.
-    :param aspect: height / width.
-    :param n_actors: None is returned if it would show fewer actors.
-    """
+    """Return the surroundings of the ego, else of the vehicle with the most others around it."""
     samples = scene.samples_at(instant)
     actor = scene.actor[samples]
     position_xy = scene.position_xy[samples].astype(float)
@@ -155,11 +136,8 @@ def _most_neighbours(position_xy: Floats) -> int:
 
 
 def visible_samples(scene: Scene, instant: int, areas: Sequence[Area]) -> Rows:
-    """
-    Return the samples of an instant that at least one of some areas contains, int64.
-
-    :param instant: -1 for none.
-    """
+    """Return the samples of an instant that at least one of some areas contains, int64."""
+    # instant: -1 for none.
     samples = scene.samples_at(instant)
     is_visible = np.zeros(samples.stop - samples.start, np.bool_)
     for area in areas:
@@ -169,12 +147,7 @@ def visible_samples(scene: Scene, instant: int, areas: Sequence[Area]) -> Rows:
 
 
 def not_shown(scene: Scene, instant: int, area: Area) -> list[str]:
-    """
-    Return how many of the counted actors are not on the map, as texts.
-
-    :param instant: index of the instant.
-    :param area: area that the map shows.
-    """
+    """Return how many of the counted actors are not on the map, as texts."""
     samples = scene.samples_at(instant)
     present = scene.actor[samples]
     outside = present[~area.contains(scene.position_xy[samples])]
@@ -217,7 +190,6 @@ class Map:
 
     @property
     def inches_per_m(self) -> float:
-        """Return the scale."""
         return self.width / self.area.width
 
 
@@ -237,33 +209,20 @@ class MapLayout:
 
     @property
     def height(self) -> float:
-        """Return the height of both, inches."""
         if self.detail is None or self.is_beside:
             return self.whole.height
         return self.whole.height + self.gap + self.detail.height
 
 
 def are_dots(inches_per_m: float, length_m: float = CAR_LENGTH_M) -> bool:
-    """
-    Return whether footprints of a length are too small to be drawn.
-
-    :param inches_per_m: scale of the map.
-    :param length_m: length, m.
-    """
+    """Return whether footprints of a length are too small to be drawn."""
     return inches_per_m * 72.0 * length_m < _MIN_LENGTH_PT
 
 
 def layout_of(scene: Scene, instant: int, width: float, height: float | None = None, *,
               has_detail: bool = True, size: PageSize = ORDINARY) -> MapLayout:
-    """
-    Choose the maps: a close-up only if it shows more than the map of the whole recording.
-
-    :param instant: instant of the footprints.
-    :param width: width of all maps, inches.
-    :param height: height of all maps, inches; None to choose it by the shape of the data.
-    :param has_detail: whether there may be a close-up.
-    :param size: size of the page.
-    """
+    """Choose the maps: a close-up only if it shows more than the map of the whole recording."""
+    # height: height of all maps, inches; None to choose it by the shape of the data.
     gap = size.gap
     data = data_area(scene)
     alone = MapLayout(_whole(data, width, size, height))

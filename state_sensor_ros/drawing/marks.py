@@ -68,12 +68,8 @@ FOOTPRINTS = frozenset((Mark.EGO, Mark.VEHICLE, Mark.OBJECT))
 
 
 def mark_of(scene: Scene, actor: int, display: int) -> Mark:
-    """
-    Return the mark of an actor.
-
-    :param actor: index of the actor.
-    :param display: text or color that it displays, index in ``scene.displays``.
-    """
+    """Return the mark of an actor."""
+    # display: text or color that it displays, index in ``scene.displays``.
     if scene.is_ego[actor]:
         return Mark.EGO
     if scene.kind[actor] == shapes.LIGHT:
@@ -82,12 +78,6 @@ def mark_of(scene: Scene, actor: int, display: int) -> Mark:
 
 
 def marks_of(scene: Scene, samples: slice | Rows) -> set[Mark]:
-    """
-    Return the marks of the actors at samples.
-
-    :param samples: n indices into the samples.
-    :returns: marks, with Mark.ASSUMED if a footprint is not that of a box.
-    """
     pairs = np.unique(np.stack([scene.actor[samples], scene.display[samples]]), axis=1)
     marks = set()
     for actor, display in pairs.T.tolist():
@@ -99,12 +89,8 @@ def marks_of(scene: Scene, samples: slice | Rows) -> set[Mark]:
 
 
 def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
-    """
-    Return the marks of samples and of tracks that a legend explains.
-
-    :param samples: n indices into the samples.
-    :param coloring: one of ``colors.COLORINGS``; by actor, a key has entries for vehicles.
-    """
+    """Return the marks of samples and of tracks that a legend explains."""
+    # coloring: one of ``colors.COLORINGS``; by actor, a key has entries for vehicles.
     marks = marks_of(scene, samples)
     begin, end = segments(scene.tracks, scene.moves)
     is_ego = scene.is_ego[scene.tracks.actor[begin]]
@@ -133,12 +119,9 @@ FILLS = {
 
 
 def speed_range(scene: Scene) -> tuple[float, float]:
-    """
-    Return a non-empty range of speeds that contains those of all moving actors.
-
-    :param scene: the recording; unknown speeds are ignored.
-    :returns: lowest and highest speed, multiples of 5 m/s.
-    """
+    """Return a non-empty range of speeds that contains those of all moving actors."""
+    # scene: the recording; unknown speeds are ignored.
+    # Returns lowest and highest speed, multiples of 5 m/s.
     drawn = scene.tracks
     known = drawn.speed[scene.moves[drawn.actor] & np.isfinite(drawn.speed)]
     slowest, fastest = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
@@ -152,13 +135,9 @@ def speed_scale(n_colors: int) -> list[str]:
 
 
 def actor_colors(scene: Scene) -> Rows:
-    """
-    Return the color of each vehicle if colors distinguish vehicles.
-
-    :param scene: the recording, with A actors.
-    :returns: (A,) int64, index in ACTORS: one for each vehicle, or one for each class if there
-        are more vehicles than colors; -1 for the ego and for actors that are not vehicles.
-    """
+    """Return the color of each vehicle if colors distinguish vehicles."""
+    # Returns (A,) int64, index in ACTORS: one for each vehicle, or one for each class if there are
+    # more vehicles than colors; -1 for the ego and for actors that are not vehicles.
     has_color = scene.is_vehicle & ~scene.is_ego
     index: Rows = np.cumsum(has_color) - 1
     if np.count_nonzero(has_color) > len(ACTORS):
@@ -168,12 +147,7 @@ def actor_colors(scene: Scene) -> Rows:
 
 
 def actor_key(scene: Scene) -> list[tuple[str, str]]:
-    """
-    Return the colors that distinguish vehicles other than the ego, and the texts of their key.
-
-    :param scene: the recording.
-    :returns: a color and the name for each vehicle, or the name of the class and its number.
-    """
+    """Return the colors that distinguish vehicles other than the ego, and their key."""
     index = actor_colors(scene)
     colored = np.flatnonzero(index >= 0)
     if len(colored) <= len(ACTORS):
@@ -192,14 +166,10 @@ def ego_text(scene: Scene) -> str:
 
 
 def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:
-    """
-    Return the colors of actors at speeds.
-
-    :param actor: (n,) indices.
-    :param speed: (n,) m/s, NaN unknown.
-    :param coloring: one of ``colors.COLORINGS``.
-    :returns: (n, 4) float64, red green blue alpha, 0..1.
-    """
+    """Return the colors of actors at speeds."""
+    # speed: (n,) m/s, NaN unknown.
+    # coloring: one of ``colors.COLORINGS``.
+    # Returns (n, 4) float64, red green blue alpha, 0..1.
     if coloring == BY_ACTOR:
         of_actor = to_rgba_array([*ACTORS, OBJECT])[actor_colors(scene)]
         of_actor[scene.kind == shapes.PEDESTRIAN] = to_rgba_array(PEDESTRIAN)
@@ -220,13 +190,10 @@ def plain_colors(scene: Scene) -> Floats:
 
 
 def fills_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
-    """
-    Return the fills of the marks of samples: vehicles by ``coloring``, others by their mark.
-
-    :param samples: n indices into the samples of ``scene``.
-    :param coloring: one of ``colors.COLORINGS``.
-    :returns: (n, 4) float64, red green blue alpha, 0..1.
-    """
+    """Return the fills of the marks of samples: vehicles by ``coloring``, others by their mark."""
+    # samples: n indices into the samples of ``scene``.
+    # coloring: one of ``colors.COLORINGS``.
+    # Returns (n, 4) float64, red green blue alpha, 0..1.
     fills = colors_of(scene, scene.actor[samples], scene.speed[samples], coloring)
     pairs = zip(scene.actor[samples].tolist(), scene.display[samples].tolist(), strict=True)
     for row, (actor, display) in enumerate(pairs):

@@ -34,13 +34,10 @@ STEP_PX = 4.0
 
 
 def points_along(begin: Floats, end: Floats) -> Floats:
-    """
-    Return points of segments, about STEP_PX apart, without near duplicates.
-
-    :param begin: (S, 2) pixels.
-    :param end: (S, 2) pixels.
-    :returns: (k, 2) pixels.
-    """
+    """Return points of segments, about STEP_PX apart, without near duplicates."""
+    # begin: (S, 2) pixels.
+    # end: (S, 2) pixels.
+    # Returns (k, 2) pixels.
     n_points = 1 + (np.abs(end - begin).max(axis=1, initial=0.0) / STEP_PX).astype(np.int64)
     first = np.cumsum(n_points) - n_points
     share = (np.arange(n_points.sum()) - np.repeat(first, n_points)) / np.repeat(
@@ -52,23 +49,17 @@ def points_along(begin: Floats, end: Floats) -> Floats:
 
 
 def inside(points: Floats, box: Floats) -> Bools:
-    """
-    Return which points are in a box, (n,).
-
-    :param points: (n, 2) pixels.
-    :param box: (4,) left, bottom, right, top, pixels.
-    """
+    """Return which points are in a box, (n,)."""
+    # points: (n, 2) pixels.
+    # box: (4,) left, bottom, right, top, pixels.
     are_inside: Bools = np.logical_and.reduce((points >= box[:2]) & (points <= box[2:]), axis=1)
     return are_inside
 
 
 def overlapping(box: Floats, others: Floats) -> Bools:
-    """
-    Return which boxes overlap a box, (n,).
-
-    :param box: (4,) left, bottom, right, top, pixels.
-    :param others: (n, 4) likewise.
-    """
+    """Return which boxes overlap a box, (n,)."""
+    # box: (4,) left, bottom, right, top, pixels.
+    # others: (n, 4) likewise.
     are_overlapping: Bools = np.logical_and.reduce(
         (others[:, :2] < box[2:]) & (others[:, 2:] > box[:2]), axis=1)
     return are_overlapping
@@ -94,20 +85,11 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
                changes: Sequence[LaneChangeMark], excluded: Area | None = None,
                kept: dict[int, Direction] | None = None, *,
                size_pt: float = ORDINARY.name_pt) -> None:
-    """
-    Write the names of actors if there is room, the ego's first.
-
-    :param axes: axes of the map, x and y in m, global frame; their limits must be final.
-    :param scene: the recording.
-    :param samples: samples of the actors in view, int64.
-    :param fonts: fonts of the picture.
-    :param inches_per_m: scale of the map.
-    :param changes: lane changes with a mark.
-    :param excluded: area without names, which another map shows.
-    :param kept: places of names by actor, which are tried first, and updated: names of a film
-        keep their places while these are free.
-    :param size_pt: size of the names, points.
-    """
+    """Write the names of actors if there is room, the ego's first."""
+    # axes: axes of the map, x and y in m, global frame; their limits must be final.
+    # samples: samples of the actors in view, int64.
+    # kept: places of names by actor, which are tried first, and updated: names of a film keep
+    # their places while these are free.
     hidden = np.zeros((0, 4))
     if excluded is not None:
         samples = samples[~excluded.contains(scene.position_xy[samples])]
@@ -143,13 +125,11 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
 
 
 class _Places:
-    """
-    The places that a name must not cover, in pixels.
+    """The places that a name must not cover, in pixels."""
 
-    :param view: (4,) left, bottom, right, top of the map.
-    :param boxes: (n, 4) actors, in the order of their names, and marks.
-    :param track_points: (k, 2), which a name covers only if there is no better place.
-    """
+    # view: (4,) left, bottom, right, top of the map.
+    # boxes: (n, 4) actors, in the order of their names, and marks.
+    # track_points: (k, 2), which a name covers only if there is no better place.
 
     def __init__(self, view: Floats, boxes: Floats, track_points: Floats) -> None:
         self._view = view
@@ -159,16 +139,9 @@ class _Places:
 
     def best(self, k: int, size: Floats, point: float,
              kept: Direction | None = None) -> tuple[Floats, Floats, Direction] | None:
-        """
-        Find the best free place for the name of an actor, and take it.
-
-        :param k: row of the actor in the boxes.
-        :param size: width and height of the name, pixels.
-        :param point: pixels per point.
-        :param kept: place that is taken if it is free.
-        :returns: the box of the name (4,), the points (m, 2) of the leader line from the middle of
-            the actor, none for a near name, and its place; None without a free place.
-        """
+        """Find the best free place for the name of an actor, and take it."""
+        # Returns the box of the name (4,), the points (m, 2) of the leader line from the middle of
+        # the actor, none for a near name, and its place; None without a free place.
         best: tuple[Floats, Floats, Direction] | None = None
         if kept is not None:
             best = self._at(k, kept, size, point)

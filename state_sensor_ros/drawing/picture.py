@@ -86,15 +86,9 @@ class LegendEntry(NamedTuple):
 
 def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str,
                 fonts: Fonts, *, names_ego: bool = True) -> list[LegendEntry]:
-    """
-    Return an entry for each mark in view, in the order of :class:`Mark`.
-
-    :param samples: samples that are shown, int64.
-    :param views: the map, and the close-up if there is one.
-    :param coloring: ``speed`` or ``actor``.
-    :param fonts: fonts for the name of the ego.
-    :param names_ego: whether the entry of the ego has its name.
-    """
+    """Return an entry for each mark in view, in the order of :class:`Mark`."""
+    # samples: samples that are shown, int64.
+    # coloring: ``speed`` or ``actor``.
     marks = legend_marks(scene, samples, coloring) - {Mark.ASSUMED}
     for view in views:
         in_view = samples[view.area.contains(scene.position_xy[samples])]
@@ -115,12 +109,8 @@ def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str
 
 
 def strip_entries(instant: int, band: SpeedBand) -> list[LegendEntry]:
-    """
-    Return the entries of the speeds over time; lines have names instead.
-
-    :param instant: instant of the footprints, -1 for none.
-    :param band: speeds of the actors without a line.
-    """
+    """Return the entries of the speeds over time; lines have names instead."""
+    # instant: instant of the footprints, -1 for none.
     line = Line2D([], [], color=DARK, linewidth=INSTANT_PT)
     entries = [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
     if band.n_others:
@@ -162,12 +152,7 @@ def _marker(shape: str, fill: str, edge: str, width: float, size: float) -> Line
 
 
 def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
-    """
-    Return an entry for each color of vehicles.
-
-    :param scene: the recording, with the names.
-    :param fonts: fonts for the names.
-    """
+    """Return an entry for each color of vehicles."""
     return [LegendEntry((Patch(facecolor=color, edgecolor=DARK, linewidth=0.4),),
                         fonts.drawable(text)) for color, text in actor_key(scene)]
 
@@ -177,9 +162,6 @@ class Entries:
     A legend in as few lines as the width allows.
 
     ``height`` in inches, 0 without entries.
-
-    :param entries: entries in their order.
-    :param width: largest width, inches.
     """
 
     def __init__(self, entries: Sequence[LegendEntry], width: float) -> None:
@@ -192,12 +174,7 @@ class Entries:
         self.height = size[1]
 
     def draw(self, figure: Figure, left: float, top: float) -> None:
-        """
-        Add the legend to a page.
-
-        :param left: inches from the left of the page.
-        :param top: inches from the top of the page.
-        """
+        """Add the legend to a page."""
         if self._entries:
             width, height = figure.get_size_inches()
             self._legend(figure, (left / width, 1.0 - top / height))
@@ -233,14 +210,8 @@ _TICK, _NARROW = 0.06, 6.5
 
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
                   at_s: float | None = None) -> None:
-    """
-    Write ``scene`` as a picture.
-
-    :param handle: open for writing.
-    :param format_: png, svg or pdf.
-    :param at_s: instant of the footprints, s since the first frame; None for the last.
-    :raises ConfigError: if the page is too small for its content.
-    """
+    """Write ``scene`` as a picture."""
+    # at_s: instant of the footprints, s since the first frame; None for the last.
     fonts = Fonts([style.title, *scene.names])
     with rc_context(style_of(fonts, style.size)):
         figure = draw_page(scene, style, scene.instant_at(at_s), fonts).figure
@@ -277,15 +248,8 @@ class Page:
 
 def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
               is_ground: bool = False) -> Page:
-    """
-    Draw a page; a height that is not given follows from the content.
-
-    :param instant: instant of the footprints, -1 for none.
-    :param fonts: fonts for the title and all names.
-    :param is_ground: whether the page has no actors and no close-up: a film draws the actors.
-    :returns: page with a canvas.
-    :raises ConfigError: if the page is too small for its content.
-    """
+    """Draw a page; a height that is not given follows from the content."""
+    # instant: instant of the footprints, -1 for none.
     size, coloring = style.size, style.coloring
     width = size.inner
     bottom, gap = size.bottom, size.gap
@@ -357,13 +321,6 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
 
 def _draw_map(scene: Scene, instant: int, style: PictureStyle, fonts: Fonts, axes: Axes,
               view: Map, detail: Map | None, *, is_ground: bool, is_detail: bool) -> None:
-    """
-    Draw a map.
-
-    :param detail: the close-up of it, which has the names of its actors.
-    :param is_ground: whether there are no actors.
-    :param is_detail: whether it is a close-up, which has thicker lines.
-    """
     axes.set(xlim=view.area.x_range, ylim=view.area.y_range,
              xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
     if style.size.is_compact:
@@ -421,7 +378,6 @@ def _facts(scene: Scene, instant: int, whole: Map, style: PictureStyle) -> list[
 
 
 def _width(text: str, size_pt: float) -> float:
-    """Return the width of a line, inches."""
     figure = Figure(dpi=100.0)
     FigureCanvasAgg(figure)
     return float(figure.text(0.0, 0.0, text, fontsize=size_pt).get_window_extent().width) / 100.0

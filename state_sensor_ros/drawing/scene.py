@@ -36,8 +36,6 @@ _N_TIMES = 600
 
 @dataclass(frozen=True, slots=True)
 class LaneChangeMark:
-    """The begin of a lane change."""
-
     time_s: float  # since the first frame
     actor: int
     position_xy: tuple[float, float]  # m
@@ -113,12 +111,7 @@ class Scene:
         return slice(int(self.row_start[instant]), int(self.row_start[instant + 1]))
 
     def outlines(self, samples: slice | Rows) -> Floats:
-        """
-        Return the footprints at samples.
-
-        :param samples: n indices into the samples.
-        :returns: (n, 4, 2) float64, m, global frame.
-        """
+        """Return the footprints at samples: (n, 4, 2) float64, m, global frame."""
         turned: Floats = np.einsum(
             'nij,nkj->nki', plane_rotations(self.yaw[samples].astype(np.float64)),
             self.footprint_xy[self.actor[samples]])
@@ -139,16 +132,11 @@ class SpeedBand:
 
     @property
     def text(self) -> str:
-        """Return what the band is, for a legend."""
         return f'{self.n_others} others: slowest, median, fastest'
 
 
 def speed_band(scene: Scene) -> SpeedBand:
-    """
-    Choose the lines; compute the band.
-
-    :param scene: the recording.
-    """
+    """Choose the lines; compute the band."""
     time_s: Floats = np.linspace(0.0, scene.duration_s, _N_TIMES, dtype=np.float64)
     has_line: Bools = scene.moves.copy()
     if np.count_nonzero(scene.moves) > MAX_LINES:

@@ -48,8 +48,6 @@ _SAMPLE = np.dtype([
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Instant:
-    """The samples of one frame."""
-
     time_s: float
     samples: npt.NDArray[np.void]
 
@@ -59,9 +57,6 @@ class SceneBuilder:
     Builds a scene from frames in their order.
 
     A frame without ``game_time``, or with that of the last frame, is omitted.
-
-    :param ego_tag: the tag that marks the ego, in upper or lower case.
-    :param map_lines: the map; empty to use the map of the frames, if they have one.
     """
 
     def __init__(self, ego_tag: str, map_lines: tuple[MapLine, ...] = ()) -> None:
@@ -93,12 +88,9 @@ class SceneBuilder:
     # Invalid numbers give NaN, which is not drawn.
     @np.errstate(all='ignore')
     def add(self, frame: Frame) -> None:
-        """
-        Add a frame.
-
-        :param frame: frame in SI units and REP-103 axes; an actor without a box has a default
-            footprint until a later frame has its box.
-        """
+        """Add a frame."""
+        # frame: frame in SI units and REP-103 axes; an actor without a box has a default footprint
+        # until a later frame has its box.
         self._n_frames += 1
         self._generation = self._generation or frame.generation
         if frame.map_lines and not self._is_map_given:

@@ -31,13 +31,6 @@ _BY_TAG = {'traffic_light': LIGHT, 'speed_limit_sign': SIGN}
 
 
 def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:
-    """
-    Return the kind of an actor.
-
-    :param actor_class: index in CLASSES.
-    :param tags: tags of the actor, in any case.
-    :returns: VEHICLE … OBJECT; a person is a PEDESTRIAN, any other class a VEHICLE.
-    """
     if actor_class == UNKNOWN:
         return next((_BY_TAG[tag] for tag in map(str.lower, tags) if tag in _BY_TAG), OBJECT)
     return PEDESTRIAN if actor_class == PERSON else VEHICLE
@@ -53,26 +46,20 @@ _CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
 
 
 def default_footprint(actor_class: int) -> Floats:
-    """
-    Return the footprint of an actor without a box.
-
-    :param actor_class: index in CLASSES, which gives the usual size; CONE_M if UNKNOWN.
-    :returns: (4, 2) float64, m, x (forward) and y (left) in the axes of the actor, of the corners
-        front left, front right, rear right, rear left.
-    """
+    """Return the footprint of an actor without a box."""
+    # actor_class: index in CLASSES, which gives the usual size; CONE_M if UNKNOWN.
+    # Returns (4, 2) float64, m, x (forward) and y (left) in the axes of the actor, of the corners
+    # front left, front right, rear right, rear left.
     size = CONE_M if actor_class == UNKNOWN \
         else DEFAULTS.default_sizes[3 * actor_class:3 * actor_class + 2]
     return 0.5 * _CORNERS * size
 
 
 def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
-    """
-    Return the footprints of the actors' largest boxes.
-
-    :param frame: frame in SI units and REP-103 axes; its boxes may be None.
-    :returns: (K,) int64 rows of the actors that have a box, ascending, and (K, 4, 2) float64,
-        meters, corners as in :func:`default_footprint`.
-    """
+    """Return the footprints of the actors' largest boxes."""
+    # frame: frame in SI units and REP-103 axes; its boxes may be None.
+    # Returns (K,) int64 rows of the actors that have a box, ascending, and (K, 4, 2) float64,
+    # meters, corners as in :func:`default_footprint`.
     boxes = frame.boxes
     if boxes is None or not len(boxes.actor):
         return np.zeros(0, np.int64), np.zeros((0, 4, 2))
@@ -125,13 +112,8 @@ _AROUND_M = 50.0
 
 def bands_of(lines: Sequence[MapLine], area: Area | None = None) -> tuple[
         list[Floats], list[Floats], list[Floats]]:
-    """
-    Return the bands around lines, in the order in which they are drawn.
-
-    :param lines: the map.
-    :param area: area to draw; bands far from it are omitted.
-    :returns: outlines, (n, 2) m, of other lanes, of roads and of mere lines.
-    """
+    """Return the bands around lines, in the order in which they are drawn."""
+    # Returns outlines, (n, 2) m, of other lanes, of roads and of mere lines.
     others: list[Floats] = []
     roads: list[Floats] = []
     marks: list[Floats] = []
@@ -154,14 +136,10 @@ def _is_near(outline: Floats, area: Area) -> bool:
 
 
 def edges_of(points: Floats, width: float) -> tuple[Floats, Floats]:
-    """
-    Return the left and the right edge of a band around a line.
-
-    :param points: (n, 2) or (n, 3) m; points that are not finite or repeat the one before are
-        omitted.
-    :param width: width of the band, m.
-    :returns: (k, 2) or (k, 3) m each; empty for a line of no length.
-    """
+    """Return the left and the right edge of a band around a line."""
+    # points: (n, 2) or (n, 3) m; points that are not finite or repeat the one before are omitted.
+    # width: width of the band, m.
+    # Returns (k, 2) or (k, 3) m each; empty for a line of no length.
     points = points[np.isfinite(points).all(axis=1)]
     steps = np.diff(points[:, :2], axis=0)
     lengths = np.hypot(steps[:, 0], steps[:, 1])

@@ -55,16 +55,8 @@ _MAX_COVERED = 2
 
 def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: SpeedBand, *,
                fonts: Fonts | None, size: PageSize) -> None:
-    """
-    Draw the speeds, the ego's on top, and a line at one instant.
-
-    :param axes: without content.
-    :param instant: instant of the line; -1 for no line.
-    :param coloring: ``speed`` or ``actor``.
-    :param band: which actors have lines, and the band of the others.
-    :param fonts: fonts of the names; None for no names.
-    :param size: size of the page.
-    """
+    """Draw the speeds, the ego's on top, and a line at one instant."""
+    # coloring: ``speed`` or ``actor``.
     low, high = speed_range(scene)
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
              ylabel='' if size.is_compact else SPEED_TITLE)

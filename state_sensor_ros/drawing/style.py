@@ -69,10 +69,7 @@ def seconds(time_s: float) -> str:
     """
     Return a time or duration, rounded to 0.01 s.
 
-    >>> seconds(6.65711), seconds(30.0)
-    ('6.66 s', '30 s')
-
-    :param time_s: s.
+    >>> seconds(6.65711), seconds(30.0) ('6.66 s', '30 s')
     """
     return f'{round(time_s, 2):.12g} s'
 
@@ -81,11 +78,7 @@ def figure(value: float, n_digits: int = 4) -> str:
     """
     Return a number with some significant digits; a large one without an exponent.
 
-    >>> figure(19.99876), figure(21345.6), figure(0.00012345)
-    ('20', '21346', '0.0001234')
-
-    :param value: number.
-    :param n_digits: number of significant digits.
+    >>> figure(19.99876), figure(21345.6), figure(0.00012345) ('20', '21346', '0.0001234')
     """
     return f'{value:.0f}' if abs(value) >= 10 ** n_digits else f'{value:.{n_digits}g}'
 
@@ -94,10 +87,7 @@ def size(n_bytes: int) -> str:
     """
     Return a number of bytes in the unit that fits.
 
-    >>> size(999), size(1_070_000_000), size(999_700)
-    ('999 B', '1.07 GB', '1 MB')
-
-    :param n_bytes: number of bytes.
+    >>> size(999), size(1_070_000_000), size(999_700) ('999 B', '1.07 GB', '1 MB')
     """
     for unit, factor in _SIZES:
         # 999.5 would be rounded to 1e+03.
@@ -110,12 +100,7 @@ def part_of(part: int, number: int, noun: str) -> str:
     """
     Return a part of a number of things as text.
 
-    >>> part_of(35, 48, 'object'), part_of(1, 1, 'vehicle')
-    ('35 of 48 objects', '1 of 1 vehicle')
-
-    :param part: number of these things.
-    :param number: number of all.
-    :param noun: noun in the singular.
+    >>> part_of(35, 48, 'object'), part_of(1, 1, 'vehicle') ('35 of 48 objects', '1 of 1 vehicle')
     """
     return f'{part} of {counted(number, noun)}'
 
@@ -151,7 +136,6 @@ class PageSize:
 
     @property
     def left(self) -> float:
-        """Return the left margin."""
         return 0.58 if self.is_paper else 0.45 if self.is_compact else 0.75
 
     @property
@@ -161,7 +145,6 @@ class PageSize:
 
     @property
     def top(self) -> float:
-        """Return the margin at the top."""
         return 0.04 if self.is_paper else 0.2
 
     @property
@@ -181,7 +164,6 @@ class PageSize:
 
     @property
     def legend_width(self) -> float:
-        """Return the greatest width of a legend."""
         return self.width - self.left if self.is_paper else self.inner
 
     @property
@@ -208,8 +190,6 @@ FILM_SIZE = PageSize(8.0, 6.0, 100.0)
 
 @dataclass(frozen=True, slots=True)
 class PictureStyle:
-    """The content and the style of a picture."""
-
     title: str  # heading, such as the name of the recording, '' for none
     coloring: str = BY_SPEED  # ``speed`` or ``actor``
     names: bool = True  # whether actors have names

@@ -56,13 +56,8 @@ class Tracks:
 
 
 def is_jump(moved_m: Floats, speed: Floats, period_s: Floats | float) -> Bools:
-    """
-    Return which actors jump between two instants; without a known speed there are no jumps.
-
-    :param moved_m: (n,) distance between the positions.
-    :param speed: (n,) the greater one of both instants, m/s, NaN unknown.
-    :param period_s: (n,) or one, time between the instants.
-    """
+    """Return which actors jump between two instants; without a known speed there are no jumps."""
+    # speed: (n,) the greater one of both instants, m/s, NaN unknown.
     reach = JUMP_M + JUMP_FACTOR * np.nan_to_num(speed, nan=np.inf) * period_s
     jumps: Bools = moved_m > reach
     return jumps
@@ -103,14 +98,10 @@ class TrackBuilder:
     # Comparisons with NaN are false.
     @np.errstate(all='ignore')
     def add(self, time_s: float, actor: Rows, position_xy: Floats, speed: Floats) -> None:
-        """
-        Add an instant.
-
-        :param time_s: since the first frame, above that of the instant before.
-        :param actor: (n,) indices of the actors that are present.
-        :param position_xy: (n, 2) m.
-        :param speed: (n,) m/s, NaN unknown.
-        """
+        """Add an instant."""
+        # time_s: since the first frame, above that of the instant before.
+        # position_xy: (n, 2) m.
+        # speed: (n,) m/s, NaN unknown.
         n_known = int(actor.max(initial=-1)) + 1
         if n_known > len(self._state):
             self._state = np.concatenate((
@@ -131,11 +122,7 @@ class TrackBuilder:
         self._n_frames += 1
 
     def finish(self, n_actors: int) -> tuple[Tracks, Bools]:
-        """
-        Return the tracks, and (A,) which actors have moved.
-
-        :param n_actors: A.
-        """
+        """Return the tracks, and (A,) which actors have moved."""
         state = self._state
         self._end(np.arange(min(n_actors, len(state)), dtype=np.int64))
         vertices = np.concatenate([*self._blocks, *self._pieces])
@@ -148,7 +135,6 @@ class TrackBuilder:
                       vertices['is_joined'].copy(), 2.0 * TOLERANCE_M * self._scale), has_moved
 
     def _go_on(self, actor: Rows, points: _Records) -> None:
-        """Add points of tracks that are not interrupted."""
         fits, _ = self._fit(actor, points)
         corners = actor[~fits]
         state = self._state
@@ -221,22 +207,14 @@ BREAK = -1
 
 
 def segments(tracks: Tracks, chosen: Bools) -> tuple[Rows, Rows]:
-    """
-    Return the straight segments of the tracks of some actors.
-
-    :param chosen: (A,) bool, the actors.
-    :returns: vertices at the begin and at the end of each segment, (S,) int64 each.
-    """
+    """Return the straight segments of the tracks of some actors."""
+    # Returns vertices at the begin and at the end of each segment, (S,) int64 each.
     end = np.flatnonzero(tracks.is_joined & chosen[tracks.actor])
     return end - 1, end
 
 
 def polylines(tracks: Tracks, chosen: Bools) -> Rows:
-    """
-    Return the tracks of some actors as vertices with BREAK between them.
-
-    :param chosen: (A,) bool, the actors.
-    """
+    """Return the tracks of some actors as vertices with BREAK between them."""
     rows = np.flatnonzero(chosen[tracks.actor])
     begins = np.flatnonzero(~tracks.is_joined[rows])
     lines: Rows = np.insert(rows, begins[1:], BREAK)
@@ -244,12 +222,9 @@ def polylines(tracks: Tracks, chosen: Bools) -> Rows:
 
 
 def along(values: Values, lines: Rows) -> Floats:
-    """
-    Return the values of the vertices of :func:`polylines`.
-
-    :param values: (V,) values of all vertices.
-    :returns: (len(lines),) float64, NaN at each BREAK.
-    """
+    """Return the values of the vertices of :func:`polylines`."""
+    # values: (V,) values of all vertices.
+    # Returns (len(lines),) float64, NaN at each BREAK.
     taken = values[lines].astype(np.float64)
     taken[lines == BREAK] = np.nan
     return taken

@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-How a program ends: the signals that end it, and standard streams that do not hold it up.
-
-It may import the modules directly in the package; no other folder and no rclpy.
-"""
+"""How a program ends: the signals that end it, and standard streams that do not hold it up."""

@@ -33,10 +33,6 @@ class EndingSignals:
     The receiver of :func:`ending_signals`, made in the main thread.
 
     It also receives a SIGINT that the shell has ignored, as for a program started with ``&``.
-
-    :param receive: called by a thread with the number of each signal.
-    :param handle: called by the main thread as soon as it runs Python code.
-    :ivar thread: thread that receives the signals.
     """
 
     def __init__(self, receive: Callable[[int], None], handle: Handler) -> None:

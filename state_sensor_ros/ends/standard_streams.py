@@ -44,13 +44,7 @@ _STANDARD_ERROR = 2
 
 
 class UnblockedOutput:
-    """
-    Bytes for a descriptor that may block; a thread writes them.
-
-    :param descriptor: open descriptor, which this object owns.
-    :ivar n_dropped: number of lines that were dropped.
-    :ivar thread: thread that writes.
-    """
+    """Bytes for a descriptor that may block; a thread writes them."""
 
     def __init__(self, descriptor: int) -> None:
         self.n_dropped = 0
@@ -67,11 +61,7 @@ class UnblockedOutput:
         self.thread.start()
 
     def write(self, data: bytes) -> None:
-        """
-        Write without a wait; drop lines if too many bytes wait already.
-
-        :param data: text, usually one line.
-        """
+        """Write without a wait; drop lines if too many bytes wait already."""
         with self._changed:
             if self._is_cut and not self._is_dropping:
                 data = self._after_cut_line(data)
@@ -84,12 +74,7 @@ class UnblockedOutput:
                 self._changed.notify_all()
 
     def flush(self, until_s: float) -> bool:
-        """
-        Wait until everything is written.
-
-        :param until_s: steady time of the end of the wait, s.
-        :returns: whether it is.
-        """
+        """Wait until everything is written; ``until_s``: steady time of the end of the wait, s."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not (self._waiting or self._is_writing), until_s - time.monotonic())
@@ -152,11 +137,9 @@ class UnblockedOutput:
 
 
 class StandardStreams:
-    """
-    The standard streams of this process; those that may block are replaced by pipes.
+    """The standard streams of this process; those that may block are replaced by pipes."""
 
-    :param descriptors: such as (1, 2); two that are the same file share a pipe.
-    """
+    # descriptors: such as (1, 2); two that are the same file share a pipe.
 
     def __init__(self, *descriptors: int) -> None:
         self._pipes: list[_Pipe] = []
@@ -181,11 +164,7 @@ class StandardStreams:
         return [thread for pipe in self._pipes for thread in (pipe.thread, pipe.output.thread)]
 
     def kept(self, descriptor: int) -> int:
-        """
-        Return the descriptor of the file that was replaced, or the given one if none was.
-
-        :param descriptor: one of those of the constructor.
-        """
+        """Return the descriptor of the file that was replaced, or the given one if none was."""
         return next((pipe.kept for pipe in self._pipes if descriptor in pipe.replaced), descriptor)
 
     def errors(self) -> TextIO:
@@ -201,20 +180,13 @@ class StandardStreams:
 
 
 class _TerminalLike(io.TextIOWrapper):
-    """
-    Text for a pipe that has taken the place of a file.
-
-    :param raw: the pipe.
-    :param kept: descriptor of the file, whose kind and width count.
-    :param encoding: name of the encoding.
-    """
+    """Text for a pipe that has taken the place of a file."""
 
     def __init__(self, raw: io.FileIO, kept: int, encoding: str) -> None:
         super().__init__(raw, encoding, 'backslashreplace', write_through=True)
         self._kept = kept
 
     def isatty(self) -> bool:
-        """Return whether the file is a terminal."""
         return os.isatty(self._kept)
 
     def fileno(self) -> int:
@@ -223,14 +195,7 @@ class _TerminalLike(io.TextIOWrapper):
 
 
 class _Pipe:
-    """
-    One pipe in the place of a file, and the queue that its thread fills.
-
-    :param descriptor: descriptor of the file.
-    :ivar kept: another descriptor of the file.
-    :ivar replaced: descriptors that are the pipe now.
-    :ivar thread: thread that empties the pipe.
-    """
+    """One pipe in the place of a file, and the queue that its thread fills."""
 
     def __init__(self, descriptor: int) -> None:
         self.kept = os.dup(descriptor)
@@ -247,7 +212,6 @@ class _Pipe:
         self.thread.start()
 
     def replace(self, descriptor: int) -> None:
-        """Put the pipe in the place of a descriptor."""
         os.dup2(self._writer, descriptor)
         self.replaced.append(descriptor)
 

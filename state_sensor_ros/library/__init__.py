@@ -6,10 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The public Python library: the frames of a recording, and those of a live stream.
-
-The package exports its names, and imports them at their first use. It may import objects/,
-perception/, pipeline/, connections/, files/, files/tables/, simulators/ and the modules directly
-in the package; no simulator by name, not ros/, commands/ or drawing/.
-"""
+"""The public Python library: the frames of a recording, and those of a live stream."""

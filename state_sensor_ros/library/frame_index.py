@@ -57,7 +57,6 @@ class LaneChangeFinder:
         self._lanes: dict[str, tuple[int, int, int]] = {}
 
     def add(self, frame: Frame) -> None:
-        """Add a frame."""
         lanes = frame.lanes
         for row, (road, section, lane) in zip(lanes.actor.tolist(), lanes.ids.tolist(),
                                               strict=True):
@@ -95,12 +94,10 @@ class RecordedActor:
 
 
 class FrameIndex:
-    """
-    The places of the frames of a recording, 42 bytes each.
+    """The places of the frames of a recording, 42 bytes each."""
 
-    :ivar duration: sum of all steps of the clock forward, s; steps back do not count.
-    :ivar generation: generation of the first frame, empty without frames.
-    """
+    # duration: sum of all steps of the clock forward, s; steps back do not count.
+    # generation: generation of the first frame, empty without frames.
 
     def __init__(self) -> None:
         self.duration = 0.0
@@ -115,16 +112,9 @@ class FrameIndex:
         self._newest_s = math.nan
 
     def __len__(self) -> int:
-        """Return the number of frames."""
         return len(self._times)
 
     def add(self, recorded: RecordedFrame, frame: Frame, part: int) -> None:
-        """
-        Add a frame.
-
-        :param recorded: recorded frame with its payload.
-        :param part: number of the frame in its payload.
-        """
         time_s = frame.game_time
         self.generation = self.generation or frame.generation
         begin, end = (-1, -1) if recorded.byte_range is None else recorded.byte_range
@@ -158,17 +148,12 @@ class FrameIndex:
 
     @property
     def lane_changes(self) -> list[LaneChange]:
-        """Return the lane changes."""
         return list(self._changes.changes)
 
     def place(self, i: int) -> tuple[int, int, tuple[int, int] | None, float]:
-        """
-        Return the place of a frame.
-
-        :param i: its number, from 0.
-        :returns: number of the payload; number of the frame in it; byte range of the payload, None
-            if the recording has none; game time of its packet.
-        """
+        """Return the place of a frame."""
+        # Returns number of the payload; number of the frame in it; byte range of the payload, None
+        # if the recording has none; game time of its packet.
         begin = self._begins[i]
         return (self._payloads[i], self._parts[i],
                 None if begin < 0 else (begin, self._ends[i]), self._packet_times[i])

@@ -527,11 +527,7 @@ class FrameFault:
 
 
 class FaultList(list[FrameFault]):
-    """
-    The first thousand faults.
-
-    :ivar counts: number of faults of each kind, including those not in the list.
-    """
+    """The first thousand faults."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -542,29 +538,17 @@ class FaultList(list[FrameFault]):
         Append a fault, or only count it if the list is full.
 
         The first fault of a kind is always appended.
-
-        :param fault: fault to add.
         """
         self.counts[fault.kind] += 1
         if len(self) < MAX_KEPT or self.counts[fault.kind] == 1:
             self.append(fault)
 
     def clear(self) -> None:
-        """Remove all faults."""
         super().clear()
         self.counts.clear()
 
     def frames_of(self, decoder: PayloadDecoder, packet: Packet, place: str, *,
                   index: int | None = None, is_timed: bool = True) -> Iterator[Frame]:
-        """
-        Decode a payload, and add its faults.
-
-        :param packet: packet with the payload, and the times for frames without their own.
-        :param place: place of the payload, in words.
-        :param index: index of the payload in a recording.
-        :param is_timed: whether frames without a time get that of the packet.
-        :returns: the frames of the payload, none if it cannot be decoded.
-        """
         known = decoder.unknown_members
         try:
             decoded = decode_packet(decoder, packet, is_timed=is_timed)

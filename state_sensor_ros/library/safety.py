@@ -227,13 +227,10 @@ class _Past:
 
 
 class SafetyCollector:
-    """
-    Measure one actor in frames in their order.
+    """Measure one actor in frames in their order."""
 
-    :param actor: raw name of the actor, or ``ego`` for the ego.
-    :param horizon: longest post-encroachment time, s.
-    :param ego_tag: tag that marks the ego.
-    """
+    # actor: raw name of the actor, or ``ego`` for the ego.
+    # horizon: longest post-encroachment time, s.
 
     def __init__(self, actor: str, horizon: float, ego_tag: str = EGO_TAG) -> None:
         self._actor, self._horizon, self._ego_tag = actor, horizon, ego_tag
@@ -248,7 +245,6 @@ class SafetyCollector:
         self._assumptions = Assumptions()
 
     def add(self, frame: Frame) -> None:
-        """Add a frame."""
         row = self._row_of(frame)
         self._assumptions.add(frame)
         i, now = len(self._times), frame.game_time
@@ -288,11 +284,6 @@ class SafetyCollector:
         return row
 
     def passing(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """
-        Add frames and yield them.
-
-        :param frames: frames in their order.
-        """
         for frame in frames:
             self.add(frame)
             yield frame
@@ -342,15 +333,9 @@ class SafetyCollector:
 
     @property
     def has_actor(self) -> bool:
-        """Whether a frame had the actor."""
         return bool(self._name)
 
     def safety(self) -> Safety:
-        """
-        Return the measures.
-
-        :raises StateError: if no frame has the actor.
-        """
         if not self._name:
             found = f'no actor {self._actor!r}'
             if self._actor == EGO:
@@ -373,11 +358,7 @@ class SafetyCollector:
 
 
 def check_horizon(horizon: float) -> None:
-    """
-    Check the longest post-encroachment time.
-
-    :raises ConfigError: if it is not a time of 0 or more.
-    """
+    """Check the longest post-encroachment time."""
     if not 0.0 <= horizon < math.inf:
         raise ConfigError('horizon', str(horizon), 'a finite time of 0 or more')
 

@@ -104,16 +104,6 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
 
 def table_of(frames: Iterable[Frame], columns: Iterable[str] | None = None, *, source: str = '',
              format_name: str = 'frames') -> pa.Table:
-    """
-    Return frames as a table.
-
-    :param frames: frames in their order.
-    :param columns: names, in any order; None for all.
-    :param source: name of the recording, for the metadata.
-    :param format_name: its format in words, likewise.
-    :raises ConfigError: if there is no such column.
-    :raises MissingLibraryError: if pyarrow is not installed.
-    """
     with importing('read_table'):
         import pyarrow as pa
     builder = TableBuilder(columns, source=source, format_name=format_name)

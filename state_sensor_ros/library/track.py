@@ -184,11 +184,9 @@ class Track:
 
 
 class TrackCollector:
-    """
-    Collect the track of an actor from frames in their order.
+    """Collect the track of an actor from frames in their order."""
 
-    :param name: raw name of the actor; None for the ego, whose name may change.
-    """
+    # name: raw name of the actor; None for the ego, whose name may change.
 
     def __init__(self, name: str | None) -> None:
         self._name = name
@@ -215,11 +213,6 @@ class TrackCollector:
         self._rows.append(_numbers_of(frame, row))
 
     def track(self) -> Track:
-        """
-        Return the track.
-
-        :raises StateError: if no frame has the actor.
-        """
         if not self._times:
             raise StateError('names', 'no ego' if self._name is None
                              else f'no actor {self._name!r}', 'an actor of the recording')

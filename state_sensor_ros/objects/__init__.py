@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Objects made of a frame: class, center, size and motion of each actor, and predicted paths.
-
-It may import the modules directly in the package and numpy; no other folder and no rclpy.
-"""
+"""Objects made of a frame: class, center, size and motion of each actor, and predicted paths."""

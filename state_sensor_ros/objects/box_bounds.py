@@ -61,54 +61,33 @@ class ActorBox:
         return corners
 
     def overlaps_sphere(self, centre: Floats, radius: float) -> bool:
-        """
-        Return whether the box has a point within a sphere.
-
-        :param centre: (3,) m, global frame.
-        :param radius: m.
-        """
+        """Return whether the box has a point within a sphere."""
+        # centre: (3,) m, global frame.
+        # radius: m.
         way = (centre - self.centre) @ self.axes
         outside = way - np.clip(way, -self.half, self.half)
         return bool(np.sqrt(outside @ outside) <= radius)
 
     def overlaps_box(self, low: Floats, high: Floats) -> bool:
-        """
-        Return whether the box overlaps a box along the global axes.
-
-        :param low: (3,) lowest corner, m, global frame.
-        :param high: (3,) highest corner, m, global frame.
-        """
+        """Return whether the box overlaps a box along the global axes."""
+        # low: (3,) lowest corner, m, global frame.
+        # high: (3,) highest corner, m, global frame.
         return self.overlaps_hull((low + high) / 2.0 + _CORNERS * ((high - low) / 2.0))
 
     def overlaps_hull(self, points: Floats) -> bool:
-        """
-        Return whether the box overlaps a convex hull.
-
-        :param points: (N, 3) points that span it, m, global frame; see :func:`check_hull`.
-        """
+        """Return whether the box overlaps a convex hull."""
+        # points: (N, 3) points that span it, m, global frame; see :func:`check_hull`.
         corners = self.centre + (_CORNERS * self.half) @ self.axes.T
         return hulls_overlap(corners, points)
 
 
 def check_hull(n_points: int) -> None:
-    """
-    Check the number of points of a hull in a request.
-
-    :param n_points: number of points.
-    :raises ConfigError: if the test of many boxes would take seconds.
-    """
     if n_points > MAX_HULL_POINTS:
         raise ConfigError('bounds', counted(n_points, 'point'), f'at most {MAX_HULL_POINTS}')
 
 
 def box_of(frame: Frame, row: int) -> ActorBox | None:
-    """
-    Return the largest usable box of an actor by volume.
-
-    :param frame: frame with boxes.
-    :param row: row of the actor.
-    :returns: None without a usable box or a usable pose.
-    """
+    """Return the largest usable box of an actor by volume."""
     boxes = frame.boxes
     if boxes is None or not frame.has_pose()[row]:
         return None
@@ -124,24 +103,17 @@ def box_of(frame: Frame, row: int) -> ActorBox | None:
 
 
 def point_of(frame: Frame, row: int) -> ActorBox:
-    """
-    Return the origin of an actor as a box without extent.
-
-    :param frame: frame in SI units and REP-103 axes.
-    :param row: row of the actor.
-    """
+    """Return the origin of an actor as a box without extent."""
+    # frame: frame in SI units and REP-103 axes.
     body = global_from_body(frame.orientation_xyzw[row:row + 1])[0]
     position = frame.position_xyz[row]
     return ActorBox(position, body, np.zeros(3), position, body)
 
 
 def hulls_overlap(one: Floats, other: Floats) -> bool:
-    """
-    Return whether two convex hulls have a point in common.
-
-    :param one: (N, 3) points that span a hull, m.
-    :param other: (M, 3) points that span the other hull, m, in the same frame.
-    """
+    """Return whether two convex hulls have a point in common."""
+    # one: (N, 3) points that span a hull, m.
+    # other: (M, 3) points that span the other hull, m, in the same frame.
     touching = _TOUCHING * max(np.abs(one - one[0]).max(), np.abs(other - one[0]).max(), 1.0) ** 2
     simplex: Floats = one[:1] - other[:1]
     weights: Floats = np.ones(1)
@@ -158,12 +130,9 @@ def hulls_overlap(one: Floats, other: Floats) -> bool:
 
 
 def _reduced(simplex: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """
-    Return the points that span the nearest point to the origin, and their weights.
-
-    :param simplex: (N, 3) points.
-    :param weights: (N,) not negative, of sum 1: a point of the simplex to begin at.
-    """
+    """Return the points that span the nearest point to the origin, and their weights."""
+    # simplex: (N, 3) points.
+    # weights: (N,) not negative, of sum 1: a point of the simplex to begin at.
     while True:
         n_points = len(simplex)
         # The nearest point of the plane through all points: its weights sum to 1.

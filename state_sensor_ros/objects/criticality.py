@@ -61,15 +61,10 @@ class PlanarBoxes:
     heights: Floats
 
     def __len__(self) -> int:
-        """Return the number of rectangles, K."""
         return len(self.centres)
 
     def at(self, rows: Rows | Bools | slice) -> PlanarBoxes:
-        """
-        Return some of the rectangles.
-
-        :param rows: index of each, (K,) bool, or a slice.
-        """
+        """Return some of the rectangles; ``rows``: index of each, (K,) bool, or a slice."""
         return PlanarBoxes(*(getattr(self, name)[rows] for name in _MEMBERS))
 
     def speeds(self) -> Floats:
@@ -81,11 +76,7 @@ _MEMBERS = ('centres', 'headings', 'halves', 'velocities', 'turning', 'heights')
 
 
 def joined(parts: list[PlanarBoxes]) -> PlanarBoxes:
-    """
-    Return all rectangles of several footprints, in their order.
-
-    :param parts: at least one.
-    """
+    """Return all rectangles of several footprints, in their order; ``parts``: at least one."""
     return PlanarBoxes(*(np.concatenate([getattr(part, name) for part in parts])
                          for name in _MEMBERS))
 
@@ -98,7 +89,6 @@ def planar_boxes(frame: Frame, centres: Centres) -> PlanarBoxes:
     heading of the x axis.
 
     :param frame: frame in SI units and REP-103 axes.
-    :param centres: centers and sizes of its actors.
     """
     headings = centres.axes[:, :2, 0]
     lengths = np.hypot(headings[:, 0], headings[:, 1])
@@ -136,12 +126,9 @@ def distances(some: PlanarBoxes, others: PlanarBoxes) -> Floats:
 
 
 def times_to_collision(some: PlanarBoxes, others: PlanarBoxes) -> Floats:
-    """
-    Return the times until rectangles touch if all keep their velocities and headings.
-
-    :returns: (K,) s; 0 if they have a common point now; NaN if they never do, or if a velocity is
-        unknown.
-    """
+    """Return the times until rectangles touch if all keep their velocities and headings."""
+    # Returns (K,) s; 0 if they have a common point now; NaN if they never do, or if a velocity is
+    # unknown.
     offsets, reaches, speeds = _projections(some, others)
     with np.errstate(all='ignore'):
         passes = np.stack(((-reaches - offsets) / speeds, (reaches - offsets) / speeds))
@@ -167,23 +154,17 @@ def cross(a: Floats, b: Floats) -> Floats:
 
 
 def to_axes(vectors: Floats, headings: Floats) -> Floats:
-    """
-    Return vectors in the axes of rectangles.
-
-    :param vectors: (K, 2) float64, axes of the plane.
-    :param headings: (K, 2) float64, unit vectors along the lengths.
-    :returns: (K, 2) float64, along the length and to the left.
-    """
+    """Return vectors in the axes of rectangles."""
+    # vectors: (K, 2) float64, axes of the plane.
+    # headings: (K, 2) float64, unit vectors along the lengths.
+    # Returns (K, 2) float64, along the length and to the left.
     return np.column_stack((_dot(vectors, headings), cross(headings, vectors)))
 
 
 def _projections(some: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floats]:
-    """
-    Project pairs on the directions of their edges.
-
-    :returns: (4, K) each: distances of the centers, m; sums of the half projections, m; speeds of
-        the centers from the first to the second, m/s.
-    """
+    """Project pairs on the directions of their edges."""
+    # Returns (4, K) each: distances of the centers, m; sums of the half projections, m; speeds of
+    # the centers from the first to the second, m/s.
     way, motion = others.centres - some.centres, others.velocities - some.velocities
     cosines = np.abs(_dot(some.headings, others.headings))
     sines = np.abs(cross(some.headings, others.headings))
@@ -227,13 +208,10 @@ class Criticality:
 
 
 class Situation:
-    """
-    The boxes and lanes of the N actors of a frame.
+    """The boxes and lanes of the N actors of a frame."""
 
-    :param frame: frame with boxes and lanes, if it has any.
-    :ivar boxes: (N,) boxes in the plane.
-    :ivar are_objects: (N,) bool, whether an actor has a usable pose, and a box or a class.
-    """
+    # boxes: (N,) boxes in the plane.
+    # are_objects: (N,) bool, whether an actor has a usable pose, and a box or a class.
 
     def __init__(self, frame: Frame) -> None:
         n_actors = frame.n_actors
@@ -257,11 +235,7 @@ class Situation:
         return rows
 
     def criticality(self, row: int) -> Criticality:
-        """
-        Return the measures of an actor.
-
-        :param row: row of the actor.
-        """
+        """Return the measures of an actor."""
         rows = self.others(row)
         if not self.are_objects[row] or not len(rows):
             return Criticality()
@@ -303,14 +277,10 @@ class Situation:
 
 
 def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floats]:
-    """
-    Place boxes along the path on which an actor goes on with its speed and yaw rate.
-
-    :param own: its box, K = 1.
-    :param others: K boxes.
-    :returns: (K,) each: distance along the path, m; deviation to its left, m; heading, rad, from
-        that of the path there.
-    """
+    """Place boxes along the path on which an actor goes on with its speed and yaw rate."""
+    # own: its box, K = 1.
+    # Returns (K,) each: distance along the path, m; deviation to its left, m; heading, rad, from
+    # that of the path there.
     ahead = to_axes(others.centres - own.centres, own.headings)
     directions = to_axes(others.headings, own.headings)
     angles = np.arctan2(directions[:, 1], directions[:, 0])

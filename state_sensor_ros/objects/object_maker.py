@@ -52,11 +52,7 @@ class Objects:
     _own_motion: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
 
     def at(self, rows: Rows | Bools | slice) -> Objects:
-        """
-        Return some of the objects.
-
-        :param rows: index of each, (K,) bool, or a slice.
-        """
+        """Return some of the objects; ``rows``: index of each, (K,) bool, or a slice."""
         chosen = Objects(self.rows[rows], self.classes[rows], self.poses[rows], self.axes[rows],
                          self.sizes[rows], self.twists[rows], self.accelerations[rows])
         if self._own_motion is not None:
@@ -65,11 +61,6 @@ class Objects:
         return chosen
 
     def followed_by(self, others: Objects) -> Objects:
-        """
-        Return these objects and then others.
-
-        :param others: objects of the same frame.
-        """
         joined = Objects(*[np.concatenate((getattr(self, name), getattr(others, name)))
                            for name in _MEMBERS])
         if self._own_motion is not None:
@@ -107,13 +98,9 @@ class Centres:
 
 
 def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
-    """
-    Return center and size of each actor.
-
-    :param frame: frame with its boxes, if it has any.
-    :param default_sizes: (len(CLASSES), 3) float64, length, width, height (m) without a box.
-    :param classes: (N,) uint8, index in CLASSES.
-    """
+    """Return center and size of each actor."""
+    # default_sizes: (len(CLASSES), 3) float64, length, width, height (m) without a box.
+    # classes: (N,) uint8, index in CLASSES.
     n_actors = frame.n_actors
     with _NOTHING if frame.bodies().is_plain else np.errstate(all='ignore'):
         unit = frame.bodies().normalised()
@@ -147,11 +134,8 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
 
 
 def as_slice(rows: Rows) -> Rows | slice:
-    """
-    Return rows as a slice, which needs no copy, if they are consecutive.
-
-    :param rows: (R,) int64, ascending.
-    """
+    """Return rows as a slice, which needs no copy, if they are consecutive."""
+    # rows: (R,) int64, ascending.
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
@@ -169,13 +153,10 @@ def _classes_of(actor_list: ActorList) -> Kinds:
 
 
 class ObjectMaker:
-    """
-    Make the objects of consecutive frames, when the first topic needs them.
+    """Make the objects of consecutive frames, when the first topic needs them."""
 
-    :param settings: parameters; object_classes, object_range and default_sizes are used.
-    :ivar all_objects: of the last frame: (N,) bool, which actors are objects, including those that
-        object_classes and object_range leave out; and the centers of all actors.
-    """
+    # all_objects: of the last frame: (N,) bool, which actors are objects, including those that
+    # object_classes and object_range leave out; and the centers of all actors.
 
     def __init__(self, settings: Settings) -> None:
         self._frame: Frame | None = None
@@ -196,12 +177,8 @@ class ObjectMaker:
         self._last = None
 
     def of(self, frame: Frame, actor_list: ActorList) -> Objects:
-        """
-        Return the objects of a frame.
-
-        :param frame: frame with boxes: the last one again, or one whose clock has advanced.
-        :param actor_list: actors of the frame.
-        """
+        """Return the objects of a frame."""
+        # frame: frame with boxes: the last one again, or one whose clock has advanced.
         if frame is not self._frame or self._objects is None:
             self._frame, self._objects = frame, self._make(frame, actor_list)
         return self._objects
@@ -236,12 +213,8 @@ class ObjectMaker:
 
 
 def default_sizes(settings: Settings) -> Floats:
-    """
-    Return the sizes of objects without a box.
-
-    :param settings: parameters; default_sizes is used.
-    :returns: (len(CLASSES), 3) float64, length, width, height, m.
-    """
+    """Return the sizes of objects without a box."""
+    # Returns (len(CLASSES), 3) float64, length, width, height, m.
     sizes = np.zeros((len(CLASSES), 3))
     given = np.array(settings.default_sizes).reshape(-1, 3)
     sizes[:len(given)] = given
@@ -272,13 +245,8 @@ def _forward_twists(forward_speed: Floats, axes: Floats) -> Floats:
 
 
 def origin_twist(frame: Frame, row: int) -> Floats:
-    """
-    Return the velocity of an actor's origin and its angular velocity.
-
-    :param frame: frame of any simulator.
-    :param row: row of the actor.
-    :returns: (6,) float64, m/s, rad/s, axes of the global frame, NaN if unknown.
-    """
+    """Return the velocity of an actor's origin and its angular velocity."""
+    # Returns (6,) float64, m/s, rad/s, axes of the global frame, NaN if unknown.
     if frame.forward_speed is not None:
         axes = global_from_body(frame.orientation_xyzw[row:row + 1])
         forward: Floats = _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
@@ -289,15 +257,11 @@ def origin_twist(frame: Frame, row: int) -> Floats:
 
 
 def transported(twists: Floats, arms: Floats, *, is_finite: bool) -> Floats:
-    """
-    Move velocities to other points of their bodies: v + omega x arm.
-
-    :param twists: (N, 6) float64, velocity and angular velocity, NaN if unknown; the velocity of a
-        body whose angular velocity is unknown stays.
-    :param arms: (N, 3) float64, from the old to the new point, m, in the same axes.
-    :param is_finite: whether all numbers are.
-    :returns: (N, 6) float64, a copy.
-    """
+    """Move velocities to other points of their bodies: v + omega x arm."""
+    # twists: (N, 6) float64, velocity and angular velocity, NaN if unknown; the velocity of a body
+    # whose angular velocity is unknown stays.
+    # arms: (N, 3) float64, from the old to the new point, m, in the same axes.
+    # Returns (N, 6) float64, a copy.
     moved = twists.copy() if is_finite else np.where(np.isfinite(twists), twists, np.nan)
     rates = moved[:, 3:] if is_finite else np.nan_to_num(moved[:, 3:])
     (x, y, z), (a, b, c) = rates.T, arms.T

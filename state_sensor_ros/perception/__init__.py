@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Objects as a sensor would see them, and false ones.
-
-It may import objects/, the modules directly in the package and numpy; no other folder and no
-rclpy.
-"""
+"""Objects as a sensor would see them, and false ones."""

@@ -39,8 +39,6 @@ class FramePerceiver:
     Make frames of perceived objects.
 
     The ego, and actors that are not objects, stay as they are.
-
-    :param settings: parameters; ``perception.*`` and those of objects are used.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -48,11 +46,7 @@ class FramePerceiver:
         self._perceiver = Perceiver(settings, ObjectMaker(settings), ignore)
 
     def perceived(self, frame: Frame) -> Frame:
-        """
-        Return a frame as a sensor would see it.
-
-        :param frame: with boxes.
-        """
+        """Return a frame as a sensor would see it."""
         perceived = self._perceiver.of(frame, self._registry.update(frame))
         if perceived.is_noisy:
             frame = _with_objects(frame, perceived)
@@ -63,7 +57,6 @@ class FramePerceiver:
 
 
 def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
-    """Return a frame with its seen objects as they are perceived, with one box each."""
     objects = perceived.seen_objects()
     rows = objects.rows
     truth = perceived.truth if perceived.seen is None else perceived.truth.at(perceived.seen)

@@ -47,12 +47,9 @@ _KEY: Final = struct.Struct('<QQ')
 
 
 def normal_deviates(words: Words) -> Floats:
-    """
-    Return two numbers of the normal distribution for each word (Box and Muller, 1958).
-
-    :param words: (W, R) uint64; their upper 56 bits are used, 28 for each number.
-    :returns: (2 W, R) float64; those of word w are in rows w and W + w.
-    """
+    """Return two numbers of the normal distribution for each word (Box and Muller, 1958)."""
+    # words: (W, R) uint64; their upper 56 bits are used, 28 for each number.
+    # Returns (2 W, R) float64; those of word w are in rows w and W + w.
     # Half a step above 0, which has no logarithm; 28 bits reach 6.3 standard deviations.
     chances = ((words >> np.uint64(36)).astype(np.float64) + 0.5) * 2.0 ** -28
     radii: Floats = np.sqrt(-2.0 * np.log(chances))
@@ -76,25 +73,17 @@ class Deviates:
 
 
 def frame_number(game_time: float) -> int:
-    """
-    Return the number by which a frame is known, its game time in ns.
-
-    :param game_time: s; NaN and infinity, also in ns, give 0.
-    """
+    """Return the number by which a frame is known, its game time in ns."""
+    # game_time: s; NaN and infinity, also in ns, give 0.
     time_ns = game_time * NS_PER_S
     return round(time_ns) % 2 ** 64 if math.isfinite(time_ns) else 0
 
 
 def actor_words(seed: int, number: int, actor_list: ActorList, rows: Rows) -> Words:
-    """
-    Return the random words of some actors.
-
-    :param seed: parameter ``perception.seed``.
-    :param number: :func:`frame_number` of the frame.
-    :param actor_list: the actors of the frame.
-    :param rows: (R,) int64, rows of those actors in the frame.
-    :returns: (4, R) uint64.
-    """
+    """Return the random words of some actors."""
+    # seed: parameter ``perception.seed``.
+    # rows: (R,) int64, rows of those actors in the frame.
+    # Returns (4, R) uint64.
     # A copy of the hash of the frame takes half the time of another hash of both.
     of_frame = blake2b(_KEY.pack(seed, number), digest_size=8 * _N_WORDS)
     digests = []
@@ -106,22 +95,16 @@ def actor_words(seed: int, number: int, actor_list: ActorList, rows: Rows) -> Wo
 
 
 def deviates_of(words: Words) -> Deviates:
-    """
-    Return the deviations of actors, in standard deviations.
-
-    :param words: (4, R) uint64, the words of the actors.
-    """
+    """Return the deviations of actors, in standard deviations."""
+    # words: (4, R) uint64, the words of the actors.
     drawn = normal_deviates(words)
     return Deviates(drawn[0::4], drawn[1::4], drawn[[2, 6, 3]], drawn[7])
 
 
 def chances_of(words: Words) -> Floats:
-    """
-    Return a number from 0 to below 1 for each actor, of the bits that its deviates leave.
-
-    :param words: (4, R) uint64, the words of the actors; their lower 8 bits are used.
-    :returns: (R,) float64, of 32 bits.
-    """
+    """Return a number from 0 to below 1 for each actor, of the bits that its deviates leave."""
+    # words: (4, R) uint64, the words of the actors; their lower 8 bits are used.
+    # Returns (R,) float64, of 32 bits.
     return _BYTE_SHARES @ (words & _BYTE).astype(np.float64)
 
 
@@ -153,11 +136,7 @@ NO_EGO = Viewpoint(np.zeros(3), 0.0)
 
 
 def usual_number(mean: float) -> int:
-    """
-    Return a number that hardly any frame exceeds.
-
-    :param mean: number of false positives in a frame, of a Poisson distribution.
-    """
+    """Return a number that hardly any frame exceeds."""
     return math.ceil(mean + 4.0 * math.sqrt(mean))
 
 
@@ -168,9 +147,6 @@ def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint
     Draw the false objects of a frame, uniformly in the field of view.
 
     :param seed: parameter ``perception.seed``.
-    :param number: :func:`frame_number` of the frame.
-    :param mean: number of false positives in a frame, of a Poisson distribution.
-    :param viewpoint: viewpoint of the ego.
     :param range_m: greatest distance, 0 for that of a sensor without limit.
     :param field_of_view: deg, 0 for all around.
     :param size: (3,) of a car, m.
@@ -232,19 +208,11 @@ class Perceived:
         return self.objects.at(slice(0, -n_false)) if n_false else self.objects
 
     def false_objects(self) -> Objects:
-        """Return the false positives."""
         return self.objects.at(slice(len(self.objects.rows) - len(self.false_positives), None))
 
 
 class Perceiver:
-    """
-    Perceive the objects of a frame, once for all topics.
-
-    :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
-    :param objects: maker of the objects of the same frames.
-    :param report: called with a kind and a line, once if the ego is missing.
-    :ivar changes_who_is_there: whether objects may be missing, or false positives be there.
-    """
+    """Perceive the objects of a frame, once for all topics."""
 
     def __init__(self, settings: Settings, objects: ObjectMaker, report: Report) -> None:
         self._objects, self._report = objects, report
@@ -273,12 +241,6 @@ class Perceiver:
         self._perceived: Perceived | None = None
 
     def of(self, frame: Frame, actor_list: ActorList) -> Perceived:
-        """
-        Return the perceived objects of a frame.
-
-        :param frame: as for :meth:`ObjectMaker.of`.
-        :param actor_list: its actors.
-        """
         if frame is not self._frame or self._perceived is None:
             objects = self._objects.of(frame, actor_list)
             self._frame = frame
@@ -318,7 +280,6 @@ class Perceiver:
             len(truth.rows), seen, len(false_positives)), turns, self._has_noise, false_positives)
 
     def _reported(self, n_objects: int, seen: Rows | None, n_false: int) -> Bools | None:
-        """Return :attr:`Perceived.reported`."""
         self._n_false_places = max(self._n_false_places, n_false)
         if not self.changes_who_is_there:
             return None
@@ -361,11 +322,8 @@ class Perceiver:
         return seen
 
     def _visible(self, rows: Rows, viewpoint: Viewpoint) -> Floats:
-        """
-        Return which share of the width of objects is seen; all objects hide others.
-
-        :param rows: (S,) int64, actors of the objects.
-        """
+        """Return which share of the width of objects is seen; all objects hide others."""
+        # rows: (S,) int64, actors of the objects.
         assert self._objects.all_objects is not None
         are_objects, centres = self._objects.all_objects
         all_rows = are_objects.nonzero()[0]
@@ -420,12 +378,7 @@ def _noisy(truth: Objects, deviates: Deviates,
 
 
 def turn(orientations_xyzw: Floats, angles: Floats) -> None:
-    """
-    Turn rotations about the global z axis, in place.
-
-    :param orientations_xyzw: (..., 4) float64.
-    :param angles: (...) float64, rad.
-    """
+    """Turn rotations about the global z axis, in place; ``angles``: (...) float64, rad."""
     # The product with the half turn, in complex numbers: (x + i y) h and (z + i w) conj(h).
     half_turns = np.exp(0.5j * angles)
     orientations_xyzw[..., 0:2].view(np.complex128)[..., 0] *= half_turns
@@ -445,17 +398,10 @@ def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
 
 @lru_cache(maxsize=1)
 def _false_names(actor_list: ActorList) -> frozenset[str]:
-    """Return the names of actors that a false positive could have."""
     return frozenset([name for name in actor_list.names if name.startswith(_FALSE_PREFIX)])
 
 
 def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
-    """
-    Return the paths of the objects that are reported.
-
-    :param paths: of all objects as they are; their poses may be changed.
-    :param perceived: of the same frame.
-    """
     (poses, lengths), seen = paths, perceived.seen
     true_poses, found_poses = perceived.truth.poses, perceived.seen_objects().poses
     if seen is not None:

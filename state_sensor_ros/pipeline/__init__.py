@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The path of a packet from a source to a sink: threads, stamps, tags, topics of actors, counters.
-
-It may import topics/ and the modules directly in the package, and numpy; no other folder, no rclpy
-and no sockets.
-"""
+"""The path of a packet from source to sink: threads, stamps, tags, topics of actors, counters."""

@@ -136,7 +136,6 @@ class _Ratios:
             self._n_kept = sum(map(len, self._all))
 
     def rows(self, *, of_all: bool) -> list[Floats]:
-        """Return arrays of ratios and residuals."""
         return self._all if of_all else list(self.recent)
 
 
@@ -150,8 +149,6 @@ def _medians(rows: list[Floats]) -> tuple[float, float]:
 
 @dataclass(slots=True)
 class _ClassRatios:
-    """What was found of one class of actors."""
-
     linear: _Ratios = field(default_factory=_Ratios)
     angular: _Ratios = field(default_factory=_Ratios)
     # Movements and turns that were compared, and jumps among them.
@@ -208,13 +205,9 @@ class _ClassRatios:
 
 
 class ConsistencyCheck:
-    """
-    Compare the actors of each frame with those of the one before.
+    """Compare the actors of each frame with those of the one before."""
 
-    :param max_gap_s: greatest time between two frames that are compared, s.
-    :ivar n_compared: number of poses that were compared with the one before.
-    :ivar not_compared: number of poses that were not compared, by reason.
-    """
+    # max_gap_s: greatest time between two frames that are compared, s.
 
     def __init__(self, max_gap_s: float = _MAX_GAP_S) -> None:
         self._max_gap_s = max_gap_s
@@ -254,13 +247,9 @@ class ConsistencyCheck:
     # Overflow and NaN of unusual numbers are dropped.
     @np.errstate(all='ignore')
     def add(self, frame: Frame, place: str = '') -> None:
-        """
-        Check a frame.
-
-        :param frame: frame whose ``game_time`` advanced; it is compared with the last one if the
-            time between them is at most ``max_gap_s``.
-        :param place: where it is, for jumps; its time by default.
-        """
+        """Check a frame."""
+        # frame: frame whose ``game_time`` advanced; it is compared with the last one if the time
+        # between them is at most ``max_gap_s``.
         last, self._last = self._last, _with_velocities(frame)
         frame = self._last
         self._n_frames += 1
@@ -374,11 +363,6 @@ class ConsistencyCheck:
                 self._length = _median(boxes.size_xyz[vehicles].max(axis=1))
 
     def result(self, *, of_all: bool = False) -> ConsistencyResult:
-        """
-        Return the result so far.
-
-        :param of_all: whether slopes and residuals are those of all frames, not of the last ones.
-        """
         found = self._classes.values()
         linear = _medians([rows for each in found for rows in each.linear.rows(of_all=of_all)])
         angular = _medians([rows for each in found for rows in each.angular.rows(of_all=of_all)])
@@ -433,12 +417,7 @@ class SampledConsistencyCheck(ConsistencyCheck):
     Check pairs of successive frames at intervals of game time, to save time in a live stream.
 
     With a pair per 0.8 s, the three pairs that a warning needs take 3 s; a stream that has passed
-    is checked every 4 s.
-
-    :ivar next_s: game time of the next frame to add.
-    :ivar next_details_s: game time of the next frame to add with wheels and boxes. Decoding them
-        costs as much as all other members together, so it is done every 5 s, and less often above
-        1000 actors.
+    is checked every 4 s, wheels and boxes every 5 s, and less often above 1000 actors.
     """
 
     def restart(self) -> None:
@@ -448,12 +427,8 @@ class SampledConsistencyCheck(ConsistencyCheck):
         self._is_pair_open = False
 
     def add(self, frame: Frame, place: str = '') -> None:
-        """
-        Check a frame if one is due.
-
-        :param frame: as for the base class; one with wheels renews :attr:`next_details_s`.
-        :param place: as for the base class.
-        """
+        """Check a frame if one is due."""
+        # frame: as for the base class; one with wheels renews :attr:`next_details_s`.
         if frame.wheels is not None:
             self.next_details_s = frame.game_time + max(
                 _DETAILS_PERIOD_S, _DETAILS_PERIOD_PER_ACTOR_S * frame.n_actors)

@@ -53,12 +53,8 @@ class Sink(TopicSwitch, Protocol):
         """Return which topics have subscribers."""
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """
-        Send messages in their order.
-
-        :param messages: topics and serialized messages.
-        :param stamp_ns: stamp of their frame, ns since the epoch of the messages' clock.
-        """
+        """Send messages in their order."""
+        # stamp_ns: stamp of their frame, ns since the epoch of the messages' clock.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +85,12 @@ class Pipeline:
     """
     Turn packets into messages; used by one thread at a time.
 
-    :param settings: parameters; :meth:`reconfigure` replaces them between two frames.
     :param codec: returns a new codec for settings; called once, and again after an unexpected
         exception, which leaves the state of the old codec undefined.
-    :param sink: destination of the messages.
-    :param report: called with a kind, for throttling, and a line about a fault of the stream.
     :param on_defect: called with an unexpected exception, whose frame counts as skipped; None
         raises the exception.
     :param counters: counters to update; None makes new ones.
     :param ros_now_ns: returns the time for ``stamp_source: ros``, ns.
-    :ivar consistency: consistency check of the frames published so far.
     :ivar snapshot: the last frame whose clock advanced, None before the first.
     """
 
@@ -183,16 +175,9 @@ class Pipeline:
             self._publish_due(math.inf)
 
     def process(self, packet: Packet, received_ns: int, number: int = 0) -> bool:
-        """
-        Process one frame.
-
-        :param packet: packet with one frame, as :meth:`split` returns it.
-        :param received_ns: ``time.perf_counter_ns()`` at the receipt of its last byte.
-        :param number: number of the frame in the stream; numbers missing between two calls are
-            those of dropped frames.
-        :returns: False if :meth:`cancel` prevented its publication; then it is not counted.
-        :raises Exception: an unexpected one, if there is no ``on_defect``.
-        """
+        """Process one frame."""
+        # received_ns: ``time.perf_counter_ns()`` at the receipt of its last byte.
+        # Returns False if :meth:`cancel` prevented its publication; then it is not counted.
         n_published = self.counters.n_published
         try:
             self._process(packet, received_ns, number)
@@ -210,13 +195,8 @@ class Pipeline:
 
     def contain(self, work: Callable[[], Result],
                 recover: Callable[[], None] = lambda: None) -> Result | None:
-        """
-        Do work outside of a frame; an unexpected exception is counted and reported.
-
-        :param work: function to call.
-        :param recover: called after an unexpected exception.
-        :returns: the result of ``work``, None if it failed.
-        """
+        """Do work outside of a frame; an unexpected exception is counted and reported."""
+        # Returns the result of ``work``, None if it failed.
         try:
             return work()
         except Exception as error:  # noqa: BLE001
@@ -226,11 +206,7 @@ class Pipeline:
             return None
 
     def _note_defect(self, error: Exception) -> None:
-        """
-        Count and report an unexpected exception.
-
-        :raises Exception: ``error`` itself if there is no ``on_defect``.
-        """
+        """Count and report an unexpected exception."""
         if self._on_defect is None:
             raise error
         self.counters.last_defect = f'{type(error).__name__}: {error}'

@@ -81,8 +81,6 @@ class TopicSwitch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _OpenTopics:
-    """The topics of one actor, and what they depend on."""
-
     actor: Actor
     has_lanes: bool
     has_wheels: bool
@@ -90,16 +88,10 @@ class _OpenTopics:
 
 
 class ActorTopics:
-    """
-    Open and close the topics of actors.
+    """Open and close the topics of actors."""
 
-    :param encoder: returns the topics of an actor; may be replaced.
-    :param sink: opens and closes the topics.
-    :param registry: limits how many actors have topics, and frees the names of closed ones.
-    :param actor_timeout: stream time from an actor's last frame to the end of its topics, s. If
-        the limit is reached, topics of absent actors end earlier, in favor of those in the frame.
-    :ivar absent_since_ns: stamps by topic name, the longest absent actor first.
-    """
+    # actor_timeout: stream time from an actor's last frame to the end of its topics, s. If the
+    # limit is reached, topics of absent actors end earlier, in favor of those in the frame.
 
     def __init__(self, encoder: Encoder, sink: TopicSwitch, registry: Registry,
                  actor_timeout: float) -> None:
@@ -117,10 +109,7 @@ class ActorTopics:
         """
         Open the topics of actors that are new in a frame, and note which ones are absent now.
 
-        :param actor_list: actors of the frame.
-        :param before: actors of the frame before.
         :param lane_rows: (L,) int64, rows of the actors with a lane state.
-        :param stamp_ns: stamp of the frame, ns.
         """
         head, tail = common_actors(before, actor_list)
         new = actor_list.actors[head:len(actor_list.actors) - tail]
@@ -165,12 +154,8 @@ class ActorTopics:
                 self._close(topic_name)
 
     def restart(self, stamp_ns: int) -> list[str]:
-        """
-        Count all actors as absent; new actors of the same names take over their topics.
-
-        :param stamp_ns: stamp of the first frame after the restart, ns; may be less than before.
-        :returns: topic names of the actors whose topics stay open.
-        """
+        """Count all actors as absent; new actors of the same names take over their topics."""
+        # stamp_ns: stamp of the first frame after the restart, ns; may be less than before.
         self._opened = {name: opened for name, opened in self._opened.items()
                         if opened.actor.has_topics}
         shift_ns = stamp_ns - self._stamp_ns

@@ -44,7 +44,6 @@ class LastError:
 
 
 def latest(*errors: LastError) -> LastError:
-    """Return the error that was noted last."""
     return max(errors, key=lambda error: error.at_ns)
 
 
@@ -99,11 +98,9 @@ class Counters:
 
 
 class Schedule:
-    """
-    The times at which the frames of one source are due.
+    """The times at which the frames of one source are due."""
 
-    :param rate: speed relative to real time; 0: as fast as possible. It may be changed.
-    """
+    # rate: speed relative to real time; 0: as fast as possible. It may be changed.
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
@@ -115,11 +112,8 @@ class Schedule:
         self._due_s = None
 
     def time_left(self, gap_s: float) -> float:
-        """
-        Return how long to wait for the next frame, s; at 0 the frame counts as sent.
-
-        :param gap_s: difference of its game time to that of the frame before, s.
-        """
+        """Return how long to wait for the next frame, s; at 0 the frame counts as sent."""
+        # gap_s: difference of its game time to that of the frame before, s.
         now_s = time.monotonic()
         due_s = now_s if self._due_s is None or not self.rate else self._due_s + gap_s / self.rate
         if due_s > now_s:
@@ -155,7 +149,6 @@ class Failures:
 
     A simulator that is not running yet is not counted.
 
-    :ivar n: number of them.
     :ivar limit: number of them after which the source ends with the last one; None for no limit.
     """
 
@@ -170,13 +163,10 @@ class Failures:
         return self.limit is not None and self.n >= self.limit
 
     def add(self, error: Exception | None, progress: float) -> None:
-        """
-        Count a failure.
-
-        :param error: the failure, whose text is the reason; None if the peer ended the stream.
-        :param progress: game time of the last frame, s, or number of packets received: equal to
-            the one before if there was no new frame.
-        """
+        """Count a failure."""
+        # error: the failure, whose text is the reason; None if the peer ended the stream.
+        # progress: game time of the last frame, s, or number of packets received: equal to the one
+        # before if there was no new frame.
         this = str(error), progress
         is_counted = error is not None and not isinstance(error, UnreachableError)
         self.n = is_counted * (self.n + 1 if this == self._last else 1)
@@ -289,11 +279,7 @@ class SteerableSource(Protocol):
         """End the pause."""
 
     def step(self, n_frames: int = 1) -> None:
-        """
-        Send frames at once while paused.
-
-        :param n_frames: number of frames.
-        """
+        """Send frames at once while paused."""
 
     def restart(self) -> None:
         """Begin again with the first frame; a paused source stays paused after that frame."""

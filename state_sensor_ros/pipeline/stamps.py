@@ -48,10 +48,8 @@ class Stamper:
     :param stamp_source: ``game_time`` for that of the frame; ``utc`` for the first frame's
         ``time`` plus the ``game_time`` elapsed since; ``ros`` for the clock of ROS at receipt.
     :ivar stamp_ns: stamp of the last frame, -1 before the first one.
-    :ivar restart_cause: cause of the last restart, one line.
-    :ivar n_missed: number of samples of the simulator that were not received.
-    :ivar n_coarse: number of frames whose ``game_time``, a float32, is coarser than a tenth of
-        the period.
+    :ivar n_coarse: number of frames whose ``game_time``, a float32, is coarser than a tenth of the
+        period.
     """
 
     def __init__(self, stamp_source: str) -> None:
@@ -72,15 +70,10 @@ class Stamper:
         self._is_resuming = True
 
     def step(self, frame: Frame, now_ns: int, n_lost: int = 0) -> Step:
-        """
-        Set :attr:`stamp_ns` for a frame; a refused frame changes nothing.
-
-        :param frame: the next frame.
-        :param now_ns: time of ROS at receipt, ns; 0 unless ``stamp_source`` is ``ros``.
-        :param n_lost: number of frames since the last one that were received, but dropped or
-            skipped; their samples do not count as missed.
-        :raises DecodeError: when the stamp is out of the range of ``builtin_interfaces/Time``.
-        """
+        """Set :attr:`stamp_ns` for a frame; a refused frame changes nothing."""
+        # now_ns: time of ROS at receipt, ns; 0 unless ``stamp_source`` is ``ros``.
+        # n_lost: number of frames since the last one that were received, but dropped or skipped;
+        # their samples do not count as missed.
         game_time = frame.game_time
         # 0: the frame has no count.
         sample_count = frame.sample_count or self._sample_count

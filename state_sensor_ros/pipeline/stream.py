@@ -49,15 +49,7 @@ class Batch:
 
 
 class PacketQueue:
-    """
-    Packets that wait to be processed.
-
-    It is made of two ``SimpleQueue``, which wake a waiting thread at half the cost of a condition.
-
-    :param size: number of packets that may wait.
-    :param overflow: ``drop_oldest`` or ``block``, the behavior of a full queue.
-    :param counters: counters whose ``n_received`` and ``n_dropped`` are updated, in frames.
-    """
+    """Packets that wait to be processed: two ``SimpleQueue``, at half the cost of a condition."""
 
     def __init__(self, size: int, overflow: str, counters: Counters) -> None:
         self._size = size
@@ -74,12 +66,8 @@ class PacketQueue:
         self._is_closed = False
 
     def put(self, frames: Sequence[Packet], received_ns: int) -> None:
-        """
-        Add the frames of a packet; a full queue blocks or drops its oldest packet.
-
-        :param frames: frames of the packet.
-        :param received_ns: ``time.perf_counter_ns()`` of the receipt.
-        """
+        """Add the frames of a packet; a full queue blocks or drops its oldest packet."""
+        # received_ns: ``time.perf_counter_ns()`` of the receipt.
         if self._blocks:
             self._places.get()
         with self._lock:
@@ -140,20 +128,14 @@ class PacketQueue:
 
 
 class StreamThreads:
-    """
-    Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`.
+    """Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`."""
 
-    :param source: source of the packets.
-    :param processor: processor of their frames.
-    :param queue: queue between the two threads.
-    :param on_failure: called with the exception that ended a thread.
-    :param catch_up: does a piece of deferred work; returns whether there is more. Called after
-        each frame for up to a millisecond, and longer while no packet waits.
-    :param predecessor: stopped stream that may still be processing its last frame with the same
-        processor; this stream begins after that frame.
-    :ivar last_receipt_ns: ``time.perf_counter_ns()`` at the receipt of the last packet, at first
-        that of the start.
-    """
+    # catch_up: does a piece of deferred work; returns whether there is more. Called after each
+    # frame for up to a millisecond, and longer while no packet waits.
+    # predecessor: stopped stream that may still be processing its last frame with the same
+    # processor; this stream begins after that frame.
+    # last_receipt_ns: ``time.perf_counter_ns()`` at the receipt of the last packet, at first that
+    # of the start.
 
     def __init__(self, source: Source, processor: Pipeline, *, queue: PacketQueue,
                  on_failure: Callable[[BaseException], None],
@@ -177,7 +159,6 @@ class StreamThreads:
             self._predecessor is not None and self._predecessor.is_running)
 
     def start(self) -> None:
-        """Start both threads."""
         self._receiver.start()
         self._worker.start()
 

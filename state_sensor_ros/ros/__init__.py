@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The driver as a ROS node: its program, life cycle, parameters, topics, diagnostics and services.
-
-It may import rclpy and messages of ROS, as no other folder may, and of the package control/,
-ends/, cdr/, objects/, topics/, pipeline/, files/, simulators/ and the modules directly in it.
-"""
+"""The driver as a ROS node: life cycle, parameters, topics, diagnostics and services."""

@@ -74,15 +74,9 @@ _LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
 
 
 class CommandTopics:
-    """
-    Subscribe to the topics of an input; refuse commands while a topic has two publishers.
+    """Subscribe to the topics of an input; refuse commands while a topic has two publishers."""
 
-    :param node: owner of the subscriptions.
-    :param command_input: input that the parameter selects.
-    :param driver: receiver of the commands.
-    :param timeout_s: age from which a command is too old, s.
-    :param report: called with a kind and a line about a refused command.
-    """
+    # timeout_s: age from which a command is too old, s.
 
     def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
                  timeout_s: float, report: Report) -> None:
@@ -117,12 +111,10 @@ class CommandTopics:
         return self._name(topic) if topic is not None else ''
 
     def close(self) -> None:
-        """Receive no more commands."""
         for subscription in self._subscriptions + self._latched:
             self._node.destroy_subscription(subscription)
 
     def _name(self, topic: InputTopic) -> str:
-        """Return the full name of a topic, remapped."""
         return str(self._node.resolve_topic_name(topic.name))
 
     def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
@@ -246,13 +238,7 @@ class Commanding:
 
     Each command that was sent to the simulator is published on ``~/command_status``.
 
-    :param node: owner of the topics.
-    :param settings: parameters with a ``control_input``.
-    :param commands: sender of the simulator.
     :param snapshot: returns the last frame, None before the first.
-    :param health: of the source.
-    :param address: of the simulator.
-    :param log: log of the node.
     """
 
     def __init__(self, node: Node, settings: Settings, commands: EgoCommands,
@@ -416,7 +402,6 @@ class Commanding:
         return snapshot.stamp_ns, '' if i_ego < 0 else snapshot.actor_list.actors[i_ego].frame_id
 
     def _publish(self, command: EgoCommand) -> None:
-        """Publish a command that was sent; from any thread."""
         self.last_command = LastCommand(command.reverse, command.hand_brake)
         if self._mark is not None and not self._is_marked:
             self._is_marked = True

@@ -69,12 +69,9 @@ _FAULTS = (('n_skipped', 'frame', 'skipped'), ('n_dropped_actors', 'actor', 'dro
 
 
 class StreamDiagnosis:
-    """
-    Turn readings, one per second, into the status ``<node>: stream``.
+    """Turn readings, one per second, into the status ``<node>: stream``."""
 
-    :param stale_after: silence that counts as stale, s.
-    :param max_actor_topics: named in the warning about actors without topics.
-    """
+    # stale_after: silence that counts as stale, s.
 
     def __init__(self, stale_after: float, max_actor_topics: int) -> None:
         self._stale_after = stale_after
@@ -83,12 +80,7 @@ class StreamDiagnosis:
         self._recent_ms: deque[float] = deque(maxlen=_N_RECENT)
 
     def status(self, reading: StreamReading, latencies_ns: Sequence[int]) -> Status:
-        """
-        Return the status of the interval that ends with ``reading``.
-
-        :param reading: state of the stream now.
-        :param latencies_ns: times from receipt to publication of the frames of the interval.
-        """
+        """Return the status of the interval that ends with ``reading``."""
         last = self._last or replace(reading, health=Health(), counters=Counters(), n_missed=0,
                                      n_coarse=0)
         # Copies: other threads change the counters, and the next interval begins with these.
@@ -98,11 +90,7 @@ class StreamDiagnosis:
         return Status(level, message, self._values(last, now, latencies_ns))
 
     def missing(self, now: StreamReading) -> str:
-        """
-        Return why no frames arrive, ``''`` if they do or a recording was read to its end.
-
-        :param now: reading of the stream.
-        """
+        """Return why no frames arrive, ``''`` if they do or a recording was read to its end."""
         if now.health.state in _UNCONNECTED:
             return 'not connected'
         is_expected = now.health.state in ('ended', 'paused') and not self._end_of(now.health)
@@ -206,12 +194,8 @@ class StreamDiagnosis:
 
 
 def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
-    """
-    Return the status ``<node>: truth``, whose name is part of the interface.
-
-    :param result: result of the consistency check.
-    :param missing: reason why no frames arrive, as of :meth:`StreamDiagnosis.missing`.
-    """
+    """Return the status ``<node>: truth``, whose name is part of the interface."""
+    # missing: reason why no frames arrive, as of :meth:`StreamDiagnosis.missing`.
     level = Level.WARN if result.complaints else Level.OK
     message = '; '.join(result.complaints) or result.reason or 'twist and pose agree'
     if missing:
@@ -228,13 +212,7 @@ def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """
-    Return the smallest value that a share of all values do not exceed.
-
-    :param values: values in any order.
-    :param share: 0..1.
-    :returns: NaN without values.
-    """
+    """Return the smallest value that a share of all values do not exceed: NaN without values."""
     ranked = sorted(values)
     return ranked[math.ceil(share * len(ranked)) - 1] if ranked else math.nan
 

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Match names with a regular expression of a client, in a time that is linear in their length.
-
-This takes RE2: the engine of Python backtracks, which takes exponential time for some expressions.
-"""
+"""Match names with a client's regular expression by RE2, in linear time: Python's backtracks."""
 
 from __future__ import annotations
 
@@ -27,15 +23,8 @@ MAX_S = 0.5
 
 
 def matching_rows(expression: str, names: Sequence[str]) -> list[int]:
-    """
-    Return the names that an expression matches as a whole.
-
-    :param expression: POSIX Extended Regular Expression; ``''`` matches every name.
-    :param names: names to match.
-    :returns: indices of the names that match, ascending.
-    :raises ConfigError: when the expression is invalid, is too long or takes too long, or when
-        google-re2 is not installed.
-    """
+    """Return the names that an expression matches as a whole."""
+    # expression: POSIX Extended Regular Expression; ``''`` matches every name.
     if not expression:
         return list(range(len(names)))
     pattern = _compiled(expression)

@@ -35,11 +35,7 @@ _BURST_S = 0.2
 
 
 class Graph:
-    """
-    A node that discovers the other nodes of its ROS domain.
-
-    :param is_over: returns whether to stop waiting.
-    """
+    """A node that discovers the other nodes of its ROS domain."""
 
     def __init__(self, is_over: Callable[[], bool]) -> None:
         self._is_over = is_over
@@ -54,13 +50,9 @@ class Graph:
         self._node.destroy_node()
 
     def spin(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """
-        Receive messages, and discover other nodes.
-
-        :param seconds: longest time, s.
-        :param until: condition that ends it earlier.
-        :returns: whether ``until`` ended it.
-        """
+        """Receive messages, and discover other nodes."""
+        # seconds: longest time, s.
+        # Returns whether ``until`` ended it.
         end_s = time.monotonic() + seconds
         while not self._is_over():
             if until():
@@ -71,13 +63,9 @@ class Graph:
         return False
 
     def find_nodes(self, name: str, seconds: float) -> list[str]:
-        """
-        Return the nodes of this package, or the node of a name.
-
-        :param name: name with its namespace, ``''`` for all nodes of this package.
-        :param seconds: longest wait for the first one, s.
-        :raises TransportError: if there is none.
-        """
+        """Return the nodes of this package, or the node of a name."""
+        # name: name with its namespace, ``''`` for all nodes of this package.
+        # seconds: longest wait for the first one, s.
         found: list[str] = []
 
         def search() -> bool:
@@ -103,11 +91,7 @@ class Graph:
         return sorted(node for node in nodes if f'{node}/{_OWN_TOPIC}' in topics)
 
     def topics_of(self, node: str) -> dict[str, str]:
-        """
-        Return the names of the topics that a node publishes, with their types.
-
-        :param node: name of the node with its namespace.
-        """
+        """Return the names of the topics that a node publishes, with their types."""
         namespace, _, name = node.rpartition('/')
         listed = self._node.get_publisher_names_and_types_by_node(name, namespace or '/')
         return {topic: types[0] for topic, types in sorted(listed)}
@@ -117,14 +101,7 @@ class Graph:
         return int(self._node.count_subscribers(topic)) - 1
 
     def type_of(self, topic: str, seconds: float) -> str:
-        """
-        Return the type of a topic.
-
-        :param topic: full name.
-        :param seconds: longest wait for a publisher, s.
-        :raises ConfigError: if no topic can have that name.
-        :raises TransportError: if nothing publishes it.
-        """
+        """Return the type of a topic; ``seconds``: longest wait for a publisher, s."""
         try:
             validate_full_topic_name(topic)
         except InvalidTopicNameException as error:
@@ -139,16 +116,11 @@ class Graph:
 
     def subscribe(self, topic: str, type_name: str, receive: Callable[..., None], *,
                   raw: bool = False) -> None:
-        """
-        Receive the messages of a topic with the QoS of its publisher.
-
-        :param topic: full name.
-        :param type_name: ``package/msg/Name``.
-        :param receive: called with each message and, as a second argument, its ``MessageInfo``
-            if it takes one.
-        :param raw: whether ``receive`` gets serialized messages.
-        :raises MissingLibraryError: if the type is not installed.
-        """
+        """Receive the messages of a topic with the QoS of its publisher."""
+        # type_name: ``package/msg/Name``.
+        # receive: called with each message and, as a second argument, its ``MessageInfo`` if it
+        # takes one.
+        # raw: whether ``receive`` gets serialized messages.
         info = self._node.get_publishers_info_by_topic(topic)
         profile = QoSProfile(depth=_DEPTH)
         if info:
@@ -161,11 +133,7 @@ class Graph:
 
 @contextmanager
 def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
-    """
-    Join the ROS graph while the block runs.
-
-    :param is_over: returns whether to stop waiting.
-    """
+    """Join the ROS graph while the block runs."""
     choose_log_folder()
     try:
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
@@ -181,11 +149,7 @@ def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
 
 
 def rate_text(times_s: Sequence[float]) -> str:
-    """
-    Return the rate of messages as text.
-
-    :param times_s: times at which they were received, s.
-    """
+    """Return the rate of messages as text; ``times_s``: times at which they were received, s."""
     if len(times_s) > 1 and times_s[-1] - times_s[0] > _BURST_S:
         return f'{(len(times_s) - 1) / (times_s[-1] - times_s[0]):.1f} Hz'
     return counted(len(times_s), 'message') if times_s else 'silent'

@@ -23,12 +23,7 @@ from state_sensor_ros.topics.topic import Topic
 
 
 def check_packages(settings: Settings) -> None:
-    """
-    Check that the message packages are installed that the values of parameters need.
-
-    :param settings: all parameters.
-    :raises ConfigError: naming the parameter, the package and how to get it.
-    """
+    """Check that the message packages are installed that the values of parameters need."""
     for parameter in CORE.names:
         for value, package in CORE.find(parameter).packages(CORE.value_of(settings, parameter)):
             if find_spec(package) is None:
@@ -46,13 +41,8 @@ UNDISCOVERED = 'a node that is not discovered yet'
 
 
 def rival_publishers(node: Node, topic: str) -> list[str]:
-    """
-    Return the names of the nodes that publish a topic if there are several publishers.
-
-    :param node: any node of the graph.
-    :param topic: full name of the topic.
-    :returns: a name with its namespace for each publisher, sorted; empty for fewer than two.
-    """
+    """Return the names of the nodes that publish a topic if there are several publishers."""
+    # Returns a name with its namespace for each publisher, sorted; empty for fewer than two.
     if node.count_publishers(topic) < 2:
         return []
     return sorted(
@@ -66,10 +56,6 @@ class OtherPublishers:
     Search for other publishers on the topics of a stack, which would contradict those of the node.
 
     The search is repeated, because discovery takes some time.
-
-    :param node: node that publishes.
-    :param topics: topics of the node; those of a stack are searched.
-    :param warn: called once for each topic that has another publisher.
     """
 
     _N_SEARCHES = 20
@@ -95,12 +81,7 @@ class OtherPublishers:
 
 
 class DuplicateNodes:
-    """
-    Warn of other nodes with the name of this one: both then publish on the same topics.
-
-    :param node: the node that warns.
-    :param warn: called with one line, and again if the number of such nodes grows.
-    """
+    """Warn of other nodes with the name of this one: both then publish on the same topics."""
 
     def __init__(self, node: Node, warn: Callable[[str], None]) -> None:
         self._node, self._warn = node, warn
@@ -122,9 +103,6 @@ class UnreadPublishers:
     Warn of publishers on the topics to which a node subscribes, whose messages it cannot receive.
 
     These have another type, or are best-effort while the subscription is reliable.
-
-    :param node: node that subscribes.
-    :param warn: called once for each publisher.
     """
 
     def __init__(self, node: Node, warn: Callable[[str], None]) -> None:

@@ -21,12 +21,7 @@ _SELECTED = 'ROS_LOG_DIR'
 
 
 def choose_log_folder() -> str:
-    """
-    Select a temporary folder if that of ROS cannot be written: rcl would not start.
-
-    :returns: one line about it, empty if the folder of ROS is used.
-    :raises ConfigError: if the folder that ``ROS_LOG_DIR`` names cannot be written.
-    """
+    """Select a temporary folder if that of ROS cannot be written: rcl would not start."""
     selected, home = os.environ.get(_SELECTED), os.environ.get('HOME')
     above = os.environ.get('ROS_HOME') or (home and f'{home}/.ros')
     if selected:

@@ -22,11 +22,7 @@ _INDENT, _SECONDS = '  ', ' s'
 
 
 def message_words(message: Any) -> str:  # noqa: ANN401
-    """
-    Return the fields of a message as text, one per line, nested ones indented.
-
-    :param message: message of any type.
-    """
+    """Return the fields of a message as text, one per line, nested ones indented."""
     return '\n'.join(_lines_of(message, ''))
 
 
@@ -50,12 +46,8 @@ def _lines_of(message: Any, indent: str) -> Iterator[str]:  # noqa: ANN401
 
 
 def csv_table(message: Any) -> tuple[list[str], list[list[str]]]:  # noqa: ANN401
-    """
-    Return the columns and the rows of a message.
-
-    :param message: message of any type.
-    :returns: one row, or a row for each item of the first array of messages, such as ``actors``.
-    """
+    """Return the columns and the rows of a message."""
+    # Returns one row, or a row for each item of the first array of messages, such as ``actors``.
     columns: dict[str, str] = {}
     items: Sequence[Any] = ()
     name_of_items = ''
@@ -74,11 +66,7 @@ def csv_table(message: Any) -> tuple[list[str], list[list[str]]]:  # noqa: ANN40
 
 
 def csv_text(rows: Sequence[Sequence[str]]) -> str:
-    """
-    Return lines of CSV, the last one without a line end.
-
-    :param rows: cells.
-    """
+    """Return lines of CSV, the last one without a line end."""
     out = io.StringIO()
     csv.writer(out, lineterminator='\n').writerows(rows)
     return out.getvalue().rstrip('\n')

@@ -75,12 +75,8 @@ _Transition = Callable[[_Node, LifecycleState], TransitionCallbackReturn]
 
 
 def noting(transition: _Transition[_Node]) -> _Transition[_Node]:
-    """
-    Store the exception of a transition in the node: rclpy only logs it.
-
-    :param transition: method of the node.
-    :returns: a method that returns FAILURE if ``transition`` raises StateSensorError.
-    """
+    """Store the exception of a transition in the node: rclpy only logs it."""
+    # Returns a method that returns FAILURE if ``transition`` raises StateSensorError.
     @wraps(transition)
     def noted(self: _Node, state: LifecycleState) -> TransitionCallbackReturn:
         try:
@@ -98,15 +94,10 @@ def noting(transition: _Transition[_Node]) -> _Transition[_Node]:
 
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
-    """
-    A node whose transitions are marked with :func:`noting`.
+    """A node whose transitions are marked with :func:`noting`."""
 
-    :param name: name of the node unless it is remapped.
-    :ivar default_name: that name, with which errors begin.
-    :ivar failure: the unexpected exception of a transition or a thread, None for none.
-    :ivar refusal: the reason why the last transition was refused, None for none.
-    :ivar is_starting: whether the program itself requests the transitions, and prints a refusal.
-    """
+    # failure: the unexpected exception of a transition or a thread, None for none.
+    # refusal: the reason why the last transition was refused, None for none.
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -144,14 +135,10 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 
 
 class StateSensorNode(ManagedNode):
-    """
-    The State sensor of a simulator on ROS topics: doc/interface.md.
+    """The State sensor of a simulator on ROS topics: doc/interface.md."""
 
-    :ivar is_ending: returns whether the program is ending; the simulator then often ends as well,
-        so that the loss of its connection is not logged.
-    :ivar n_log_lines_dropped: returns the number of lines of the log that were not read.
-    :raises ConfigError: when a parameter given at start is wrong.
-    """
+    # is_ending: returns whether the program is ending; the simulator then often ends as well, so
+    # that the loss of its connection is not logged.
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
@@ -212,8 +199,6 @@ class StateSensorNode(ManagedNode):
         Return the frame of a snapshot with boxes, which are decoded here if no topic needs them.
 
         It may have more actors than the snapshot, whose actors are selected by tags.
-
-        :param snapshot: the last frame.
         """
         if snapshot.frame.boxes is not None or self._input is None:
             return snapshot.frame
@@ -222,11 +207,7 @@ class StateSensorNode(ManagedNode):
 
     @noting
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """
-        Read files, verify the message definitions, create the fixed topics.
-
-        :param state: the one before the transition.
-        """
+        """Read files, verify the message definitions, create the fixed topics."""
         settings = self.settings
         definitions = load_definitions()
         counters = Counters()
@@ -265,11 +246,7 @@ class StateSensorNode(ManagedNode):
 
     @noting
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """
-        Open the source and start to publish.
-
-        :param state: the one before the transition.
-        """
+        """Open the source and start to publish."""
         assert self._pipeline is not None
         assert self._sink is not None
         assert self._input is not None
@@ -306,31 +283,19 @@ class StateSensorNode(ManagedNode):
 
     @noting
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """
-        Close the source and delete the markers; no frame is published afterward.
-
-        :param state: the one before the transition.
-        """
+        """Close the source and delete the markers; no frame is published afterward."""
         self._stop()
         return super().on_deactivate(state)
 
     @noting
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """
-        Remove the topics and the state of the actors.
-
-        :param state: the one before the transition.
-        """
+        """Remove the topics and the state of the actors."""
         self._tear_down()
         return _SUCCESS
 
     @noting
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """
-        Close the source and remove the topics, from any state.
-
-        :param state: the one before the transition.
-        """
+        """Close the source and remove the topics, from any state."""
         self._stop()
         self._tear_down()
         if self.context.ok():
@@ -338,11 +303,7 @@ class StateSensorNode(ManagedNode):
         return _SUCCESS
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """
-        Go back to unconfigured after a failed transition.
-
-        :param state: the one before the transition.
-        """
+        """Go back to unconfigured after a failed transition."""
         return self.on_shutdown(state)
 
     def end_soon(self) -> None:

@@ -45,32 +45,20 @@ _VERBS = {SourceState.CONNECTED: 'connected to', SourceState.PLAYING: 'playing',
 
 
 class NodeLog:
-    """
-    Throttled lines of the log of a node; from any thread.
-
-    :param logger: logger of the node.
-    """
+    """Throttled lines of the log of a node; from any thread."""
 
     def __init__(self, logger: RcutilsLogger) -> None:
         self._logger = logger
         self._logged_ns: dict[str, int] = {}
 
     def warn(self, kind: str, text: str) -> None:
-        """
-        Log a fault of the stream.
-
-        :param kind: kind of the fault; it is logged at most once per second.
-        :param text: one line.
-        """
+        """Log a fault of the stream."""
+        # kind: kind of the fault; it is logged at most once per second.
         if self._may_log(kind):
             self._logger.log(one_line(text), LoggingSeverity.WARN)
 
     def defect(self, error: Exception) -> None:
-        """
-        Log an unexpected exception with its traceback.
-
-        :param error: the exception.
-        """
+        """Log an unexpected exception with its traceback."""
         if self._may_log('defect'):
             lines = ''.join(traceback.format_exception(error)).splitlines()
             self._logger.error('\n'.join((
@@ -85,23 +73,13 @@ class NodeLog:
 
 
 class DiagnosticsTopic:
-    """
-    Publish the statuses of a node.
-
-    :param node: node whose name each status begins with.
-    """
+    """Publish the statuses of a node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
 
     def publish(self, hardware_id: str, statuses: Mapping[str, Status]) -> None:
-        """
-        Publish statuses in one message.
-
-        :param hardware_id: address of the simulator, or path of the recording.
-        :param statuses: statuses by the last part of their names.
-        """
         stamp = self._node.get_clock().now().to_msg()
         node_name = self._node.get_fully_qualified_name().lstrip('/')
         # Messages of rclpy take a tenth of the CPU of a node without subscribers.
@@ -146,11 +124,8 @@ class ConnectionLog:
         self._failure = ''
 
     def new_lines(self, health: Health) -> list[Line]:
-        """
-        Return a line for each change since the last call, the oldest first.
-
-        :param health: health of the source; its counters begin at 0.
-        """
+        """Return a line for each change since the last call, the oldest first."""
+        # health: health of the source; its counters begin at 0.
         # In this order: the source's thread counts a connect, then its loss, then the failure of
         # the next attempt.
         n_losses, n_connects, failure = health.n_losses, health.n_connects, health.last_error
@@ -181,13 +156,9 @@ class ConnectionLog:
 
 
 class StreamLog:
-    """
-    Describe the state of a stream, each part of it in one line.
+    """Describe the state of a stream, each part of it in one line."""
 
-    :param source: ``host:port`` or the path of a recording.
-    :param max_actor_topics: named in the line about actors without topics.
-    :param counters: counters at the start of the stream, which may continue earlier ones.
-    """
+    # source: ``host:port`` or the path of a recording.
 
     def __init__(self, source: str, max_actor_topics: int, counters: Counters) -> None:
         self._source, self._max_actor_topics = source, max_actor_topics
@@ -203,13 +174,7 @@ class StreamLog:
         return 'connected' in self._written
 
     def new_lines(self, now_s: float, health: Health, counters: Counters) -> list[Line]:
-        """
-        Return the lines that have become due; called several times a second.
-
-        :param now_s: time of a steady clock.
-        :param health: health of the source.
-        :param counters: counters of the pipeline.
-        """
+        """Return the lines that have become due; called several times a second."""
         lines: dict[str, Line] = {}
         # Read first: afterward the counters of an ended recording do not change.
         has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0

@@ -55,13 +55,6 @@ class NodeParameters:
     A change is checked before it is set, and takes effect after it is set: in between, another
     callback of the node may refuse it. Two names of one parameter always have one value. A change
     that leaves a parameter without effect is logged.
-
-    :param on_change: called with the new settings after a change.
-    :ivar settings: the parameters as they are now.
-    :ivar actor_qos: QoS of the topics of single actors.
-    :ivar warnings: lines at start, about simulators that are skipped and parameters without
-        effect.
-    :raises ConfigError: when a value given at start is wrong.
     """
 
     def __init__(self, node: Node, on_change: Callable[[Settings], None]) -> None:
@@ -99,11 +92,8 @@ class NodeParameters:
         self._is_frozen = False
 
     def unknown(self) -> dict[str, str]:
-        """
-        Return the parameters that were given at start and that the node does not have.
-
-        :returns: their names, each with the most similar name of a parameter, or ``''``.
-        """
+        """Return the parameters that were given at start and that the node does not have."""
+        # Returns their names, each with the most similar name of a parameter, or ``''``.
         declared = [*self._names, _ACTOR_RELIABILITY, _ACTOR_DEPTH]
         return {name: nearest(name, declared) for name in given_parameters(self._node)
                 if not self._node.has_parameter(name) and not name.startswith(_DECLARED_LATER)}
@@ -194,11 +184,6 @@ class NodeParameters:
         return [line for line in self._logged if line not in before]
 
     def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
-        """
-        Return the settings with changed parameters; other parameters of the node are ignored.
-
-        :raises ConfigError: naming the parameter, the value and what is allowed.
-        """
         values = {each.name: _plain(each.value) for each in parameters
                   if each.name in self._names}
         return checked_settings(values, self.settings, with_added=True) if values \
@@ -207,11 +192,6 @@ class NodeParameters:
 
 def _without_effect(settings: Settings, schema: ParameterTable,
                     changed: Sequence[str]) -> Iterator[str]:
-    """
-    Yield warnings of parameters whose values have no effect.
-
-    :param changed: names of the parameters that do not have their defaults.
-    """
     unused = unused_parameters(
         [name for name in changed if (rule := schema.find(name).rule).affects != NODE
          or rule.used_by], settings.source, with_added=True)
@@ -230,12 +210,9 @@ def _without_effect(settings: Settings, schema: ParameterTable,
 
 
 def _of_type(parameter: Parameter, code: int) -> Parameter:
-    """
-    Return a parameter in another type: integers or texts as numbers, or an empty list.
-
-    :param code: wanted type, a constant of ``ParameterType``; a value that cannot be converted is
-        returned unchanged.
-    """
+    """Return a parameter in another type: integers or texts as numbers, or an empty list."""
+    # code: wanted type, a constant of ``ParameterType``; a value that cannot be converted is
+    # returned unchanged.
     given, wanted = parameter.type_, Parameter.Type(code)
     value = _plain(parameter.value)
     if (given, wanted) == (Parameter.Type.INTEGER, Parameter.Type.DOUBLE):

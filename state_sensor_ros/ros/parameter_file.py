@@ -24,14 +24,6 @@ _LAYOUT = 'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE'
 
 
 def read_parameter_file(path: str | Path, option: str) -> object:
-    """
-    Return the content of a file of parameters.
-
-    :param path: path of the file.
-    :param option: what it was given by, for errors.
-    :raises ConfigError: if it cannot be read, is no YAML (with line and column), or has no
-        parameters.
-    """
     path = Path(path)
     if not path.is_file():
         raise ConfigError(option, f'there is no file {path}')
@@ -49,7 +41,6 @@ def read_parameter_file(path: str | Path, option: str) -> object:
 
 
 def _fault(error: Exception, text: bytes, where: str) -> ConfigError:
-    """Return the error for a fault in YAML, with the line."""
     mark = getattr(error, 'problem_mark', None)
     if mark is None:
         return ConfigError(where, one_line(str(error)), 'YAML')
@@ -67,13 +58,8 @@ def _fault(error: Exception, text: bytes, where: str) -> ConfigError:
 
 
 def parameters_of(content: object, node: str) -> dict[str, Any] | None:
-    """
-    Return the parameters that a file gives to a node.
-
-    :param content: content of the file.
-    :param node: full name; names in the file may have the wildcards ``*`` and ``**``.
-    :returns: None if no name in the file matches.
-    """
+    """Return the parameters that a file gives to a node."""
+    # node: full name; names in the file may have the wildcards ``*`` and ``**``.
     found: dict[str, Any] = {}
     is_matched = False
     for name, value in _parts(content, ''):
@@ -90,7 +76,6 @@ def names_in(content: object) -> list[str]:
 
 
 def _parts(content: object, name: str) -> Iterator[tuple[str, object]]:
-    """Yield the name of each node in a file, with its parameters."""
     for key, value in content.items() if isinstance(content, dict) else ():
         if key == 'ros__parameters':
             yield name, value

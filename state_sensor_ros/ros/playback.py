@@ -30,12 +30,9 @@ _HELP = {
 
 
 class Playback:
-    """
-    Parameters of ``node`` that control its recording.
+    """Parameters of ``node`` that control its recording."""
 
-    :param source: returns the recording of the active node, None while it is not active.
-    :raises ConfigError: when one of them is given at start.
-    """
+    # source: returns the recording of the active node, None while it is not active.
 
     def __init__(self, node: Node, source: Callable[[], FileSource | None]) -> None:
         self._source = source

@@ -57,9 +57,6 @@ class Ending:
     A thread waits for the signals, because the main thread may be in a call that does not return.
     :data:`END_S` after the first signal it ends the process with the exit code 0 unless
     :meth:`leave` was called before.
-
-    :param streams: standard streams, which get a moment for what was written last.
-    :ivar on_signal: called by that thread at the first signal, before anything else.
     """
 
     def __init__(self, streams: StandardStreams) -> None:
@@ -78,8 +75,6 @@ class Ending:
         Return ``code``; end the process with it if threads of the program still run.
 
         The interpreter must not be finalized while a thread is inside a library.
-
-        :param code: exit code.
         """
         self._is_over.set()
         known = (threading.main_thread(), self._signals.thread, *self._streams.threads)
@@ -112,13 +107,10 @@ class Ending:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """
-    Run the driver until SIGINT, SIGTERM or SIGHUP.
-
-    :param argv: the program and its arguments; None for those of the process.
-    :returns: 0 when ended by a signal, 1 when a parameter is wrong or a thread failed, 2 on wrong
-        usage.
-    """
+    """Run the driver until SIGINT, SIGTERM or SIGHUP."""
+    # argv: the program and its arguments; None for those of the process.
+    # Returns 0 when ended by a signal, 1 when a parameter is wrong or a thread failed, 2 on wrong
+    # usage.
     words = list(sys.argv if argv is None else argv)
     # A reader that stops would hold up commands, frames and the end.
     streams = StandardStreams(1, 2)
@@ -197,7 +189,6 @@ def _short_help() -> str:
 
 
 def _described(schema: ParameterTable, names: Iterable[str]) -> list[str]:
-    """Return a line for each parameter."""
     found = map(schema.find, names)
     return [f'  {each.name:<26} {each.rule.help}' + (
         f' Values: {", ".join(each.rule.choices)}.' if each.rule.choices else '')
@@ -205,12 +196,6 @@ def _described(schema: ParameterTable, names: Iterable[str]) -> list[str]:
 
 
 def _enter_ros(words: Sequence[str]) -> list[str]:
-    """
-    Initialize the ROS context.
-
-    :returns: the arguments that are not arguments of ROS.
-    :raises ConfigError: when the arguments for ROS are wrong.
-    """
     elsewhere = choose_log_folder()
     if elsewhere:
         sys.stderr.write(f'warning: {elsewhere}\n')

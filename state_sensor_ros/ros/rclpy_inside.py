@@ -63,13 +63,7 @@ def release_state_machine(node: Node) -> None:
 
 def guard_service(node: Node, type_: type,
                   guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """
-    Replace the callback of a service that rclpy has made.
-
-    :param node: owner of the service.
-    :param type_: type of the service.
-    :param guard: returns the new callback for the present one.
-    """
+    """Replace the callback of a service that rclpy has made."""
     for service in node.services:
         if getattr(service, 'srv_type', None) is type_ and hasattr(service, 'callback'):
             with suppress(AttributeError):
@@ -83,12 +77,8 @@ def destroy_publisher(node: Node, publisher: Publisher) -> None:
 
 
 def await_delivery(publishers: Iterable[Publisher], seconds: float) -> None:
-    """
-    Wait until the subscribers of publishers have the last messages.
-
-    :param publishers: publishers that exist.
-    :param seconds: longest wait for all of them, s.
-    """
+    """Wait until the subscribers of publishers have the last messages."""
+    # seconds: longest wait for all of them, s.
     start_s = time.monotonic()
     has_subscribers = False
     for publisher in publishers:

@@ -81,14 +81,10 @@ _STEERABLE_FEATURES = (
 
 
 class SimulationServices:
-    """
-    The services of ``node``: ``~/get_entities`` and so on.
+    """The services of ``node``: ``~/get_entities`` and so on."""
 
-    :param snapshot: returns the last frame, None before the first.
-    :param steerable: returns the source, None if it cannot be held or is not active.
-    :param with_boxes: returns the frame of a snapshot with its boxes.
-    :param global_frame: frame of poses and twists.
-    """
+    # snapshot: returns the last frame, None before the first.
+    # steerable: returns the source, None if it cannot be held or is not active.
 
     def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
                  steerable: Callable[[], SteerableSource | None],
@@ -183,7 +179,6 @@ class SimulationServices:
         source.restart()
 
     def _source(self, wanted: str) -> SteerableSource:
-        """Return the source if it can be held."""
         source = self._steerable()
         if source is None:
             raise _unsupported(f'{wanted} of a live simulator')
@@ -269,11 +264,7 @@ class SimulationServices:
 
 
 def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
-    """
-    Return the test whether a box overlaps bounds in the global frame, None without bounds.
-
-    :raises ConfigError: if the points are not bounds of the type.
-    """
+    """Return the test whether a box overlaps bounds in the global frame, None without bounds."""
     if bounds.type == Bounds.TYPE_EMPTY and not bounds.points:
         return None
     if bounds.type not in (Bounds.TYPE_SPHERE, Bounds.TYPE_BOX, Bounds.TYPE_CONVEX_HULL):
@@ -310,7 +301,6 @@ def _unsupported(what: str) -> _RefusedError:
 
 
 def _reply(answer: Callable[[Any, Any], None], request: Any, response: Any) -> Any:  # noqa: ANN401
-    """Return the response to a request, with its result."""
     try:
         answer(request, response)
     except _RefusedError as error:

@@ -60,14 +60,10 @@ class _OpenTopic:
 
 
 class TopicSink:
-    """
-    Publish on topics of ``node``.
+    """Publish on topics of ``node``."""
 
-    :param node: owner of the publishers.
-    :param actor_qos: QoS of the topics of single actors, instead of their own.
-    :param fixed: topics that exist as long as the sink; the parameters ``qos_overrides.*`` can
-        override their QoS.
-    """
+    # fixed: topics that exist as long as the sink; the parameters ``qos_overrides.*`` can override
+    # their QoS.
 
     def __init__(self, node: Node, fixed: Iterable[Topic], actor_qos: Qos) -> None:
         self._node = node
@@ -120,11 +116,7 @@ class TopicSink:
             self._next_scan_ns = 0
 
     def catch_up(self) -> bool:
-        """
-        Do one piece of deferred work: destroy a publisher, create one, or scan subscribers.
-
-        :returns: whether publishers are left to destroy or to create.
-        """
+        """Do one piece of deferred work: destroy a publisher, create one, or scan subscribers."""
         with self._lock:
             if self._is_closed:
                 return False
@@ -196,12 +188,6 @@ class TopicSink:
             opened.count_subscriptions() if opened.turn in turns else name in read)]
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """
-        Send each message on its topic.
-
-        :param messages: topic and serialized message of each; each topic has a publisher.
-        :param stamp_ns: unused, as DDS stamps messages.
-        """
         with self._lock:
             if self._is_closed:
                 return
@@ -237,12 +223,7 @@ def _profile(qos: Qos) -> QoSProfile:
 
 
 class StaticFrame:
-    """
-    Publish static transforms once, latched.
-
-    :param node: owner of the publisher.
-    :param data: serialized TFMessage.
-    """
+    """Publish static transforms once, latched."""
 
     def __init__(self, node: Node, data: bytes) -> None:
         self._node = node

@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The topics, and the serialized messages of a frame for each of them.
-
-It may import cdr/, objects/, perception/ and the modules directly in the package; no other folder
-and no rclpy.
-"""
+"""The topics, and the serialized messages of a frame for each of them."""

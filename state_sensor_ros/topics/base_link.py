@@ -25,12 +25,7 @@ _ORIGIN: Floats = np.zeros(3)
 
 
 class BaseLink:
-    """
-    The origin of base_link in the axes of the ego.
-
-    :param settings: parameters; ``base_link_xyz`` is used.
-    :param report: called with a kind and a line, once if the ego's origin is used.
-    """
+    """The origin of base_link in the axes of the ego."""
 
     def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
         self._given = None if is_measured(settings) else np.array(settings.base_link_xyz)
@@ -38,13 +33,7 @@ class BaseLink:
         self._is_reported = False
 
     def offset(self, frame: Frame, i_ego: int) -> Floats:
-        """
-        Return the position of base_link on the ego.
-
-        :param frame: a frame with the wheels of the ego, if it has any.
-        :param i_ego: row of the ego.
-        :returns: (3,) float64, m, axes of the ego.
-        """
+        """Return the position of base_link on the ego: (3,) float64, m, axes of the ego."""
         if self._given is not None:
             return self._given
         middle = None if frame.wheels is None else _rear_middle(frame.wheels, i_ego)
@@ -58,20 +47,12 @@ class BaseLink:
 
 
 def is_measured(settings: Settings) -> bool:
-    """
-    Return whether the position of base_link follows from wheels: ``base_link_xyz`` is NaN.
-
-    :param settings: parameters; ``base_link_xyz`` is used.
-    """
+    """Return whether the position of base_link follows from wheels: ``base_link_xyz`` is NaN."""
     return math.isnan(settings.base_link_xyz[0])
 
 
 def is_on_wheels(settings: Settings) -> bool:
-    """
-    Return whether the frame of the ego is base_link at a position that follows from its wheels.
-
-    :param settings: parameters; ``ego_frame`` and ``base_link_xyz`` are used.
-    """
+    """Return whether the ego's frame is base_link at a position that follows from its wheels."""
     return bool(settings.ego_frame) and is_measured(settings)
 
 
@@ -86,24 +67,17 @@ def _rear_middle(wheels: Wheels, i_ego: int) -> Floats | None:
 
 
 def move_to(numbers: Floats, offset: Floats) -> None:
-    """
-    Move a pose and its velocity to another point of the body.
-
-    :param numbers: (13,) float64, changed in place: position, orientation of unit length,
-        velocity, angular velocity; global frame. The velocity stays if one of its numbers or of
-        those of the angular velocity is NaN.
-    :param offset: (3,) float64, the new point in the axes of the body, m.
-    """
+    """Move a pose and its velocity to another point of the body."""
+    # numbers: (13,) float64, changed in place: position, orientation of unit length, velocity,
+    # angular velocity; global frame. The velocity stays if one of its numbers or of those of the
+    # angular velocity is NaN.
+    # offset: (3,) float64, the new point in the axes of the body, m.
     move_by(numbers, global_from_unit(numbers[None, 3:7])[0] @ offset)
 
 
 def move_by(numbers: Floats, arm: Floats) -> None:
-    """
-    Do what :func:`move_to` does, with the new point in the axes of the global frame.
-
-    :param numbers: (13,) float64, as for :func:`move_to`.
-    :param arm: (3,) float64, from the old point to the new one, m, axes of the global frame.
-    """
+    """Do what :func:`move_to` does, with the new point in the axes of the global frame."""
+    # arm: (3,) float64, from the old point to the new one, m, axes of the global frame.
     numbers[0:3] += arm
     # Without numpy: its calls take longer for a single body.
     (x, y, z), (a, b, c) = numbers[10:13].tolist(), arm.tolist()

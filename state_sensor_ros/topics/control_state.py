@@ -55,7 +55,6 @@ class ControlStateEncoder(TopicEncoder):
         return has_lanes
 
     def needs(self, settings: Settings) -> Needs:
-        """Return the lane states."""
         return Needs.of(lanes=True)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
@@ -90,7 +89,6 @@ class ControlStatesEncoder(TopicEncoder):
             self._element, names_in_lane(actor)))
 
     def needs(self, settings: Settings) -> Needs:
-        """Return the lane states."""
         return Needs.of(lanes=True)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:

@@ -81,18 +81,6 @@ def _names_of(encoder: TopicEncoder) -> frozenset[str]:
 
 
 class Encoder:
-    """
-    Encode frames.
-
-    :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
-    :param definitions: definitions of the messages.
-    :param report: called with a kind, for throttling, and a line about what went wrong.
-    :param further: topics of the simulator, which replace those of the same names.
-    :param last_command: as of :class:`FrameToSend`.
-    :raises EncodeError: if a definition is missing or is not as expected, or if of the topics of
-        an encoder only some are replaced.
-    :ivar topics: topics that exist from the start.
-    """
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report = ignore,
                  further: Sequence[NewTopicEncoder] = (), *,
@@ -114,7 +102,6 @@ class Encoder:
         self._set_subscriptions(NOTHING)
 
     def _add(self, added: TopicEncoder) -> None:
-        """Add an encoder, in the place of those whose topics it has."""
         names = _names_of(added)
         replaced = [encoder for encoder in self._encoders if names & _names_of(encoder)]
         for encoder in replaced:
@@ -140,11 +127,6 @@ class Encoder:
                             if encoder.is_wanted(self._settings, subscriptions)], NO_PARTS)
 
     def new_topics(self, frame: Frame) -> list[Topic]:
-        """
-        Return the topics that exist from this frame on.
-
-        :param frame: the next frame to encode.
-        """
         opened = [encoder for encoder in self._unopened
                   if encoder.opens_with and encoder.opens_with(frame)]
         if not opened:
@@ -155,14 +137,9 @@ class Encoder:
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
                      has_wheels: bool) -> tuple[Topic, ...]:
-        """
-        Return the topics that an actor has of its own, with the current settings.
-
-        :param actor: owner of the topics; its ``topic_name`` is a part of their names.
-        :param has_lanes: whether a frame had a lane state of the actor.
-        :param has_wheels: whether the actor is a vehicle.
-        :returns: the topics, none for an actor without ``has_topics``.
-        """
+        """Return the topics that an actor has of its own, with the current settings."""
+        # actor: owner of the topics; its ``topic_name`` is a part of their names.
+        # Returns the topics, none for an actor without ``has_topics``.
         return tuple([
             own_topic(actor, encoder.kind, encoder.type_name) for encoder in self._encoders
             if actor.has_topics and encoder.kind and encoder.is_on_for_actors(self._settings)
@@ -190,7 +167,6 @@ class Encoder:
         Return what is to be sent before topics are switched off; may be called from any thread.
 
         :param stamp_ns: ns since the epoch of the messages' clock.
-        :param settings: the next settings; None if the stream ends.
         """
         return [message for encoder in self._encoders if encoder.is_on(self._settings)
                 and (settings is None or not encoder.is_on(settings))
@@ -199,18 +175,10 @@ class Encoder:
     def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int,
                subscriptions: Subscriptions, *, advanced: bool = True,
                upcoming: FutureFrame | None = None) -> Messages:
-        """
-        Encode the topics that have subscriptions.
-
-        :param frame: frame with the parts of :meth:`needs`.
-        :param actor_list: actors of the frame, in the order of its rows.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        :param subscriptions: topics that have a reader.
-        :param advanced: False for a frame whose clock did not advance: few topics publish it.
-        :param upcoming: the frame in its recording, None for a live stream.
-        :returns: the messages in the order in which they are to be sent.
-        :raises EncodeError: if a message cannot be laid out.
-        """
+        """Encode the topics that have subscriptions."""
+        # stamp_ns: ns since the epoch of the messages' clock.
+        # advanced: False for a frame whose clock did not advance: few topics publish it.
+        # upcoming: the frame in its recording, None for a live stream.
         if subscriptions is not self._subscriptions and subscriptions != self._subscriptions:
             self._set_subscriptions(subscriptions)
         layouts = self._layouts if advanced else self._layouts_of_every_frame

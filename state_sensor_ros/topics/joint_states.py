@@ -49,7 +49,6 @@ class JointStateEncoder(TopicEncoder):
         return has_wheels
 
     def needs(self, settings: Settings) -> Needs:
-        """Return the wheels."""
         return Needs.of(wheels=True)
 
     def key(self, now: FrameToSend) -> object:
@@ -68,7 +67,6 @@ class JointStateEncoder(TopicEncoder):
             (Column(wheels.wheel.tobytes(), first),))
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Compute the joints of all wheels."""
         wheels = now.frame.wheels
         assert wheels is not None
         joints = np.empty((len(wheels.actor), JOINT.width))

@@ -74,11 +74,7 @@ class RoadsEncoder(TopicEncoder):
 
 
 class MapEncoder(TopicEncoder):
-    """
-    One MarkerArray for each map; its stamp is zero, as a map is valid at any time.
-
-    :param lines: the map; empty for that of the frames.
-    """
+    """One MarkerArray for each map; its stamp is zero, as a map is valid at any time."""
 
     topics = (Topic('~/map', 'visualization_msgs/msg/MarkerArray', LATCHED),)
     opens_with: Callable[[Frame], object] | None = attrgetter('map_lines')
@@ -125,11 +121,7 @@ class MapEncoder(TopicEncoder):
 
 
 class OpenDriveEncoder(TopicEncoder):
-    """
-    One String for each OpenDRIVE document.
-
-    :param text: the document; empty for that of the frames.
-    """
+    """One String for each OpenDRIVE document."""
 
     topics = (Topic('~/map/opendrive', 'std_msgs/msg/String', LATCHED),)
     opens_with: Callable[[Frame], object] | None = attrgetter('open_drive')
@@ -157,12 +149,8 @@ class OpenDriveEncoder(TopicEncoder):
 
 
 def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[NewTopicEncoder]:
-    """
-    Return the topics of a given map.
-
-    :param lines: the map.
-    :param open_drive: its OpenDRIVE document, '' if it is of another format.
-    """
+    """Return the topics of a given map."""
+    # open_drive: its OpenDRIVE document, '' if it is of another format.
     encoders: list[NewTopicEncoder] = [partial(MapEncoder, lines=lines)]
     return [*encoders, partial(OpenDriveEncoder, text=open_drive)] if open_drive else encoders
 

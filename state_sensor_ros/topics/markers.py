@@ -97,12 +97,9 @@ class _Deletion(MessageInstance):
 
 
 class ShownMarkers:
-    """
-    The markers of all actors, and the deletions of markers that are no longer sent.
+    """The markers of all actors, and the deletions of markers that are no longer sent."""
 
-    :param deletion: template of a deletion, with the givens ``ns`` and ``id``.
-    :param new_markers: returns the markers to make for an actor with an appearance.
-    """
+    # deletion: template of a deletion, with the givens ``ns`` and ``id``.
 
     def __init__(self, deletion: Template,
                  new_markers: Callable[[Actor, tuple[Any, ...]], list[NewMarker]]) -> None:
@@ -115,7 +112,6 @@ class ShownMarkers:
 
     @property
     def deletions(self) -> list[_Deletion]:
-        """Return the deletions to send."""
         return list(self._deletions.values())
 
     @property
@@ -124,16 +120,9 @@ class ShownMarkers:
         return next((deletion.expires_ns for deletion in self._deletions.values()), math.inf)
 
     def of(self, actor_list: ActorList, *columns: Column) -> list[tuple[Marker, ...]]:
-        """
-        Return the markers of each actor.
-
-        :param actor_list: actors of the frame.
-        :param columns: columns of their appearance.
-        """
         return self._of_actors.of(actor_list, *columns)
 
     def clear(self) -> None:
-        """Delete all markers."""
         self._of_actors.of(EMPTY_ACTOR_LIST)
         self.show([], 0)
 
@@ -141,7 +130,6 @@ class ShownMarkers:
         """
         Set the markers that displays show from now on; the others of the last call are deleted.
 
-        :param markers: markers of a frame.
         :param stamp_ns: stamp of the frame, ns.
         :param is_first: whether it is the first frame after a restart.
         """

@@ -67,12 +67,10 @@ class Column:
 
 
 class PerActor(Generic[Item]):
-    """
-    One item for each actor.
+    """One item for each actor."""
 
-    :param make: returns the item of an actor from its appearance, a tuple with its entry of each
-        column, and from its previous item, None for a new actor.
-    """
+    # make: returns the item of an actor from its appearance, a tuple with its entry of each
+    # column, and from its previous item, None for a new actor.
 
     def __init__(self, make: Callable[[Actor, tuple[Any, ...], Item | None], Item]) -> None:
         self._make = make
@@ -81,13 +79,6 @@ class PerActor(Generic[Item]):
         self._items: list[Item] = []
 
     def of(self, actor_list: ActorList, *columns: Column) -> list[Item]:
-        """
-        Return the items in the order of the actors.
-
-        :param actor_list: actors of the frame.
-        :param columns: columns of their appearance, the same properties in each call.
-        :returns: a list that the next call updates; the caller must not change it.
-        """
         n_old, n_new = len(self._items), len(actor_list.actors)
         head, tail = common_actors(self._actor_list, actor_list)
         if columns:
@@ -115,14 +106,7 @@ class PerActor(Generic[Item]):
 
     def _n_equal(self, columns: tuple[Column, ...], n_most: int,
                  begins: Callable[[int], tuple[int, int]]) -> int:
-        """
-        Return how many of ``n_most`` actors have the appearance of the last call, by bisection.
-
-        :param columns: columns of this call.
-        :param n_most: greatest number of actors to compare.
-        :param begins: returns, for a number of actors, the index of the first of them, now and in
-            the last call.
-        """
+        """Return how many of ``n_most`` actors look as in the last call, by bisection."""
         n_equal, beyond, n_actors = 0, n_most + 1, n_most
         while beyond - n_equal > 1:
             begin, old_begin = begins(n_actors)
@@ -136,24 +120,16 @@ class PerActor(Generic[Item]):
 
 
 def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
-    """
-    Return the topic of a kind for a single actor.
-
-    :param actor: owner of the topic.
-    :param kind: last part of its name.
-    :param type_name: type of its messages, ``package/msg/Name``.
-    """
+    """Return the topic of a kind for a single actor."""
+    # type_name: type of its messages, ``package/msg/Name``.
     return Topic(f'~/actors/{actor.topic_name}/{kind}', type_name, actor=actor.topic_name)
 
 
 class PerActorTopic:
-    """
-    The messages of one kind of topic.
+    """The messages of one kind of topic."""
 
-    :param encoder: encoder with ``kind`` and ``type_name`` of the topics; its ``topics`` are that
-        of the ego, or none.
-    :param make: returns the message of an actor, as for :class:`PerActor`.
-    """
+    # encoder: encoder with ``kind`` and ``type_name`` of the topics; its ``topics`` are that of
+    # the ego, or none.
 
     def __init__(self, encoder: TopicEncoder, make: Callable[
             [Actor, tuple[Any, ...], MessageInstance | None], MessageInstance]) -> None:
@@ -170,14 +146,9 @@ class PerActorTopic:
 
     def blocks(self, now: FrameToSend, present: Bools, tables: Sequence[Table], owners: Rows,
                columns: tuple[Column, ...] = ()) -> list[MessageBlock]:
-        """
-        Lay out the messages: one block, or none.
-
-        :param present: (N,) bool, actors that can have a message.
-        :param tables: tables in the messages.
-        :param owners: (R,) int64, row of the actor that each row of ``tables`` belongs to.
-        :param columns: columns of the actors' appearance.
-        """
+        """Lay out the messages: one block, or none."""
+        # present: (N,) bool, actors that can have a message.
+        # owners: (R,) int64, row of the actor that each row of ``tables`` belongs to.
         actor_list, ego_topics = now.actor_list, self._encoder.topics
         i_ego = actor_list.i_ego
         with_ego = i_ego >= 0 and bool(present[i_ego]) and any(

@@ -67,7 +67,6 @@ class StateFrameEncoder(TopicEncoder):
         return settings.frame
 
     def needs(self, settings: Settings) -> Needs:
-        """Return all parts."""
         return EVERYTHING
 
     def key(self, now: FrameToSend) -> object:

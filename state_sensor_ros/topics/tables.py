@@ -91,13 +91,7 @@ def xyz(table: Table, column: int) -> Fields:
 
 
 def xyzw(table: Table, column: int) -> Fields:
-    """
-    Return a quaternion from four columns.
-
-    :param table: table with x, y, z, w.
-    :param column: index of x.
-    :returns: prototype of a Quaternion.
-    """
+    """Return a quaternion from four columns."""
     return {axis: Slot(table, column + i) for i, axis in enumerate('xyzw')}
 
 
@@ -113,44 +107,25 @@ def pose(table: Table, column: int = 0) -> Fields:
 
 
 def twist(table: Table, column: int) -> Fields:
-    """
-    Return a twist, or an acceleration, from six columns.
-
-    :param table: table with linear xyz, then angular xyz.
-    :param column: index of the first of these columns.
-    :returns: prototype of a Twist or an Accel.
-    """
+    """Return a twist, or an acceleration, from six columns."""
     return {'linear': xyz(table, column), 'angular': xyz(table, column + 3)}
 
 
 def diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
-    """
-    Return a 6x6 matrix row by row, in the order of axes of REP-103.
-
-    :param variances: six numbers: x, y, z and the rotations about them.
-    """
+    """Return a 6x6 matrix row by row, in the order of axes of REP-103."""
     matrix: list[float | Slot] = [0.0] * 36
     matrix[::7] = variances
     return matrix
 
 
 def slots(table: Table) -> list[float | Slot]:
-    """
-    Return a slot for each column.
-
-    :param table: variances of :func:`with_variances`.
-    """
     return [Slot(table, i) for i in range(table.width)]
 
 
 def with_variances(motion: Floats, variances: Sequence[float]) -> tuple[Floats, Floats]:
-    """
-    Return twists or accelerations without unknown numbers, and their variances.
-
-    :param motion: (K, 6) float64, NaN if unknown.
-    :param variances: six numbers, of what is known.
-    :returns: (K, 6) 0 if unknown, and (K, 6) UNKNOWN_VARIANCE if unknown.
-    """
+    """Return twists or accelerations without unknown numbers, and their variances."""
+    # motion: (K, 6) float64, NaN if unknown.
+    # Returns (K, 6) 0 if unknown, and (K, 6) UNKNOWN_VARIANCE if unknown.
     is_known = np.isfinite(motion)
     return np.where(is_known, motion, 0.0), np.where(is_known, variances, UNKNOWN_VARIANCE)
 
@@ -163,11 +138,5 @@ def lane() -> Fields:
 
 
 def lane_numbers(lanes: Lanes) -> dict[Table, npt.NDArray[Any]]:
-    """
-    Return the numbers of :func:`lane`, LANE_TABLES.
-
-    :param lanes: L lane states of a frame.
-    :returns: L rows of each.
-    """
     return {LANE_CHANGE: lanes.is_changing, LANE_ID: lanes.ids,
             LANE_S: lanes.s[:, None]}

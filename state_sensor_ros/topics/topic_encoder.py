@@ -71,11 +71,7 @@ class MessageBlock:
 
 
 class ArrayMessage:
-    """
-    A message that ends with a sequence of elements, laid out one by one.
-
-    :param head: template of the message, with an empty sequence.
-    """
+    """A message that ends with a sequence of elements, laid out one by one."""
 
     def __init__(self, head: Template) -> None:
         self._head = MessageInstance(head, {})
@@ -83,14 +79,7 @@ class ArrayMessage:
 
     def blocks(self, elements: Iterable[MessageInstance], rows: Mapping[Table, Rows],
                topics: Iterable[Topic]) -> list[MessageBlock]:
-        """
-        Lay out the message, which makes the blocks of the last call invalid.
-
-        :param elements: elements of the sequence; those of the last call are not laid out again.
-        :param rows: as for :class:`MessageBlock`.
-        :param topics: topic of the message.
-        :returns: one block.
-        """
+        """Lay out the message, which makes the blocks of the last call invalid."""
         self._buffer.update([self._head, *elements])
         return [MessageBlock(self._buffer, rows, topics)]
 
@@ -111,13 +100,9 @@ def message_blocks(instances: list[MessageInstance], rows: Mapping[Table, Rows],
 
 
 def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:
-    """
-    Return the ``rows`` of a :class:`MessageBlock`.
-
-    :param are_chosen: (R,) bool, for each row of the tables; if all are True the tables have no
-        entry, which saves a copy of the rows in each frame.
-    :param tables: tables with R rows.
-    """
+    """Return the ``rows`` of a :class:`MessageBlock`."""
+    # are_chosen: (R,) bool, for each row of the tables; if all are True the tables have no entry,
+    # which saves a copy of the rows in each frame.
     return {} if are_chosen.all() else dict.fromkeys(tables, np.flatnonzero(are_chosen))
 
 

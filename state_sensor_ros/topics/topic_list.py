@@ -61,51 +61,29 @@ TOPICS = tuple([_encoder(line, str(__package__)) for line in _TOPICS])
 
 
 def output_encoders(output: str) -> list[type[TopicEncoder]]:
-    """
-    Return the topics of an output.
-
-    :param output: value of the parameter ``outputs``.
-    """
+    """Return the topics of an output; ``output``: value of the parameter ``outputs``."""
     return [_encoder(line, f'{__package__}.stacks') for line in _OUTPUTS[output]]
 
 
 def topic_encoders(settings: Settings,
                    further: Sequence[NewTopicEncoder] = ()) -> list[NewTopicEncoder]:
-    """
-    Return all topics that can be switched on.
-
-    :param settings: parameters at the start; ``outputs`` is used.
-    :param further: topics of the simulator.
-    """
     return [*TOPICS, *further,
             *[encoder for output in settings.outputs for encoder in output_encoders(output)]]
 
 
 def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
-    """
-    Return the topics of any simulator that exist from the start.
-
-    :param settings: parameters at the start; dynamic ones have no effect.
-    """
+    """Return the topics of any simulator that exist from the start."""
     return tuple(topic for encoder in TOPICS if encoder.opens_with is None
                  for topic in encoder.topics_of(settings))
 
 
 def output_topics(settings: Settings) -> tuple[Topic, ...]:
-    """
-    Return the topics of the outputs for autonomy stacks that are switched on.
-
-    :param settings: parameters at the start; ``outputs`` and what each of them needs are used.
-    """
+    """Return the topics of the outputs for autonomy stacks that are switched on."""
     return tuple(topic for output in settings.outputs for encoder in output_encoders(output)
                  for topic in encoder.topics_of(settings))
 
 
 def perception_used(settings: Settings) -> frozenset[str]:
-    """
-    Return the names of the parameters ``perception.*`` that the outputs use.
-
-    :param settings: parameters at the start; ``outputs`` and what each of them needs are used.
-    """
+    """Return the names of the parameters ``perception.*`` that the outputs use."""
     return frozenset(name for output in settings.outputs for encoder in output_encoders(output)
                      if encoder.topics_of(settings) for name in encoder.uses_perception)

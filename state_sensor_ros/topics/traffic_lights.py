@@ -35,13 +35,6 @@ SIGNAL_STATES = Table('signal states', np.uint8, 1)
 
 
 class LightMarkers:
-    """
-    The marker of the lights of a frame.
-
-    :param settings: parameters; ``global_frame`` is used.
-    :param definitions: definitions of the messages.
-    :param marker: type name of a marker.
-    """
 
     def __init__(self, settings: Settings, definitions: Definitions, marker: str) -> None:
         self.template = Template(definitions, marker, {
@@ -82,7 +75,6 @@ class LightsEncoder(TopicEncoder):
         self._array = self.array({'header': header(settings.global_frame)})
 
     def key(self, now: FrameToSend) -> object:
-        """Return names and ids of the lights."""
         lights = now.frame.traffic_lights
         return None if lights is None else (lights.names, lights.ids.tobytes())
 

@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-/clock, /tf and /tf_static: the time and the frames to which all other topics refer.
-
-/tf has each actor in the global frame, the ego in the odom frame if there is one, and wheels in
-the frame of their actor; /tf_static the fixed frames.
-"""
+"""/clock, /tf and /tf_static: the time and the frames to which all other topics refer."""
 
 from __future__ import annotations
 
@@ -75,7 +70,6 @@ class ClockEncoder(TopicEncoder):
         return cls.topics if settings.publish_clock else ()
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the message."""
         return message_blocks([self._message], {}, self.topics)
 
 
@@ -172,12 +166,9 @@ class TransformEncoder(TopicEncoder):
 
 
 def _within(frame_pose: Sequence[float], pose: Floats) -> Floats:
-    """
-    Return (1, 7) a pose in the axes of a frame.
-
-    :param frame_pose: x y z, m, roll pitch yaw, rad, of the frame.
-    :param pose: (7,) position and orientation, in the axes in which that of the frame is given.
-    """
+    """Return (1, 7) a pose in the axes of a frame."""
+    # frame_pose: x y z, m, roll pitch yaw, rad, of the frame.
+    # pose: (7,) position and orientation, in the axes in which that of the frame is given.
     orientation = quaternion_from_rpy(np.array([frame_pose[3:]]))
     position = (pose[:3] - np.array(frame_pose[:3])) @ global_from_unit(orientation)[0]
     turned = quaternion_product(orientation[0] * CONJUGATE_XYZW, pose[3:])
@@ -206,10 +197,6 @@ def encode_static_frames(settings: Settings, definitions: Definitions,
     Return the topic and the message, or None without static transforms.
 
     The stamp is zero: the transforms are valid at any time.
-
-    :param settings: parameters; the global, the parent and the odom frame are used.
-    :param definitions: definitions of the messages.
-    :param transforms: transforms of the simulator.
     """
     if settings.parent_frame:
         transforms = (StaticTransform(settings.parent_frame, settings.global_frame,

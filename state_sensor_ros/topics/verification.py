@@ -35,16 +35,8 @@ _SAMPLE = 'nav_msgs/msg/Odometry'
 
 def verify(type_names: Iterable[str], definitions: Definitions, class_of: Callable[[str], Any],
            deserialize: Callable[[bytes, Any], Any]) -> None:
-    """
-    Compare definitions with message classes; have a sample message deserialized.
-
-    :param type_names: types of messages; those of their fields are compared, too.
-    :param definitions: definitions of the encoder.
-    :param class_of: returns the class of a type, which has ``get_fields_and_field_types``.
-    :param deserialize: returns a message from its bytes and its class; raises RuntimeError, as
-        rclpy does, for invalid bytes.
-    :raises EncodeError: names type and field of the first difference.
-    """
+    """Compare definitions with message classes; have a sample message deserialized."""
+    # class_of: returns the class of a type, which has ``get_fields_and_field_types``.
     waiting, compared = list(type_names), set[str]()
     while waiting:
         type_name = waiting.pop()
@@ -64,7 +56,6 @@ def verify(type_names: Iterable[str], definitions: Definitions, class_of: Callab
 
 
 def _field(name: str, text: str) -> Field:
-    """Return a field of a message class."""
     match = _TYPE.fullmatch(text)
     if match is None:
         raise EncodeError(name, text, 'the type of a field')

@@ -6,10 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Frames as a scene of the viewer Rerun, and the start of the viewer.
-
-It may import objects/, connections/, simulators/, drawing/ and the modules directly in the
-package; no other folder. Only these modules import Rerun, and only the command `view` imports
-these, when it runs.
-"""
+"""Frames as a scene of the viewer Rerun, and the start of the viewer."""

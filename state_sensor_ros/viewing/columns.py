@@ -36,26 +36,17 @@ class Timelines:
         self._columns: list[rr.TimeColumn] = []
 
     def add(self, game_time_ns: int, number: int) -> None:
-        """
-        Append a frame.
-
-        :param game_time_ns: ns.
-        :param number: number of the frame, from 0.
-        """
+        """Append a frame."""
         self._columns = []
         self._game_times_ns.append(game_time_ns)
         self._numbers.append(number)
 
     def __len__(self) -> int:
-        """Return the number of frames."""
         return len(self._numbers)
 
     def columns(self, rows: Sequence[int] | None = None) -> list[rr.TimeColumn]:
-        """
-        Return the times of frames.
-
-        :param rows: indices of frames among those that were not sent yet; None for all.
-        """
+        """Return the times of frames."""
+        # rows: indices of frames among those that were not sent yet; None for all.
         if rows is not None:
             return self._columns_of(rows)
         self._columns = self._columns or self._columns_of(slice(None))
@@ -74,14 +65,9 @@ class Timelines:
 
 
 class Instances:
-    """
-    The instances of an entity in each frame: numbers and a label for each.
+    """The instances of an entity in each frame: numbers and a label for each."""
 
-    :param entity: path of the entity.
-    :param archetype: class of Rerun, such as ``Boxes3D``.
-    :param columns: names of its columns of numbers.
-    :param has_labels: whether the archetype has labels.
-    """
+    # archetype: class of Rerun, such as ``Boxes3D``.
 
     # The archetypes of Rerun have no common type.
     def __init__(self, entity: str, archetype: Any, *columns: str,  # noqa: ANN401
@@ -94,23 +80,13 @@ class Instances:
         self._labels: list[Sequence[str]] = []
 
     def add(self, labels: Sequence[str], *arrays: npt.NDArray[np.generic]) -> None:
-        """
-        Append the instances of a frame.
-
-        :param labels: K texts, unused without labels.
-        :param arrays: numbers, (K, …) each, of each column.
-        """
+        """Append the instances of a frame."""
         self._is_known = self._is_known or len(arrays[0]) > 0
         self._arrays.append(tuple(array.astype(np.float32) for array in arrays))
         self._labels.append(labels)
 
     def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
-        """
-        Send the instances of all frames, and remove them.
-
-        :param stream: connected to the viewer or a file.
-        :param timelines: times of the same frames.
-        """
+        """Send the instances of all frames, and remove them."""
         if self._is_known:
             lengths = [len(arrays[0]) for arrays in self._arrays]
             # Of no lines Rerun takes an empty list only.
@@ -140,12 +116,9 @@ _MAX_TIME_S = 2.0 ** 31
 
 
 class RunClock:
-    """
-    Game time, continued over restarts: the next run begins a second after the last frame.
+    """Game time, continued over restarts: the next run begins a second after the last frame."""
 
-    :ivar n_runs: number of runs so far.
-    :ivar offset_ns: offset from the game time of this run to the time of the viewer, ns.
-    """
+    # offset_ns: offset from the game time of this run to the time of the viewer, ns.
 
     def __init__(self) -> None:
         self.n_runs = 0
@@ -155,12 +128,9 @@ class RunClock:
         self._last: tuple[float, int | None] = (math.nan, None)
 
     def advance(self, frame: Frame) -> int:
-        """
-        Return the time of a frame, ns.
-
-        :param frame: next frame; without a ``game_time`` that a stamp can have it gets the time of
-            the frame before.
-        """
+        """Return the time of a frame, ns."""
+        # frame: next frame; without a ``game_time`` that a stamp can have it gets the time of the
+        # frame before.
         # False for NaN.
         if not abs(frame.game_time) < _MAX_TIME_S:
             return self._now_ns

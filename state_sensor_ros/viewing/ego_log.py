@@ -45,12 +45,9 @@ class _Series:
 
 
 class EgoLog:
-    """
-    Collects the states of the ego over frames.
+    """Collects the states of the ego over frames."""
 
-    :ivar plots: names of the plots that have had a number so far.
-    :ivar start_xyz: first position, m, None before there is an ego.
-    """
+    # start_xyz: first position, m, None before there is an ego.
 
     def __init__(self) -> None:
         self.plots: set[str] = set()
@@ -63,15 +60,9 @@ class EgoLog:
 
     def add(self, frame: Frame, row: int | None, poses: Floats, box: Floats | None,
             i_frame: int) -> None:
-        """
-        Append a frame.
-
-        :param frame: frame with or without an ego.
-        :param row: row of the ego, None without an ego that has a pose.
-        :param poses: (N + M, 13) float64, of the actors and the boxes, unit quaternions.
-        :param box: (10,) float64, pose and full edges of the ego's box, None without an ego.
-        :param i_frame: index of the frame among those that were not sent yet.
-        """
+        """Append a frame."""
+        # poses: (N + M, 13) float64, of the actors and the boxes, unit quaternions.
+        # box: (10,) float64, pose and full edges of the ego's box, None without an ego.
         if row is None or box is None:
             self._box.add((), *_no_box())
             return
@@ -113,12 +104,7 @@ class EgoLog:
             if value <= _MAX_TIME_S]
 
     def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
-        """
-        Send the collected states, and remove them.
-
-        :param stream: connected to the viewer or a file.
-        :param timelines: times of the same frames.
-        """
+        """Send the collected states, and remove them."""
         if self._rows:
             poses = np.array(self._poses, np.float32)
             stream.send_columns(EGO, timelines.columns(self._rows), rr.Transform3D.columns(

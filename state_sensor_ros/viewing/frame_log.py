@@ -78,17 +78,10 @@ _BELOW_M = 0.03
 
 
 class FrameLog:
-    """
-    Sends frames to a viewer, several at once.
+    """Sends frames to a viewer, several at once."""
 
-    :param stream: connected to the viewer or a file.
-    :param ego_tag: the tag that marks the ego.
-    :param names: whether the names of all actors are shown, or only of the selected actor.
-    :param n_together: number of frames that are sent at once.
-    :param is_live: whether the viewer follows the newest frame.
-    :param flush: called after frames were sent; waits until they have arrived.
-    :param map_lines: the map; empty to use the map of the frames, if they have one.
-    """
+    # names: whether the names of all actors are shown, or only of the selected actor.
+    # flush: called after frames were sent; waits until they have arrived.
 
     def __init__(self, stream: rr.RecordingStream, *, ego_tag: str, names: bool, n_together: int,
                  is_live: bool, flush: Callable[[], None],
@@ -135,12 +128,7 @@ class FrameLog:
                    static=True, strict=True)
 
     def add(self, frame: Frame, sensor_data: Iterable[SensorImage | SensorPoints] = ()) -> None:
-        """
-        Add a frame.
-
-        :param frame: SI, REP-103 axes.
-        :param sensor_data: images and points of the sensors on the ego.
-        """
+        """Add a frame; ``frame``: SI, REP-103 axes."""
         n_runs = self._clock.n_runs
         self._now_ns = self._clock.advance(frame)
         i_frame = len(self._timelines)
@@ -252,12 +240,7 @@ class FrameLog:
         stream.log(f'camera/{item.name}', image, strict=True)
 
     def note(self, text: str, level: str = WARNING) -> None:
-        """
-        Send a line of text at the time of the newest frame.
-
-        :param text: one line.
-        :param level: WARNING or INFO.
-        """
+        """Send a line of text at the time of the newest frame."""
         self._has_notes = True
         self._stream.set_time(GAME_TIME, duration=np.timedelta64(self._now_ns, 'ns'))
         self._stream.set_time(FRAME, sequence=max(self._n_frames - 1, 0))
@@ -293,12 +276,7 @@ _COLOR_NUMBERS = np.array([_rgba(color) >> 8 for color in _COLORS])
 
 
 def send_map(stream: rr.RecordingStream, lines: Sequence[MapLine]) -> None:
-    """
-    Send the map, an entity for each kind of line.
-
-    :param stream: connected to the viewer or a file.
-    :param lines: lines in the global frame.
-    """
+    """Send the map, an entity for each kind of line."""
     for kind in dict.fromkeys(line.kind for line in lines):
         same = [line for line in lines if line.kind == kind]
         bands = [line for line in same if line.width > 0.0]
@@ -346,13 +324,7 @@ class TrailLog:
         self._last_position_xyz: Floats = np.zeros((0, 3))
 
     def add(self, frame: Frame, are_drawn: Bools, ego: int | None) -> None:
-        """
-        Append a frame.
-
-        :param frame: frame with N actors.
-        :param are_drawn: (N,) bool, actors with a pose that can be drawn.
-        :param ego: row of the ego, None without an ego.
-        """
+        """Append a frame; ``are_drawn``: (N,) bool, actors with a pose that can be drawn."""
         before, now = self._same_actors(frame.names)
         ways = np.stack((self._last_position_xyz[before], frame.position_xyz[now]), axis=1)
         with np.errstate(invalid='ignore', over='ignore'):
@@ -382,11 +354,6 @@ class TrailLog:
         return before, now
 
     def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
-        """
-        Send the collected steps, and remove them.
-
-        :param stream: connected to the viewer or a file.
-        :param timelines: times of the same frames.
-        """
+        """Send the collected steps, and remove them."""
         self._ways.send(stream, timelines)
         self._ego_ways.send(stream, timelines)

@@ -51,11 +51,7 @@ class Content:
 
 
 def layout(content: Content) -> rrb.Blueprint:
-    """
-    Return the layout: the scene on the left, the other views on the right.
-
-    :param content: content of the recording or stream.
-    """
+    """Return the layout: the scene on the left, the other views on the right."""
     plots = [rrb.TimeSeriesView(
         origin='plots', contents=[f'$origin/{name}' for name in names], name=title,
         plot_legend=rrb.PlotLegend(visible=len(names) > 1))

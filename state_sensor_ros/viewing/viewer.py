@@ -52,12 +52,9 @@ _SOURCE_PLACE = re.compile(r'[\w ]*: os error at \S+: ')
 
 
 class Viewer:
-    """
-    A viewer: its window, or the server of its page.
+    """A viewer: its window, or the server of its page."""
 
-    :param port: port on which it receives data; None for a free one (page) or DEFAULT_PORT.
-    :param is_page: whether it serves a page instead of opening a window.
-    """
+    # port: port on which it receives data; None for a free one (page) or DEFAULT_PORT.
 
     def __init__(self, port: int | None, *, is_page: bool) -> None:
         self._port = port or (free_port(_HOST) if is_page else DEFAULT_PORT)
@@ -81,12 +78,6 @@ class Viewer:
         return self._process.poll() is not None
 
     def connect(self, stream: rr.RecordingStream) -> None:
-        """
-        Connect a stream when the viewer has started.
-
-        :param stream: not yet connected.
-        :raises TransportError: if it ends, or does not start in time.
-        """
         end_s = time.monotonic() + _START_S
         # If another viewer has this port, the new process ends without an error.
         while not is_listening(_HOST, self._port):
@@ -116,11 +107,7 @@ class Viewer:
         return self._page.address
 
     def wait(self) -> None:
-        """
-        Wait until the viewer has ended.
-
-        :raises TransportError: if it failed.
-        """
+        """Wait until the viewer has ended."""
         if self._process.wait():
             raise self._failure()
 
@@ -137,13 +124,7 @@ class Viewer:
 
 
 def connect_to_open(stream: rr.RecordingStream, port: int) -> None:
-    """
-    Connect a stream to a viewer that is already open.
-
-    :param stream: not yet connected.
-    :param port: port of the viewer.
-    :raises TransportError: if no viewer listens on it.
-    """
+    """Connect a stream to a viewer that is already open."""
     if not is_listening(_HOST, port):
         raise TransportError(f'{_HOST}:{port}', 'no viewer is open; without --no-spawn the '
                              'command opens one')
@@ -151,11 +132,6 @@ def connect_to_open(stream: rr.RecordingStream, port: int) -> None:
 
 
 def _connect(stream: rr.RecordingStream, port: int) -> None:
-    """
-    Connect a stream to the program that listens on a port.
-
-    :raises TransportError: if it is not a viewer.
-    """
     stream.connect_grpc(f'rerun+http://{_HOST}:{port}/proxy')
     try:
         # Send something first: a flush of nothing succeeds.
@@ -179,14 +155,7 @@ def _executable() -> Path:
 
 
 class PageServer:
-    """
-    Serves the page until it is closed.
-
-    :param host: address of this machine.
-    :param page_port: port on which the viewer serves its page.
-    :param data_port: port from which the page reads its data.
-    :ivar address: URL of the page.
-    """
+    """Serves the page until it is closed."""
 
     def __init__(self, host: str, page_port: int, data_port: int) -> None:
         policy = _POLICY.format(data=f'http://{host}:{data_port}')
@@ -214,7 +183,6 @@ class PageServer:
         threading.Thread(target=self._server.serve_forever, name='page', daemon=True).start()
 
     def close(self) -> None:
-        """End the server."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -236,8 +204,6 @@ def _is_own(handler: BaseHTTPRequestHandler) -> bool:
     Return whether a request is for this server; reply with an error otherwise.
 
     A name of another site that resolves to this machine would let that site read the page.
-
-    :param handler: handler of the request.
     """
     address, port = handler.connection.getsockname()[:2]
     hosts = (f'{address}:{port}', f'localhost:{port}')
@@ -252,13 +218,7 @@ def _is_own(handler: BaseHTTPRequestHandler) -> bool:
 
 
 def _pass_on(handler: BaseHTTPRequestHandler, source: tuple[str, int], policy: str) -> None:
-    """
-    Reply to a request with the reply of the viewer, to which no proxy is asked.
-
-    :param handler: handler of the request.
-    :param source: host and port of the viewer's page.
-    :param policy: content security policy.
-    """
+    """Reply to a request with the reply of the viewer, to which no proxy is asked."""
     viewer = HTTPConnection(*source, timeout=_TIMEOUT_S)
     try:
         viewer.request('GET', handler.path)

@@ -7,8 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The topics of autonomy stacks. The ids and numbers of each message: doc/reference/outputs.md.
+The topics of autonomy stacks.
 
-It may import topics/, cdr/, objects/, perception/ and the modules directly in the package; no
-simulator.
+The ids and numbers of each message: doc/reference/outputs.md.
 """

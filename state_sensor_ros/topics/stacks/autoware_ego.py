@@ -158,13 +158,8 @@ def _speed(frame: Frame, i_ego: int) -> float:
 
 
 def _tyre_angle(frame: Frame, i_ego: int) -> float:
-    """
-    Return the angle of the ego's tires: as measured, else the mean of its front wheels.
-
-    :param frame: with inputs and wheels, where it has any.
-    :param i_ego: row of the ego.
-    :returns: rad, + = left; NaN where neither is known.
-    """
+    """Return the angle of the ego's tires: as measured, else the mean of its front wheels."""
+    # Returns rad, + = left; NaN where neither is known.
     if frame.inputs is not None:
         measured = float(frame.inputs[i_ego, _STEERING_ANGLE])
         if math.isfinite(measured):
@@ -182,7 +177,6 @@ def _tyre_angle(frame: Frame, i_ego: int) -> float:
 
 
 def _templates(settings: Settings, definitions: Definitions) -> dict[Topic, Template]:
-    """Return the templates of EGO_TOPICS by their topic."""
     frame_id = settings.ego_frame or BASE_LINK
     own = header(frame_id)
     prototypes: dict[Topic, Fields] = {

@@ -74,12 +74,7 @@ _TRACKED: Final = 'autoware_perception_msgs/msg/TrackedObjects'
 
 
 def object_id(name: str) -> bytes:
-    """
-    Return the id of an object, a UUID of version 5.
-
-    :param name: raw name of the actor.
-    :returns: 16 bytes.
-    """
+    """Return the id of an object, a UUID of version 5."""
     # As uuid.uuid5(), which refuses names that are not Unicode.
     digest = hashlib.sha1(NAMESPACE.bytes + name.encode('utf-8', 'replace'),
                           usedforsecurity=False).digest()
@@ -88,13 +83,8 @@ def object_id(name: str) -> bytes:
 
 def object_topic(name: str, type_name: str, *,
                  is_perceived: bool = True) -> tuple[Topic, ...]:
-    """
-    Return a topic of Autoware's perception, of which a stack uses the newest message only.
-
-    :param name: the name after that of the perception.
-    :param type_name: ``package/msg/Name``.
-    :param is_perceived: as of :class:`Topic`.
-    """
+    """Return a topic of Autoware's perception, of which a stack uses the newest message only."""
+    # type_name: ``package/msg/Name``.
     return (Topic(f'{_PERCEPTION}/{name}', type_name, Qos(depth=1), is_exclusive=True,
                   is_perceived=is_perceived),)
 
@@ -110,16 +100,13 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         return cls.topics if cls.member in settings.autoware_objects else ()
 
     def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
-        """Return an object with its identity."""
         return {'object_id': {'uuid': [Given(f'id_{i}') for i in range(_UUID_BYTES)]},
                 **self.nameless_object_fields(settings, is_partial)}
 
     def false_positive_fields(self) -> Fields:
-        """Return the identity of a false positive."""
         return {'object_id': {'uuid': [Slot(FALSE_UUID, i) for i in range(_UUID_BYTES)]}}
 
     def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
-        """Return the identities of false positives."""
         ids = b''.join([object_id(false_positive.name) for false_positive in false_positives])
         return {FALSE_UUID: np.frombuffer(ids, np.uint8).reshape(-1, _UUID_BYTES)}
 
@@ -147,7 +134,6 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
                 'is_stationary': Slot(IS_STATIONARY, 0)}
 
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
-        """Return the givens of an object."""
         return {**{f'id_{i}': byte for i, byte in enumerate(object_id(actor.name))},
                 'label': CLASSES[class_].autoware, 'path': [{}] * n_poses}
 
@@ -174,8 +160,6 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
 
 
 class GroundTruthEncoder(AutowareObjectEncoder):
-    """The objects as they are."""
-
     topics = object_topic('ground_truth/objects', _TRACKED, is_perceived=False)
     member = 'ground_truth'
     is_true = True
@@ -183,8 +167,6 @@ class GroundTruthEncoder(AutowareObjectEncoder):
 
 
 class TrackingEncoder(AutowareObjectEncoder):
-    """The objects as a tracker publishes them."""
-
     topics = object_topic('tracking/objects', _TRACKED)
     member = 'tracking'
 
@@ -200,11 +182,9 @@ class DetectionEncoder(AutowareObjectEncoder):
         return self.nameless_object_fields(settings, is_partial)
 
     def false_positive_fields(self) -> Fields:
-        """Return no other fields: a false positive has no identity either."""
         return {}
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
-        """Return the kinematics of a detected object."""
         return {'pose_with_covariance': with_pose, 'has_position_covariance': True,
                 'orientation_availability': _ORIENTATION_AVAILABLE,
                 'twist_with_covariance': with_twist, 'has_twist': True,
@@ -212,8 +192,6 @@ class DetectionEncoder(AutowareObjectEncoder):
 
 
 class PredictionEncoder(AutowareObjectEncoder):
-    """The objects with their predicted paths."""
-
     topics = object_topic('objects', 'autoware_perception_msgs/msg/PredictedObjects')
     member = 'predicted'
 
@@ -224,7 +202,6 @@ class PredictionEncoder(AutowareObjectEncoder):
         self._last: tuple[FrameToSend, Paths, Rows] | None = None
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
-        """Return the kinematics of a predicted object."""
         return {'initial_pose_with_covariance': with_pose,
                 'initial_twist_with_covariance': with_twist,
                 'initial_acceleration_with_covariance': with_accel,

@@ -67,11 +67,8 @@ class ShownLight(NamedTuple):
 
 
 def lights_of(frame: Frame) -> list[ShownLight]:
-    """
-    Return the traffic lights of a frame that show a color.
-
-    :param frame: its ``traffic_lights`` are used, else its actors that display a color.
-    """
+    """Return the traffic lights of a frame that show a color."""
+    # frame: its ``traffic_lights`` are used, else its actors that display a color.
     lights = frame.traffic_lights
     if lights is not None:
         shapes = [LIGHT_CIRCLE] * len(lights.names) if lights.shapes is None \
@@ -88,7 +85,6 @@ def lights_of(frame: Frame) -> list[ShownLight]:
 
 
 class Groups(Protocol):
-    """Finds the groups of a light."""
 
     def of(self, light: ShownLight) -> tuple[int, ...]:
         """Return the ids of the groups that a light belongs to, none if it is not known."""
@@ -99,12 +95,7 @@ class Groups(Protocol):
 
 
 class TabledGroups:
-    """
-    Groups by the name or the id of a light.
-
-    :param path: YAML file with a mapping of names or ids to an id of a group, or a list of them.
-    :raises ConfigError: if it cannot be read, or is another mapping.
-    """
+    """Groups by the name or id of a light, from a YAML file with one id or several for each."""
 
     def __init__(self, path: str) -> None:
         self.missing = f'no entry in {path}'
@@ -116,15 +107,7 @@ class TabledGroups:
 
 
 class MappedGroups:
-    """
-    Groups of the nearest light head, or of the nearest stop line for a light that is at one.
-
-    Distances are horizontal: a simulator may place a light at the foot of its pole.
-
-    :param path: Lanelet2 map.
-    :param limit_m: largest distance, m.
-    :raises ConfigError: if the map cannot be read, or has no traffic lights.
-    """
+    """Groups of the nearest light head, or of the nearest stop line for a light that is at one."""
 
     def __init__(self, path: str, limit_m: float) -> None:
         lanelets = read_lanelet_map(path)

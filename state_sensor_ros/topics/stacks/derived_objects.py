@@ -42,7 +42,6 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
     topics = (Topic('~/objects', 'derived_object_msgs/msg/ObjectArray', is_perceived=True),)
 
     def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
-        """Return an object."""
         return {
             'header': header(settings.global_frame), 'id': Given('id'),
             'detection_level': _TRACKED, 'object_classified': Given('is_classified'),
@@ -52,17 +51,14 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
             'classification': Given('class'), 'classification_certainty': Given('certainty')}
 
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
-        """Return the givens of an object."""
         is_classified = class_ != UNKNOWN
         return {'id': actor.id, 'is_classified': is_classified, 'class': CLASSES[class_].derived,
                 'certainty': _CERTAIN if is_classified else 0}
 
     def false_positive_fields(self) -> Fields:
-        """Return the id of a false positive."""
         return {'id': Slot(FALSE_ID, 0)}
 
     def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
-        """Return the ids of false positives."""
         ids = np.array([false_positive.id for false_positive in false_positives], np.uint32)
         return {FALSE_ID: ids[:, None]}
 

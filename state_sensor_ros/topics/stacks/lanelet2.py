@@ -78,12 +78,6 @@ class _Relation(NamedTuple):
 
 
 def read_lanelets(path: str) -> Sequence[MapLine]:
-    """
-    Read the middles of the lanelets of a map.
-
-    :param path: `NAME.osm`.
-    :raises ConfigError: if it cannot be read, or has no lanelets.
-    """
     lines = read_lanelet_map(path).lines
     if not lines:
         raise ConfigError(path, 'no lanelets', 'a Lanelet2 map')
@@ -91,13 +85,6 @@ def read_lanelets(path: str) -> Sequence[MapLine]:
 
 
 def read_lanelet_map(path: str) -> LaneletMap:
-    """
-    Read a map.
-
-    :param path: `NAME.osm`.
-    :raises ConfigError: if it cannot be read.
-    :raises MissingLibraryError: if it has only latitudes and longitudes, without pyproj.
-    """
     try:
         if os.path.getsize(path) > _MAX_BYTES:
             raise ValueError(f'more than {_MAX_BYTES} bytes')
@@ -187,7 +174,6 @@ def _projected(places: Mapping[str, tuple[float, float, float]]) -> dict[str, Fl
 
 
 def _middles(lanelets: Iterable[_Relation], ways: Mapping[str, Floats]) -> Iterator[MapLine]:
-    """Yield the middle of each lanelet, in its direction."""
     for lanelet in lanelets:
         bounds = [_joined([ways[way] for way in lanelet.of(side)])
                   for side in ('left', 'right')]

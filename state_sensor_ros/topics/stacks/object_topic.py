@@ -42,11 +42,7 @@ SIZE = Table('object size', np.float64, 3)
 
 
 def with_noise(settings: Settings) -> Settings:
-    """
-    Return settings whose covariances are those of the noise, if there is any.
-
-    :param settings: parameters; ``perception.*`` and the covariances are used.
-    """
+    """Return settings whose covariances are those of the noise, if there is any."""
     perception = settings.perception
     pose, twist = settings.pose_covariance_diagonal, settings.twist_covariance_diagonal
     if perception.position_std:
@@ -91,34 +87,18 @@ class ObjectTopicEncoder(TopicEncoder):
         return {}
 
     def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
-        """
-        Return the numbers of the tables in :meth:`false_positive_fields`.
-
-        :param false_positives: G false positives.
-        :returns: G rows of each.
-        """
+        """Return the numbers of the tables in :meth:`false_positive_fields`."""
         return {}
 
     def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
-        """
-        Return the prototype of an object.
-
-        :param is_partial: whether a number of an object's motion is unknown.
-        """
         raise NotImplementedError
 
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
-        """
-        Return the givens of an object.
-
-        :param actor: the actor that it is made of.
-        :param class_: index in CLASSES.
-        :param n_poses: length of its predicted path, 0 for none.
-        """
+        """Return the givens of an object."""
+        # n_poses: length of its predicted path, 0 for none.
         raise NotImplementedError
 
     def needs(self, settings: Settings) -> Needs:
-        """Return the boxes."""
         return Needs.of(boxes=True)
 
     def key(self, now: FrameToSend) -> object:
@@ -153,30 +133,17 @@ class ObjectTopicEncoder(TopicEncoder):
         return [elements[row] for row in truth.rows.tolist()]
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Compute the numbers of the objects that are reported."""
         perceived = self._perceived(now)
         self.tables(now, perceived.objects, numbers)
         if perceived.n_false_places:
             numbers |= self.false_positive_ids(perceived.false_positives)
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
-        """
-        Compute the numbers of some objects: centers and sizes here.
-
-        :param now: their frame.
-        :param objects: of it.
-        :param numbers: tables are added.
-        """
+        """Compute the numbers of some objects: centers and sizes here."""
         numbers[CENTRE], numbers[SIZE] = objects.poses, objects.sizes
 
     def path_lengths(self, now: FrameToSend, truth: Objects) -> Rows:
-        """
-        Return the number of predicted poses of each object.
-
-        :param now: the frame.
-        :param truth: its T objects.
-        :returns: (T,) int64.
-        """
+        """Return the number of predicted poses of each object: (T,) int64."""
         return np.zeros(len(truth.rows), np.int64)
 
     def _perceived(self, now: FrameToSend) -> Perceived:
@@ -187,7 +154,6 @@ class ObjectTopicEncoder(TopicEncoder):
 
     def _message(self, cut: ArrayCut, now: FrameToSend,
                  numbers: Mapping[Table, npt.NDArray[Any]]) -> bytes:
-        """Return the message of the objects that are reported."""
         reported = self._perceived(now).reported
         assert reported is not None
         return cut.message(reported, numbers)

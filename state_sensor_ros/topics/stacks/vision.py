@@ -46,7 +46,6 @@ class DetectionsEncoder(ObjectTopicEncoder):
     uses_perception = ObjectTopicEncoder.uses_perception - {'perception.velocity_std'}
 
     def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
-        """Return a detection."""
         return {
             'header': header(settings.global_frame), 'id': Given('id'),
             'results': [{'hypothesis': {'class_id': Given('class'), 'score': 1.0},
@@ -55,7 +54,6 @@ class DetectionsEncoder(ObjectTopicEncoder):
             'bbox': {'center': pose(CENTRE), 'size': xyz(SIZE, 0)}}
 
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
-        """Return the givens of a detection."""
         return {'id': actor.name, 'class': CLASSES[class_].name}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
@@ -64,11 +62,9 @@ class DetectionsEncoder(ObjectTopicEncoder):
         numbers[CENTRE_AGAIN] = numbers[CENTRE]
 
     def false_positive_fields(self) -> Fields:
-        """Return the name of a false positive."""
         return {'id': SlotText(FALSE_NAME)}
 
     def false_positive_ids(self, false_positives: Sequence[Actor]) -> Numbers:
-        """Return the names of false positives."""
         names = ''.join([each.name for each in false_positives]).encode('ascii')
         return {FALSE_NAME: np.frombuffer(names, np.uint8).reshape(-1, FALSE_NAME.width)}
 
