@@ -166,6 +166,10 @@ class ProcessSource(LiveSource):
         # the number of these had last changed, s of the steady clock.
         self._n_sent, self._n_read, self._read_s = 0, 0, 0.0
 
+    def command(self) -> list[str]:
+        """Return the words that start the process."""
+        return [sys.executable, '-m', self._module]
+
     @abstractmethod
     def first_request(self) -> object:
         """
@@ -205,7 +209,7 @@ class ProcessSource(LiveSource):
             messages, sent = Pipe(duplex=False)
             with requests, sent:
                 self._process = process = subprocess.Popen(
-                    [sys.executable, '-m', self._module], stdin=requests.fileno(),
+                    self.command(), stdin=requests.fileno(),
                     stdout=sent.fileno(), stderr=subprocess.PIPE, start_new_session=True)
                 self._n_sent = self._n_read = 0
                 self._write(self._requests, request)
@@ -337,7 +341,7 @@ class ProcessSource(LiveSource):
         """
         requests, sender = Pipe(duplex=False)
         with requests, sender, subprocess.Popen(
-                [sys.executable, '-m', self._module], stdin=requests.fileno(),
+                self.command(), stdin=requests.fileno(),
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True) as process:
             sender.send(request)

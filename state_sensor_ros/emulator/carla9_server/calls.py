@@ -74,17 +74,18 @@ class Calls:
 
     :param world: the world.
     :param port: port of the streams.
+    :param version: of the server.
     """
 
-    def __init__(self, world: EmulatedWorld, port: int) -> None:
-        self._world, self._port = world, port
+    def __init__(self, world: EmulatedWorld, port: int, version: str) -> None:
+        self._world, self._port, self._version = world, port, version
         self._weather: list[float] = [0.0] * 14
         self._managers: dict[int, str] = {}
 
     # Episodes and settings.
 
     def version(self) -> str:
-        return VERSION
+        return self._version
 
     def get_available_maps(self) -> list[str]:
         return [f'/Game/{MAP_FOLDER}/{MAP_NAME}']

@@ -24,7 +24,7 @@ import socket
 import time
 
 from state_sensor_ros.emulator.carla9_server.call_dispatcher import Dispatcher
-from state_sensor_ros.emulator.carla9_server.calls import Calls, WORLD_STREAM
+from state_sensor_ros.emulator.carla9_server.calls import Calls, VERSION, WORLD_STREAM
 from state_sensor_ros.emulator.carla9_server.client_bytes import (
     Request,
     RequestCutter,
@@ -59,6 +59,7 @@ class WorldOptions:
     :param rate: `real` (by simulated time), `max` or steps per second, in asynchronous mode.
     :param period_s: simulated time of a step, unless a client sets another, s.
     :param n_frames: number of steps after which the server ends, None for no limit.
+    :param version: reply to clients that ask for the version.
     """
 
     port: int = 0
@@ -66,6 +67,7 @@ class WorldOptions:
     rate: Rate = 'real'
     period_s: float = 0.05
     n_frames: int | None = None
+    version: str = VERSION
 
 
 class WorldServer(ThreadedServer):
@@ -89,7 +91,7 @@ class WorldServer(ThreadedServer):
             raise
         self.port: int = self._calls_port.getsockname()[1]
         self.stream_port: int = self._stream_port.getsockname()[1]
-        self._dispatcher = Dispatcher(Calls(self.world, self.stream_port))
+        self._dispatcher = Dispatcher(Calls(self.world, self.stream_port, options.version))
         self.unknown = self._dispatcher.unknown
         # In the order in which they came.
         self._peers: dict[Peer, int] = {}

@@ -53,7 +53,7 @@ _TAGS_OF_BASE_TYPES: Mapping[str, str] = {
 # Parts of the types without that attribute.
 _TAGS_OF_TYPES = (
     ('bicycle', ('.bh.crossbike', '.diamondback.century', '.gazelle.omafiets')),
-    ('truck', ('.carlacola', '.firetruck', 'hgv')), ('bus', ('.fusorosa',)))
+    ('truck', ('.carlacola', '.firetruck', 'hgv')), ('bus', ('.fuso',)))
 # An actor needs a place in every frame: a larger list is not that of a world.
 MAX_ACTORS: Final = 100_000
 # Ids of removed actors that are remembered, to recognize one that is used again.

@@ -79,7 +79,8 @@ def open_mock(options: argparse.Namespace, default_port: int) -> WorldServer:
         scene = _recorded(options.file, options.read_options, options.xodr)
     return WorldServer(scene, WorldOptions(
         port=default_port if options.port is None else options.port, bind=options.bind,
-        rate=options.rate, period_s=period_s, n_frames=options.frames))
+        rate=options.rate, period_s=period_s, n_frames=options.frames,
+        version=options.server_version))
 
 
 def _recorded(path: str, read_options: ReadOptions, xodr: str) -> RecordedScene:

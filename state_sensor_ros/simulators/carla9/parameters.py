@@ -23,7 +23,7 @@ class Carla9Parameters:
     host: str = parameter('127.0.0.1', 'Host of the server.', pattern=re.compile(r'\S+'),
                           used_by=LIVE)
     port: int = parameter(2000, 'RPC port of the server; it streams on the next one.',
-                          low=1, high=65533, used_by=LIVE, libraries={'': ('carla',)})
+                          low=1, high=65533, used_by=LIVE)
     timeout: float = parameter(5.0, 'Longest wait for a reply of the server, s.',
                                low=0.1, high=600.0, used_by=LIVE)
     ego: str = parameter('', 'Role name or id of the ego; empty: `hero`, else `ego_vehicle`.')
@@ -34,6 +34,8 @@ class Carla9Parameters:
     ackermann: bool = parameter(False, 'Have the controller of the server follow wanted speeds; '
                                 'needs CARLA 0.9.14.', affects=NODE, used_by=LIVE,
                                 needs=('control_input',))
+    python: str = parameter('', "Python with CARLA's client library, a path or name; empty: this one, "
+                            'else the first on the path that has it.', used_by=LIVE)
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
 
 

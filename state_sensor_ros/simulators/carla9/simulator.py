@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -28,6 +28,7 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
+from state_sensor_ros.simulators.carla9.client_python import client_command, client_release
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
 
 if TYPE_CHECKING:
@@ -65,22 +66,20 @@ class Carla9Simulator(Simulator):
         """
         Check that the parameters have an effect.
 
-        :raises ConfigError: if one is for a world that it ticks.
+        :raises StateSensorError: if one is for a world that it ticks, or no client library is found.
         """
         own = settings.of(Carla9Parameters)
         if not own.tick:
             refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
             refuse_unused(settings, '', ('rate',), 'without carla9.tick')
+        client_command(own.python, '')
         if own.ackermann:
+            if not has_ackermann(release := client_release(own.python)):
+                raise ConfigError('carla9.ackermann', f"CARLA's client library {release}",
+                                  'version 0.9.14 or later')
             if settings.control_input == 'vehicle_control':
                 raise ConfigError('carla9.ackermann', 'true', 'a control_input with a speed: '
                                   'ackermann, autoware or twist')
-            # Heavy: it would be loaded with the library.
-            from importlib.metadata import PackageNotFoundError, version
-            with suppress(PackageNotFoundError):
-                if not has_ackermann(release := version('carla')):
-                    raise ConfigError('carla9.ackermann', f"CARLA's client library {release}",
-                                      'version 0.9.14 or later')
 
     def follows_speed(self, settings: Settings) -> bool:
         """Return whether the controller of the server is used."""
@@ -107,8 +106,10 @@ class Carla9Simulator(Simulator):
         return Carla9Commands(source)
 
     def add_mock_server_options(self, options: MockServerOptions) -> None:
-        """Add the map of a recording."""
+        """Add the release, and the map of a recording."""
         from state_sensor_ros.simulators.mock_server_options import with_file
+        options.add('--server-version', default='0.9.16', metavar='RELEASE',
+                    help='release that the server claims to be (default: 0.9.16)')
         options.add('--xodr', with_file, default='', metavar='MAP',
                     help='OpenDRIVE map to serve with FILE (default: a map without roads)')
 

@@ -35,6 +35,7 @@ from state_sensor_ros.simulators import (
     StateSensorError,
     TransportError,
 )
+from state_sensor_ros.simulators.carla9.client_python import client_command
 from state_sensor_ros.simulators.carla9.frames import (
     StepActors,
     WorldFrames,
@@ -149,6 +150,10 @@ class Carla9Source(StepSource):
         decoders = [decoder() for decoder in (*self._decoders,)]
         needs = [decoder.needs for decoder in decoders if decoder is not None] or [EVERYTHING]
         return reduce(or_, needs)
+
+    def command(self) -> list[str]:
+        """Return the words that start the process, in the Python with the client library."""
+        return client_command(self._own.python, self._module)
 
     def first_request(self) -> ClientRun:
         """

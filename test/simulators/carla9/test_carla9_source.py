@@ -414,14 +414,21 @@ def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
                        'control_input with a speed: ackermann, autoware or twist'):
         checked_settings({**own, 'control_input': 'vehicle_control'})
     with monkeypatch.context() as patch:
-        patch.setattr('importlib.metadata.version', lambda _: '0.9.13')
+        patch.setattr('state_sensor_ros.simulators.carla9.simulator.client_release',
+                      lambda _: '0.9.13')
         with pytest.raises(ConfigError, match=r'library 0\.9\.13; expected version 0\.9\.14'):
             checked_settings({**own, 'control_input': 'twist'})
-    monkeypatch.setattr('state_sensor_ros.emulator.carla9_server.calls.VERSION', '0.9.13')
-    with Rig() as server, opened(server, ackermann=True) as (_, packets, _), pytest.raises(
+    with Rig(version='0.9.13') as server, opened(server, ackermann=True) as (_, packets, _), pytest.raises(
             sensor.TransportError,
             match=r'server is CARLA 0\.9\.13: carla9\.ackermann needs 0\.9\.14'):
         next(packets)
+
+
+@pytest.mark.parametrize('release', ['0.9.13', '0.9.15-dirty', '0.10.0'])
+def test_another_release_of_the_server_is_reported_and_read(release):
+    with Rig(version=release) as server, opened(server) as (_, packets, said):
+        frame_of(packets)
+        assert [text for text in said if release in text and 'the client library 0.9.16' in text]
 
 
 def test_ticking_is_paused_stepped_and_reset():

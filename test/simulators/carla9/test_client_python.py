@@ -1,0 +1,91 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""CARLA's client library runs in another Python where this one has none."""
+
+import shlex
+import subprocess
+import sys
+
+from blocked_modules import environment_without
+from budgets import AWAIT_S
+import pytest
+
+from state_sensor_ros import open_recording
+from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
+from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
+from state_sensor_ros.simulators.carla9 import client_python
+
+
+def python_without(path, modules, note=''):
+    """Write a program that acts like a Python without some modules, and notes that it ran."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'#!/bin/sh\necho {note} "$@" >>{shlex.quote(str(path))}.ran\n'
+                    f'BLOCKED="{modules}" exec {shlex.quote(sys.executable)} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Return a function that records from a mock server in a Python without carla."""
+    environment = environment_without('carla', tmp_path) | {'PATH': str(tmp_path / 'bin')}
+
+    def recorded(*words):
+        with WorldServer(TrafficScene(3, 0, seed=1), WorldOptions()) as server:
+            return subprocess.run(
+                [sys.executable, '-m', 'state_sensor_ros', 'record', str(tmp_path / 'drive.json'),
+                 '--source', 'carla9', '--port', str(server.port), '--frames', '5', *words],
+                env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=AWAIT_S)
+    return recorded
+
+
+def test_first_python_on_the_path_with_the_library_is_used(tmp_path, record):
+    pytest.importorskip('carla')
+    python_without(tmp_path / 'bin' / 'python3.13', 'carla')
+    python_without(tmp_path / 'bin' / 'python3.12', '')
+    done = record()
+    assert done.returncode == 0, done.stderr
+    with open_recording(tmp_path / 'drive.json') as recording:
+        assert len(list(recording)) == 5
+    assert 'carla_process' in (tmp_path / 'bin' / 'python3.12.ran').read_text()
+    assert 'carla_process' not in (tmp_path / 'bin' / 'python3.13.ran').read_text()
+
+
+def test_python_is_chosen_by_a_parameter(tmp_path, record):
+    pytest.importorskip('carla')
+    done = record('-p', f'carla9.python:={python_without(tmp_path / "any", "")}')
+    assert done.returncode == 0, done.stderr
+    assert 'carla_process' in (tmp_path / 'any.ran').read_text()
+
+
+@pytest.mark.parametrize(('modules', 'problem'), [
+    ('carla numpy', 'without carla and numpy'), (None, 'no Python that runs')])
+def test_chosen_python_that_cannot_be_used_is_one_line(tmp_path, record, modules, problem):
+    path = tmp_path / 'any'
+    if modules is not None:
+        python_without(path, modules)
+    done = record('-p', f'carla9.python:={path}')
+    assert (done.returncode, done.stderr) == (
+        1, f'error: carla9.python: found {path}, {problem}; expected a Python 3.10 or later with '
+           'carla, numpy and msgspec\n')
+
+
+def test_no_python_with_the_library_is_one_line(tmp_path, record):
+    pytest.importorskip('carla')
+    python_without(tmp_path / 'bin' / 'python3', 'msgspec')
+    done = record()
+    assert (done.returncode, done.stderr) == (
+        1, 'error: source carla9: found no module carla; expected the library carla: pip install '
+           "'state_sensor_ros[carla9]' (in a ROS workspace: pip install carla); python3 has it, "
+           'but is without msgspec\n')
+
+
+def test_python_without_wheels_of_the_library_is_told(monkeypatch):
+    monkeypatch.setattr(client_python, '_FIRST_WITHOUT', (3, 0))
+    assert 'wheels for Python 3.10 to 3.12, not for 3.' in str(client_python._missing(''))
