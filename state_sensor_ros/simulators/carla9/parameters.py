@@ -34,8 +34,8 @@ class Carla9Parameters:
     ackermann: bool = parameter(False, 'Have the controller of the server follow wanted speeds; '
                                 'needs CARLA 0.9.14.', affects=NODE, used_by=LIVE,
                                 needs=('control_input',))
-    python: str = parameter('', "Python with CARLA's client library, a path or name; empty: this one, "
-                            'else the first on the path that has it.', used_by=LIVE)
+    python: str = parameter('', "Python with CARLA's client library, a path or name; empty: this "
+                            'one, else the first on the path that has it.', used_by=LIVE)
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
 
 

@@ -66,7 +66,8 @@ class Carla9Simulator(Simulator):
         """
         Check that the parameters have an effect.
 
-        :raises StateSensorError: if one is for a world that it ticks, or no client library is found.
+        :raises StateSensorError: if one is for a world that it ticks, or if the
+            client library is missing.
         """
         own = settings.of(Carla9Parameters)
         if not own.tick:

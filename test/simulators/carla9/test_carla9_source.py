@@ -418,7 +418,8 @@ def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
                       lambda _: '0.9.13')
         with pytest.raises(ConfigError, match=r'library 0\.9\.13; expected version 0\.9\.14'):
             checked_settings({**own, 'control_input': 'twist'})
-    with Rig(version='0.9.13') as server, opened(server, ackermann=True) as (_, packets, _), pytest.raises(
+    with Rig(version='0.9.13') as server, \
+            opened(server, ackermann=True) as (_, packets, _), pytest.raises(
             sensor.TransportError,
             match=r'server is CARLA 0\.9\.13: carla9\.ackermann needs 0\.9\.14'):
         next(packets)
