@@ -6,17 +6,15 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Budgets of all tests, the number of workers, and which files can run."""
+"""Budgets of all tests, the number of workers, and missing libraries."""
 
 import gc
-from importlib.util import find_spec
 import os
-from pathlib import Path
-import re
 import signal
 
 import budgets
 from hypothesis import HealthCheck, settings
+from missing_libraries import MissingLibraries
 import pytest
 import real_recordings
 import surroundings
@@ -24,62 +22,6 @@ import surroundings
 # More than one process per core: many tests wait for other processes. Each may use a ROS domain
 # of its own, of which there are about 100.
 _MAX_WORKERS = 16
-HERE = Path(__file__).parent
-
-# Modules that the tests in a folder or a file cannot do without, also where others import them.
-NEEDED = {
-    'ros': ('rclpy', 'state_sensor_ros.msg'),
-    'control/test_fault_schedules.py': ('rclpy', 'state_sensor_ros.msg'),
-    'viewing': ('rerun',),
-    'commands/test_view.py': ('rerun',),
-    'simulators/osi': ('osi3',),
-    'ros/test_osi_node.py': ('osi3',),
-    'evaluation/test_evaluate.py': ('trackeval',),
-    'evaluation/test_perceived_drive.py': ('trackeval',),
-    'evaluation/test_perturbed_stack.py': ('trackeval',),
-    'evaluation/test_tracking_metrics.py': ('trackeval',),
-    'evaluation/test_evaluation_memory.py': ('trackeval',),
-    'evaluation/test_truth_against_itself.py': ('trackeval',),
-    'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
-    'simulators/test_map_files.py': ('sumolib',),
-    'ros/test_carla9_node.py': ('carla', 'simulation_interfaces'),
-    'ros/test_sumo_node.py': ('libsumo', 'sumolib', 'traci'),
-    'ros/test_simulation_services.py': ('simulation_interfaces',),
-    'ros/test_command_inputs.py': ('ackermann_msgs', 'autoware_control_msgs',
-                                   'autoware_vehicle_msgs'),
-    'ros/test_stack_outputs.py': ('autoware_perception_msgs', 'autoware_vehicle_msgs',
-                                  'derived_object_msgs', 'shape_msgs', 'vision_msgs')}
-
-
-def is_installed(module):
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-collect_ignore = [path for path, modules in NEEDED.items() if not all(map(is_installed, modules))]
-
-
-class Module(pytest.Module):
-    """A file of tests that is skipped without a library that it imports."""
-
-    def collect(self):
-        try:
-            return list(super().collect())
-        except self.CollectError as error:
-            [*_, missing] = ['', *re.findall(r"No module named '([\w.]+)'", str(error))]
-            name = missing.partition('.')[0]
-            is_own = name == 'state_sensor_ros' and not missing.startswith('state_sensor_ros.msg')
-            if not name or is_own or any(HERE.rglob(f'{name}.py')):
-                raise
-            pytest.skip(f'without {missing}', allow_module_level=True)
-
-
-# Before a plugin, as that of launch_testing, which imports all files itself.
-@pytest.hookimpl(tryfirst=True)
-def pytest_pycollect_makemodule(module_path, parent):
-    return Module.from_parent(parent, path=module_path)
 
 
 def pytest_addoption(parser):
@@ -92,6 +34,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     surroundings.make_plain(os.environ)
     budgets.set_budget(config.getoption('budget'))
+    config.pluginmanager.register(MissingLibraries())
     # The same inputs in each run. No limits of time: they would measure the load of the machine.
     settings.register_profile('tests', derandomize=True, deadline=None,
                               suppress_health_check=[HealthCheck.too_slow],

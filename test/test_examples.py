@@ -74,7 +74,6 @@ def test_example_without_arguments_prints_its_usage(name):
 
 
 def test_example_plots_a_recording(tmp_path):
-    pytest.importorskip('matplotlib')
     assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '10']) == 0
     done = run('plot_recording.py', tmp_path / 'drive.json', tmp_path / 'paths.png')
     assert done == (0, '', '')
@@ -105,8 +104,6 @@ def test_example_of_analysis_takes_few_lines(question):
 
 
 def test_example_of_analysis_answers(tmp_path):
-    pytest.importorskip('pyarrow')
-    pytest.importorskip('pandas')
     drive = tmp_path / 'drive.json'
     assert main(['synth', str(drive), '--frames', '10']) == 0
     frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
@@ -159,8 +156,6 @@ def test_the_speed_of_the_ego_is_one_command(tmp_path):
 
 
 def test_example_makes_a_table_of_a_stream():
-    pytest.importorskip('pyarrow')
-    pytest.importorskip('pandas')
     frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
     with served(frames, rate='max') as simulator:
         code, output, errors = run('stream_to_pandas.py', '127.0.0.1', simulator.port)

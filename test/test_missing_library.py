@@ -154,3 +154,45 @@ def test_what_was_found_is_shortened_in_errors():
     assert len(str(UsageError('y' * 10 ** 6))) < 1300
     assert shortened('value', 5) == 'value'
     assert shortened('values', 5) == 'value…'
+
+
+RULE = """
+import sys, pytest
+def test_import(): import of_ours
+def test_assert(): assert 'found no module of_ours.part; expected' == ''
+def test_output():
+    print('error: found no module of_ours', file=sys.stderr)
+    assert False
+@pytest.fixture(scope='module')
+def broken():
+    print("No module named 'of_ours'")
+    raise ValueError
+def test_first(broken): pass
+def test_second(broken): pass
+def test_other(): import of_nobody
+def test_present(): assert "No module named 'json'" == ''
+def test_bad(): assert False
+"""
+CONFTEST = f"""
+import sys
+sys.path.append({str(ROOT / 'test')!r})
+import missing_libraries
+
+missing_libraries.OPTIONAL = {{'of_ours'}}
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(missing_libraries.MissingLibraries())
+"""
+
+
+def test_tests_that_fail_for_lack_of_an_optional_library_are_skipped(tmp_path):
+    for name, text in {'conftest': CONFTEST, 'test_rule': RULE, 'test_file': 'import of_ours',
+                       'sub/conftest': 'import of_ours', 'sub/test_sub': 'def test_sub(): pass'
+                       }.items():
+        (tmp_path / 'sub').mkdir(exist_ok=True)
+        (tmp_path / f'{name}.py').write_text(text)
+    found = run_without('of_ours', tmp_path, '-m', 'pytest', '-rsfE', '-p', 'no:cacheprovider')
+    assert set(re.findall(r'^(?:FAILED|ERROR) test_rule\.py::(\w+)', found.stdout, re.MULTILINE)
+               ) == {'test_other', 'test_present', 'test_bad'}
+    assert '3 failed, 7 skipped' in found.stdout

@@ -59,7 +59,6 @@ def tree(folder):
 
 
 def test_many_recordings_keep_their_layout(drives, tmp_path, capsys):
-    pytest.importorskip('pyarrow')
     out = tmp_path / 'out'
     capsys.readouterr()
     assert main(['convert', str(drives), str(out), '--to', 'parquet', '--jobs', '2']) == 0
@@ -108,6 +107,7 @@ def test_many_recordings_begin_with_the_largest(tmp_path, monkeypatch):
 
 
 def test_many_recordings_go_on_after_a_failure(drives, tmp_path, capsys):
+    pytest.importorskip('google.protobuf')
     (drives / 'bad.json').write_text('[{"frame": x}]')
     (drives / 'day1' / 'empty.json').write_text('[]')
     out = tmp_path / 'out'

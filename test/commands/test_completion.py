@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Completion of command lines, as the function of argcomplete in a shell requests it."""
 
-from importlib.util import find_spec
 import os
 import subprocess
 import sys
@@ -16,9 +15,6 @@ import sys
 from budgets import AWAIT_S
 from paths import ROOT
 import pytest
-
-pytestmark = pytest.mark.skipif(not find_spec('argcomplete'),
-                                reason='argcomplete is not installed')
 
 
 @pytest.mark.parametrize(('line', 'expected'), [

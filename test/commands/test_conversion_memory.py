@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """The memory of a conversion does not depend on the length of the recording."""
 
-from importlib.util import find_spec
 import json
 import subprocess
 import sys
@@ -58,8 +57,6 @@ def peak_mb(*words):
     # Longer than the predicted paths.
     ('bag', ('--outputs', 'autoware'), 50, 600)])
 def test_memory_of_a_conversion_does_not_grow(tmp_path, name, options, n_actors, n_frames):
-    if name.startswith('table') and not find_spec('pyarrow'):
-        pytest.skip('pyarrow is not installed')
     short, long = (peak_mb(write_recording(tmp_path / 'in.json', n_actors, times * n_frames),
                            tmp_path / name, '--force', *options) for times in (1, 5))
     assert long < short + GROWTH_MB[name.partition('.')[0]]

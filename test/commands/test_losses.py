@@ -23,7 +23,6 @@ NETWORK = ROOT / 'test' / 'data' / 'sumo' / 'bend_left.net.xml.gz'
 
 @pytest.fixture(autouse=True)
 def _fcd(tmp_path, monkeypatch):
-    pytest.importorskip('sumolib')
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'drive.xml').write_text(FCD)
     (tmp_path / 'drive.net.xml.gz').write_bytes(NETWORK.read_bytes())

@@ -486,7 +486,6 @@ def test_record_refuses_wrong_usage(out, words, capsys):
     (['--to', 'sqlite3', '--storage', 'sqlite3'], '.db3')], ids=lambda words: str(words))
 def test_storage_of_a_bag_is_that_of_the_options(tmp_path, words, suffix):
     """``--to sqlite3`` wrote MCAP."""
-    pytest.importorskip('mcap')
     frames = [json.loads(frame(i / 10)) for i in range(3)]
     with served(frames, rate='max') as simulator:
         assert main(['record', str(tmp_path / 'bag'), '--port', str(simulator.port), '--frames',

@@ -157,6 +157,8 @@ def test_parameters_of_tags_select_as_the_options_do(folder, capsys, words):
     """``-p desired_tags:=[ego]`` was taken by all of them, and selected in bags only."""
     if 'out.csv' in words:
         pytest.importorskip('pyarrow')
+    if 'out.html' in words:
+        pytest.importorskip('plotly')
     results = {}
     for name, tags in {'option': ['--desired-tags', 'ego'], 'all': [],
                        'parameter': ['-p', 'desired_tags:=[ego]']}.items():

@@ -9,7 +9,6 @@
 """CARLA's own client library is content with the mock server of CARLA 0.9."""
 
 from contextlib import suppress
-from importlib.util import find_spec
 import json
 import math
 import signal
@@ -36,7 +35,6 @@ from state_sensor_ros.errors import TransportError
 from state_sensor_ros.simulators import build_frame
 from state_sensor_ros.simulators.carla9.mock_server import KnownBodies
 
-needs_carla = pytest.mark.skipif(find_spec('carla') is None, reason='carla is not installed')
 CLIENT = ROOT / 'test' / 'carla9_client.py'
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 
@@ -87,7 +85,6 @@ def run(server, *words):
     return result_of(start(server, *words))
 
 
-@needs_carla
 @pytest.mark.parametrize(('n_vehicles', 'n_objects'), first_of([(90, 6), (1, 0), (900, 95)]))
 def test_client_has_the_numbers_of_the_source(n_vehicles, n_objects):
     """All actors in synchronous mode: with the spectator and four lights 6, 101 and 1000."""
@@ -151,7 +148,6 @@ def check_recorded(frame, found):
         assert (actor['attributes']['role_name'] == 'hero') is ('ego' in frame.tags[row])
 
 
-@needs_carla
 @pytest.mark.parametrize('seed', one_of(range(3)))
 def test_client_has_the_numbers_of_random_recorded_frames(seed):
     rng = np.random.default_rng(seed)
@@ -175,7 +171,6 @@ def test_client_has_the_numbers_of_random_recorded_frames(seed):
     check_recorded(frames[round(found['elapsed_s'] / 0.05)], found)
 
 
-@needs_carla
 def test_simulate_serves_a_recording_until_its_end(tmp_path):
     """The program with the sample; the client ticks, then another one receives it to its end."""
     process = programs.start('simulate', SAMPLE, '--source', 'carla9', '--port', 0)
@@ -194,7 +189,6 @@ def test_simulate_serves_a_recording_until_its_end(tmp_path):
     check_recorded(frame, found)
 
 
-@needs_carla
 def test_two_clients_receive_each_step_in_asynchronous_mode():
     with WorldServer(TrafficScene(8, 3, seed=1), WorldOptions(rate=100.0)) as server:
         results = [result_of(client) for client in
@@ -207,7 +201,6 @@ def test_two_clients_receive_each_step_in_asynchronous_mode():
         assert np.all(np.diff(result['waited']) >= 1)
 
 
-@needs_carla
 def test_map_of_the_client_has_the_lanes_of_the_traffic():
     with WorldServer(TrafficScene(40, 0, seed=2)) as server:
         found = run(server, 'read_map')
@@ -234,7 +227,6 @@ def test_map_of_the_client_has_the_lanes_of_the_traffic():
     assert found['stop_lanes'] == {'1': [-1], '2': [-3, -2], '3': [-1], '4': [-3, -2]}
 
 
-@needs_carla
 def test_client_drives_the_ego():
     """Brakes at 8 m/s2 and drag; a positive steer turns to the right, which is a positive yaw."""
     with WorldServer(TrafficScene(1, 0, seed=1)) as server:
@@ -254,7 +246,6 @@ def test_client_drives_the_ego():
     np.testing.assert_allclose(np.diff(moving[:, :3], axis=0) / 0.05, moving[1:, 6:9], atol=0.2)
 
 
-@needs_carla
 @pytest.mark.parametrize('speed', one_of([5.0, -3.0]))
 def test_client_has_the_ego_follow_a_speed_until_it_applies_pedals(speed):
     with WorldServer(TrafficScene(1, 0, seed=1)) as server:
@@ -268,7 +259,6 @@ def test_client_has_the_ego_follow_a_speed_until_it_applies_pedals(speed):
     assert rate * speed > 0.0
 
 
-@needs_carla
 def test_new_episodes_have_new_actors():
     with WorldServer(TrafficScene(3, 0, seed=1)) as server:
         found = run(server, 'begin_again')
@@ -282,7 +272,6 @@ def test_new_episodes_have_new_actors():
     assert found['unknown_map'] == "Map 'Town99' not found"
 
 
-@needs_carla
 def test_client_spawns_drives_and_destroys():
     with WorldServer(TrafficScene(3, 0, seed=1)) as server:
         found = run(server, 'populate')
@@ -308,7 +297,6 @@ def test_client_spawns_drives_and_destroys():
     assert unknown == {'cast_ray': 1, 'start_recorder': 1}
 
 
-@needs_carla
 def test_dead_client_and_ended_server():
     """A killed client leaves the world to the others; a client outlives the server."""
     with WorldServer(TrafficScene(3, 0, seed=1)) as server:

@@ -18,7 +18,6 @@ import pytest
 from stack_bags import N_FRAMES, write_drive, write_outputs
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.evaluation import evaluation_plots
 
 
 @pytest.fixture(scope='session')
@@ -49,7 +48,8 @@ def stack(drive, stacks):
 @pytest.fixture
 def without_pictures(monkeypatch):
     """Have pages without their pictures, most of their time: only the text is read."""
-    monkeypatch.setattr(evaluation_plots, '_png', lambda figure: 'data:image/png;base64,')
+    monkeypatch.setattr('state_sensor_ros.evaluation.evaluation_plots._png',
+                        lambda figure: 'data:image/png;base64,')
 
 
 @pytest.fixture(scope='session')

@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Tables that are damaged, hostile or too large, and names of files that are not UTF-8."""
 
-from importlib.util import find_spec
 import os
 import random
 import re
@@ -16,16 +15,13 @@ import re
 from budgets import tries
 import numpy as np
 from programs import run_python
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
-if find_spec('pyarrow'):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-pytestmark = pytest.mark.skipif(not find_spec('pyarrow'), reason='pyarrow is not installed')
 N_FLIPS = tries(100)
 MAX_KB = 1_000_000
 MEASURED = """

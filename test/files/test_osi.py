@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Traces of ASAM OSI, as Google's protobuf and MCAP's reader have them, and omega-prime."""
 
-from importlib.util import find_spec
 from itertools import pairwise
 import json
 import struct
@@ -22,9 +21,7 @@ from real_recordings import FILES, path_of
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
-pytestmark = [
-    pytest.mark.filterwarnings('error::DeprecationWarning'),
-    pytest.mark.skipif(not find_spec('osi3'), reason='osi-python is not installed')]
+pytestmark = pytest.mark.filterwarnings('error::DeprecationWarning')
 
 
 def read_trace(path):

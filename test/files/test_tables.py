@@ -9,7 +9,6 @@
 """Tables: each value equals one computed from the text of the recording, and the way back."""
 
 import gzip
-from importlib.util import find_spec
 import itertools
 import json
 import math
@@ -19,6 +18,8 @@ from budgets import first_of, one_of
 import numpy as np
 from paths import CARLA, SAMPLE
 from programs import run_python
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from raw_frames import actors_of, xyz_of
 from real_recordings import FILES, path_of
@@ -30,11 +31,6 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.files.tables import table_output
 from state_sensor_ros.files.tables.table_columns import NAMES
 
-if find_spec('pyarrow'):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-pytestmark = pytest.mark.skipif(not find_spec('pyarrow'), reason='pyarrow is not installed')
 INTERFACE = (  # noqa: SIM905
     'stamp_ns frame game_time actor_id name kind class tags is_ego x y z qx qy qz qw roll pitch '
     'yaw vx vy vz wx wy wz ax ay az speed center_x center_y center_z length width height road_id '

@@ -24,7 +24,6 @@ BLOCKS = dict(re.findall(r'^## ([^\n]*)\n(?:(?!^## ).)*?```python\n(.*?)```', PA
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    pytest.importorskip('pyarrow')
     folder = tmp_path_factory.mktemp('guide')
     assert main(['synth', str(folder / 'drive.json'), '--frames', '40', '--vehicles', '12']) == 0
     assert main(['convert', str(folder / 'drive.json'), str(folder / 'drive.parquet')]) == 0

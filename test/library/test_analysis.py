@@ -130,7 +130,6 @@ def test_frame_answers_by_name(drive):
 
 
 def test_frame_as_a_table_has_the_columns_of_the_interface(drive):
-    pytest.importorskip('pandas')
     with sensor.open_recording(drive) as recording:
         frame = recording[7]
     table = frame.to_pandas()
@@ -313,13 +312,11 @@ def test_parameters_of_a_recording_have_an_effect_or_are_refused(drive):
 @pytest.mark.parametrize('limit', [{'n_frames': 0}, {'n_frames': -1}, {'seconds': -1.0},
                                    {'seconds': math.nan}])
 def test_limit_of_a_table_is_in_its_range(drive, limit):
-    pytest.importorskip('pyarrow')
     with pytest.raises(sensor.ConfigError, match=f'^{next(iter(limit))}: found '):
         sensor.read_table(drive, **limit)
 
 
 def test_error_about_columns_names_no_option(drive):
-    pytest.importorskip('pyarrow')
     with pytest.raises(sensor.ConfigError, match=r"^columns: found 'sped'; expected "):
         sensor.read_table(drive, columns=['sped'])
 
@@ -395,7 +392,6 @@ def test_index_takes_constant_memory(long_drive):
 
 
 def test_table_of_a_stream():
-    pytest.importorskip('pyarrow')
     frames = list(itertools.islice(generate(4, 1, 20.0, 1, 'v2'), 30))
     for limits, n_frames in (({'n_frames': 7}, 7), ({'seconds': 0.5}, 11), ({}, 30)):
         with served(frames, rate='max') as simulator, \

@@ -73,7 +73,6 @@ WRONG = {
 
 @pytest.mark.thorough
 def test_typed_use_passes_a_strict_checker_and_mistakes_do_not(tmp_path):
-    pytest.importorskip('mypy')
     (tmp_path / 'right.py').write_text(RIGHT, encoding='utf-8')
     lines = ['import state_sensor_ros as sensor', *WRONG]
     (tmp_path / 'wrong.py').write_text('\n'.join(lines), encoding='utf-8')

@@ -116,7 +116,7 @@ def _missing(incomplete: str) -> MissingLibraryError:
     own = f'{sys.version_info[0]}.{sys.version_info[1]}'
     remedy = "pip install 'state_sensor_ros[carla9]' (in a ROS workspace: pip install carla)"
     if sys.version_info >= _FIRST_WITHOUT:
-        remedy = f'it has wheels for Python {_WHEELS}, not for {own}: python3.12 -m pip install ' \
-                 'carla numpy msgspec, and carla9.python if that is not on the path'
+        remedy = (f'it has wheels for Python {_WHEELS}, not for {own}: python3.12 -m pip install '
+                  'carla numpy msgspec, and carla9.python if that is not on the path')
     return MissingLibraryError('source carla9', 'no module carla', 'the library carla: '
                                f'{remedy}{incomplete}', library='carla')

@@ -255,7 +255,6 @@ def test_carla_broken_image_leaves_the_others():
 
 def test_carla_usual_images_are_decoded_without_pillow(monkeypatch):
     """Pillow takes more than twice as long; the benchmark has the budget of five images."""
-    pytest.importorskip('kornia_rs')
 
     def load(self):
         raise AssertionError('decoded by Pillow')

@@ -72,8 +72,9 @@ def test_chosen_python_that_cannot_be_used_is_one_line(tmp_path, record, modules
         python_without(path, modules)
     done = record('-p', f'carla9.python:={path}')
     assert done.returncode == 1
-    assert done.stderr == f'error: carla9.python: found {path}, {problem}; expected a Python ' \
-        '3.10 or later with carla, numpy and msgspec\n'
+    assert done.stderr == (
+        f'error: carla9.python: found {path}, {problem}; expected a Python 3.10 or later with '
+        'carla, numpy and msgspec\n')
 
 
 def test_no_python_with_the_library_is_one_line(tmp_path, record):
@@ -81,9 +82,10 @@ def test_no_python_with_the_library_is_one_line(tmp_path, record):
     python_without(tmp_path / 'bin' / 'python3', 'msgspec')
     done = record()
     assert done.returncode == 1
-    assert done.stderr == 'error: source carla9: found no module carla; expected the library ' \
-        "carla: pip install 'state_sensor_ros[carla9]' (in a ROS workspace: pip install carla); " \
-        'python3 has it, but is without msgspec\n'
+    assert done.stderr == (
+        'error: source carla9: found no module carla; expected the library carla: pip install '
+        "'state_sensor_ros[carla9]' (in a ROS workspace: pip install carla); python3 has it, but "
+        'is without msgspec\n')
 
 
 def test_python_without_wheels_of_the_library_is_told(monkeypatch):

@@ -305,7 +305,6 @@ def test_recorder_log_says_what_is_derived_and_assumed(capsys):
     assert 'nothing compared: with a velocity derived from positions' in report
     assert 'sizes of 3 actors (car 1, person 1, truck 1) are assumed by class' in report
     assert 'velocities of 3 actors (car 1, person 1, truck 1) are derived from positions' in report
-    pytest.importorskip('pyarrow')
     assert main(['convert', name, 'drive.parquet']) == 0
     frames = frames_of(name)
     back = frames_of('drive.parquet')
@@ -316,7 +315,6 @@ def test_recorder_log_says_what_is_derived_and_assumed(capsys):
 
 def test_recorder_log_walker_without_a_box_stands_on_the_ground():
     """The origin of a walker is in its middle; before 0.9.12 it has no box."""
-    pytest.importorskip('pyarrow')
     write(logs.header() + logs.frame(1, 0.0, logs.counted(2, [
         logs.added(5, 'walker.pedestrian.0001', kind=2)]), logs.counted(6, [
             logs.vectors(5, 0.0, 0.0, 93.0, 0.0, 0.0, 0.0)])))
@@ -341,7 +339,6 @@ def test_recorder_log_teleport_is_a_jump_and_has_one_speed(capsys):
     report = capsys.readouterr().out
     assert '2 jumps, the longest 500 m (hero, ' in report
     assert 'units' not in report
-    pytest.importorskip('pyarrow')
     speeds = sensor.read_table(name)['speed'].to_pylist()
     assert speeds[10] == pytest.approx(10.0)
     frames = frames_of(name)
@@ -361,7 +358,6 @@ def test_recorder_log_teleport_is_a_jump_and_has_one_speed(capsys):
     ([logs.packet(1), placed((8, 0.0)), logs.packet(1)], '4 packets before it outside of a frame'),
 ])
 def test_recorder_log_what_is_lost_is_named_by_convert(packets, words, capsys):
-    pytest.importorskip('pyarrow')
     name = write(logs.header() + logs.frame(1, 0.0, spawned(), placed((8, 0.0)))
                  + logs.frame(2, 0.05, *packets, placed((8, 0.0)))
                  + logs.frame(3, 0.1, placed((8, 0.0))))

@@ -134,7 +134,6 @@ def test_opendrive_road_of_a_lane_state_is_in_the_map(tmp_path):
 
 
 def test_opendrive_map_is_under_pictures_and_on_a_topic(tmp_path):
-    pytest.importorskip('matplotlib')
     lanes_of(tmp_path, road([(0, 0, 0, '<line/>')]))
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', osi_traces.drive(5))
     pictures = []

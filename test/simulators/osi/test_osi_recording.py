@@ -75,7 +75,6 @@ def test_osi_accelerations_of_the_trace_are_those_of_tables_and_objects(trace):
     from state_sensor_ros.naming import Registry
     from state_sensor_ros.objects.object_maker import ObjectMaker
     from state_sensor_ros.settings import DEFAULTS
-    pytest.importorskip('pyarrow')
     table = sensor.read_table(trace).to_pydict()
     # Differences would have none in the first and in the last frame.
     assert table['ax'] == ([1.0] * 3 + [0.0]) * 12
@@ -174,7 +173,6 @@ def test_osi_ego_of_a_trace_without_a_host(tmp_path):
 def test_osi_ego_has_one_spelling_in_each_command(tmp_path, capsys):
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [
         osi_traces.ground_truth(i / 10) for i in range(5)])
-    pytest.importorskip('matplotlib')
     for command, out, words in (('convert', 'a.json', ('-p', 'osi.ego:=car_2')),
                                 ('render', 'a.png', ('--osi.ego', 'car_2'))):
         assert main([command, *words, str(path), str(tmp_path / out)]) == 0

@@ -79,7 +79,6 @@ def test_fcd_recording_has_no_size_of_its_frames(capsys):
 
 
 def test_fcd_recording_is_viewed_with_the_ego_of_the_option():
-    pytest.importorskip('rerun')
     assert main(['view', 'fcd.xml', '--save', 'out.rrd', '--sumo.ego', 'b']) == 0
 
 
