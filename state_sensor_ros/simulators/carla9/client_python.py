@@ -23,8 +23,7 @@ import shutil
 import subprocess
 import sys
 
-from state_sensor_ros.errors import MissingLibraryError
-from state_sensor_ros.simulators import ConfigError
+from state_sensor_ros.simulators import ConfigError, MissingLibraryError
 
 _LIBRARIES = ('carla', 'numpy', 'msgspec')
 _OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
