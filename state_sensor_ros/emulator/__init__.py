@@ -7,9 +7,8 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The mock simulators: synthetic traffic, a monoDrive server and a CARLA 0.8 server.
+The mock simulators: synthetic traffic, servers of monoDrive, CARLA 0.8 and CARLA 0.9.
 
-It may import the modules directly in the package, of them `errors`, `rotations` and `share` only:
-each protocol is implemented twice, independently, so that an error in one of them shows as a
-difference.
+They import `errors`, `rotations` and `share` only: each protocol is implemented twice,
+independently, so that an error in one of them shows as a difference.
 """

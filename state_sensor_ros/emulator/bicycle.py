@@ -40,8 +40,6 @@ class Pedals:
 
 @dataclass(frozen=True, slots=True)
 class DrivenVehicle:
-    """What a vehicle makes of its pedals."""
-
     # Relative to the usual mass: a heavier vehicle accelerates and brakes less.
     mass: float = 1.0
     # Acceleration at full throttle and full brake with the usual mass, m/s2.

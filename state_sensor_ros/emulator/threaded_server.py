@@ -40,12 +40,7 @@ Rate = float | Literal['real', 'max']
 
 
 class Pacer:
-    """
-    Waits between frames so that the average rate is kept.
-
-    :param rate: the rate.
-    :param stop: ends every wait at once when it is set.
-    """
+    """Waits between frames so that the average rate is kept."""
 
     def __init__(self, rate: Rate, stop: threading.Event) -> None:
         self._rate = rate
@@ -53,11 +48,8 @@ class Pacer:
         self._due_s = 0.0
 
     def wait(self, period_s: float) -> None:
-        """
-        Wait until the next frame is due.
-
-        :param period_s: simulated time since the previous frame, s.
-        """
+        """Wait until the next frame is due."""
+        # period_s: simulated time since the previous frame, s.
         if self._rate == 'max':
             return
         now_s = time.monotonic()
@@ -79,8 +71,6 @@ class ThreadedServer(ABC):
 
     Subclasses open their ports before they call this constructor, which opens a socket pair: an
     exception because of a port then leaves nothing open.
-
-    :ivar n_sent: number of frames sent so far.
     """
 
     def __init__(self) -> None:
@@ -142,12 +132,7 @@ class ThreadedServer(ABC):
         self._finished.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """
-        Wait until the last frame is sent.
-
-        :param timeout_s: None waits without limit.
-        :returns: whether the last frame is sent.
-        """
+        """Wait until the last frame is sent."""
         return self._finished.wait(timeout_s)
 
     def _begin(self, work: Callable[..., None], *args: object) -> threading.Thread:
@@ -205,14 +190,7 @@ class ThreadedServer(ABC):
 
 
 def listen(bind: str, port: int) -> socket.socket:
-    """
-    Open a listening socket, non-blocking.
-
-    :param bind: address.
-    :param port: 0 picks a free one.
-    :returns: the socket.
-    :raises TransportError: if the port cannot be opened.
-    """
+    """Open a listening socket, non-blocking; ``port``: 0 picks a free one."""
     listener = reserve(bind, port)
     try:
         listener.listen(BACKLOG)
@@ -223,14 +201,8 @@ def listen(bind: str, port: int) -> socket.socket:
 
 
 def reserve(bind: str, port: int) -> socket.socket:
-    """
-    Bind a port without listening: it refuses connections, and no other program can have it.
-
-    :param bind: address.
-    :param port: 0 picks a free one.
-    :returns: the socket, non-blocking.
-    :raises TransportError: if the port cannot be bound.
-    """
+    """Bind a port without listening: it refuses connections, and no other program can have it."""
+    # port: 0 picks a free one.
     try:
         family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
                                                       flags=socket.AI_PASSIVE)[0]
@@ -256,12 +228,8 @@ def _no_port(bind: str, port: int,
 
 
 def accept_connection(listener: socket.socket) -> socket.socket | None:
-    """
-    Accept one connection.
-
-    :param listener: socket from :func:`listen`.
-    :returns: a blocking socket; None if no connection waits or no file descriptor is free.
-    """
+    """Accept one connection."""
+    # Returns a blocking socket; None if no connection waits or no file descriptor is free.
     try:
         connection, _ = listener.accept()
     except OSError:
@@ -272,14 +240,6 @@ def accept_connection(listener: socket.socket) -> socket.socket | None:
 
 def receive(connection: socket.socket, size: int,
             on_part: Callable[[int], None] = lambda n_bytes: None) -> bytes:
-    """
-    Receive a number of bytes.
-
-    :param connection: a blocking socket.
-    :param size: number of bytes.
-    :param on_part: called with the number of bytes received so far.
-    :returns: the bytes; fewer at the end of the stream.
-    """
     parts = []
     n_left = size
     while n_left and (part := connection.recv(min(n_left, CHUNK_BYTES))):
@@ -290,11 +250,7 @@ def receive(connection: socket.socket, size: int,
 
 
 def close_connection(connection: socket.socket) -> None:
-    """
-    Close a connection; the peer still receives what was sent, and blocked calls on it return.
-
-    :param connection: the socket, open or not.
-    """
+    """Close a connection; the peer still receives what was sent, blocked calls on it return."""
     try:
         shut_down_connection(connection)
     finally:
@@ -302,11 +258,7 @@ def close_connection(connection: socket.socket) -> None:
 
 
 def shut_down_connection(connection: socket.socket) -> None:
-    """
-    End a connection for both sides; its thread still reads what has arrived, and closes it.
-
-    :param connection: the socket, open or not.
-    """
+    """End a connection for both sides; its thread still reads what has arrived, and closes it."""
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError as error:

@@ -6,10 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Recordings: the table of their formats, bags, playback, and the selection of a part.
-
-It may import pipeline/, cdr/, objects/, topics/ and the modules directly in the package; no
-simulator's folder, no command and no rclpy. Its folders are layers: bags/ imports storage/,
-whole/, formats.py and recording.py; storage/ and whole/ import nothing else of this folder.
-"""
+"""Recordings: the table of their formats, bags, playback, and the selection of a part."""

@@ -7,13 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
-"""
-The table of formats: a row for each format of a recording, by the name of its files.
-
-Opening, writing, batches, completion, help texts and errors read it. A simulator declares the
-formats that only it has (``Simulator.formats``); ``simulators.opening.formats`` returns all rows.
-Readers and writers are named, and imported where they are used.
-"""
+"""The table of formats: a row for each format of a recording, by the name of its files."""
 
 from __future__ import annotations
 
@@ -207,11 +201,7 @@ class Format:
 
 
 def texts_of(formats: Iterable[Format]) -> list[str]:
-    """
-    Return formats as texts, with the suffixes of one noun together.
-
-    :param formats: some of the table.
-    """
+    """Return formats as texts, with the suffixes of one noun together."""
     suffixes: dict[str, dict[str, None]] = {}
     for each in formats:
         suffixes.setdefault(each.noun, {}).update(dict.fromkeys(each.suffixes))
@@ -219,11 +209,7 @@ def texts_of(formats: Iterable[Format]) -> list[str]:
 
 
 def imported(text: str) -> Any:  # noqa: ANN401
-    """
-    Return what a format or a simulator names as ``module:name``.
-
-    :raises ConfigError: if there is no such module, or nothing of that name in it.
-    """
+    """Return what a format or a simulator names as ``module:name``."""
     module, _, name = text.partition(':')
     try:
         return getattr(import_module(module), name)

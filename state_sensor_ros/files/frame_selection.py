@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The selected part of a recording or stream: actors by tag and name, a span of time, a rate.
-
-Times are seconds from the first frame; a clock that goes back adds nothing to them. A rate only
-leaves out frames.
-"""
+"""The selected part of a recording or stream: actors by tag and name, a span of time, a rate."""
 
 from __future__ import annotations
 
@@ -33,8 +28,6 @@ _TOLERANCE_S = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class RecordingSelection:
-    """A part of a recording."""
-
     # desired_tags, undesired_tags: as the parameters of these names.
     desired_tags: tuple[str, ...] = ()
     undesired_tags: tuple[str, ...] = ()
@@ -45,7 +38,6 @@ class RecordingSelection:
 
     @property
     def has_all_frames(self) -> bool:
-        """Return whether no frame is omitted."""
         return self.start_s <= 0.0 and math.isinf(self.end_s) and self.rate_hz is None
 
     @property
@@ -148,13 +140,7 @@ class FrameSelector:
 
 
 class SelectedRecording:
-    """
-    The selected part of a recording, itself a recording.
-
-    :param recording: recording to select from.
-    :param selection: part to select.
-    :ivar selector: selects from it, and knows what has matched no actor so far.
-    """
+    """The selected part of a recording, itself a recording."""
 
     def __init__(self, recording: RecordingReader, selection: RecordingSelection) -> None:
         self._recording, self._selection = recording, selection
@@ -170,25 +156,17 @@ class SelectedRecording:
         return self._recording.cut
 
     def new_decoder(self) -> PayloadDecoder:
-        """Make another decoder of its payloads."""
         return SelectingDecoder(self._recording.new_decoder(), FrameSelector(self._selection))
 
     def frames(self) -> Iterator[RecordedFrame]:
-        """
-        Yield the selected frames.
-
-        :raises TrajectoryFormatError: if the recording is damaged.
-        """
         selector = FrameSelector(self._selection)
         for recorded in self._recording.frames():
             if selector.keeps(recorded.packet.game_time):
                 yield recorded
 
     def payload_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return the payload of a frame that has a byte_range of the recording."""
         assert isinstance(self._recording, SeekableRecording)
         return self._recording.payload_at(byte_range)
 
     def close(self) -> None:
-        """Close the recording."""
         self._recording.close()

@@ -33,23 +33,16 @@ from state_sensor_ros.settings import Settings
 
 
 def is_needed(settings: Settings) -> bool:
-    """
-    Return whether an output has predicted paths.
-
-    :param settings: settings; the outputs are used.
-    """
+    """Return whether an output has predicted paths."""
     return 'autoware' in settings.outputs and 'predicted' in settings.autoware_objects
 
 
 class LookAhead:
-    """
-    Give packets of a recording the frames that follow.
+    """Give packets of a recording the frames that follow."""
 
-    :param recording: another reader of the same recording, closed by :meth:`close`; None if it
-        can be read once only: its packets are then kept until their turn.
-    :param decoder: decoder of its payloads, used for nothing else.
-    :param settings: settings; include_obb and default_sizes are used.
-    """
+    # recording: another reader of the same recording, closed by :meth:`close`; None if it can be
+    # read once only: its packets are then kept until their turn.
+    # decoder: decoder of its payloads, used for nothing else.
 
     def __init__(self, recording: RecordingReader | None, decoder: PayloadDecoder,
                  settings: Settings) -> None:
@@ -61,11 +54,7 @@ class LookAhead:
         self._classes: Kinds = np.zeros(0, np.uint8)
 
     def follow(self, frames: Iterator[RecordedFrame]) -> Iterator[RecordedFrame]:
-        """
-        Yield the same frames, each packet with ``upcoming``.
-
-        :param frames: frames of the recording, from the first one on.
-        """
+        """Yield the same frames, each packet with ``upcoming``."""
         if self._recording is None:
             frames, ahead = tee(frames)
         else:
@@ -88,7 +77,6 @@ class LookAhead:
             self._recording.close()
 
     def _links(self, ahead: Iterator[RecordedFrame]) -> Iterator[tuple[int, FutureFrame | None]]:
-        """Yield run and frame of each recorded frame; those of one run are linked."""
         i_run, last, sample_count = 0, None, 0
         identity: int | None = None
         try:
@@ -134,7 +122,6 @@ class LookAhead:
 
 
 def _is_whole(waiting: deque[tuple[int, FutureFrame | None]]) -> bool:
-    """Return whether all frames in the horizon of the first one are there."""
     (i_run, first), (last_run, last) = waiting[0], waiting[-1]
     return first is None or i_run != last_run or (
         last is not None and last.game_time > first.game_time + HORIZON_S)

@@ -52,8 +52,6 @@ class _Request(Enum):
 
 
 class _Turn(Enum):
-    """What to do with the next frame."""
-
     PLAY = 'play'
     SKIP = 'skip'
     REWIND = 'rewind'
@@ -66,11 +64,8 @@ class FileSource:
 
     One thread iterates over :meth:`packets`; the other methods may be called from any.
 
-    :param recording: closed when the source is.
     :param rate: pace against real time; 0 for no pace.
-    :param loop: whether to begin again at the end, for ever.
     :param follower: follower that links its frames, closed with the recording; None for none.
-    :raises ConfigError: if ``rate`` is out of range.
     """
 
     def __init__(self, recording: RecordingReader, *, rate: float = 1.0, loop: bool = False,
@@ -111,12 +106,7 @@ class FileSource:
             self._submit(_Request.PLAY)
 
     def step(self, n_frames: int = 1) -> None:
-        """
-        Play frames at once, and pause after them.
-
-        :param n_frames: number of frames.
-        :raises ConfigError: if that is not 1 or more.
-        """
+        """Play frames at once, and pause after them."""
         if n_frames < 1:
             raise ConfigError('step', str(n_frames), '1 frame or more')
         with self._changed:
@@ -128,9 +118,6 @@ class FileSource:
         Continue with the first frame at or after a time, even while paused.
 
         A seek backwards appears as a restart of the simulator.
-
-        :param seconds: time from the beginning of the recording.
-        :raises ConfigError: if that is not a finite number.
         """
         if not math.isfinite(seconds):
             raise ConfigError('seek', str(seconds), 'seconds from the beginning')
@@ -143,12 +130,8 @@ class FileSource:
         self.seek(0.0)
 
     def set_rate(self, rate: float) -> None:
-        """
-        Change the pace against real time.
-
-        :param rate: 1 is real time, 0 is no pace; a wait that has begun ends by the new pace.
-        :raises ConfigError: if it is out of range.
-        """
+        """Change the pace against real time."""
+        # rate: 1 is real time, 0 is no pace; a wait that has begun ends by the new pace.
         with self._changed:
             self._schedule.rate = _checked(rate)
             self._changed.notify_all()
@@ -174,11 +157,7 @@ class FileSource:
         return self._request is _Request.CLOSE
 
     def packets(self) -> Iterator[Packet]:
-        """
-        Yield packets until the end of the recording; a further call plays it again.
-
-        :raises TrajectoryFormatError: if the recording is damaged.
-        """
+        """Yield packets until the end of the recording; a further call plays it again."""
         with self._changed:
             if self._is_closed():
                 return
@@ -198,11 +177,7 @@ class FileSource:
                     self._close_files()
 
     def _pass(self, is_again: bool) -> Generator[Packet, None, _Turn]:
-        """
-        Play from the beginning; return what to do afterward.
-
-        :param is_again: whether the first packet follows one of an earlier pass.
-        """
+        """Play from the beginning; return what to do afterward."""
         self._position, clock_s, is_behind_gap = -1.0, math.nan, is_again
         frames = self._frames()
         for recorded in frames if self._follower is None else self._follower.follow(frames):
@@ -243,12 +218,9 @@ class FileSource:
             self._follower.close()
 
     def _turn(self, position: float, gap: float) -> _Turn:
-        """
-        Wait until the next frame is to be played or skipped.
-
-        :param position: time of that frame, s from the beginning.
-        :param gap: time between it and the frame before, s.
-        """
+        """Wait until the next frame is to be played or skipped."""
+        # position: time of that frame, s from the beginning.
+        # gap: time between it and the frame before, s.
         with self._changed:
             while not self._is_closed():
                 if self._sought is not None:

@@ -104,12 +104,7 @@ class SeekableRecording(Protocol):
     """A recording that can return any payload again without reading those before it."""
 
     def payload_at(self, byte_range: tuple[int, int]) -> bytes:
-        """
-        Return the payload of a frame; this does not affect a loop over the frames.
-
-        :param byte_range: offset and length of the payload.
-        :raises TrajectoryFormatError: if the file has changed or cannot be read.
-        """
+        """Return the payload of a frame; this does not affect a loop over the frames."""
 
 
 @runtime_checkable
@@ -206,12 +201,7 @@ class FrameFile(TimedRecording):
 
 
 class Losses:
-    """
-    What a format does not carry of the frames that are written.
-
-    :param name: name of the format, with its article.
-    :param carried: those of :func:`parts_of` that it carries.
-    """
+    """What a format does not carry of the frames that are written."""
 
     def __init__(self, name: str, carried: frozenset[str]) -> None:
         self._name, self._carried = name, carried
@@ -287,22 +277,11 @@ class PayloadWriter(Protocol):
     """Writer of packets to an open file, as they were received."""
 
     def write(self, packet: Packet) -> Iterator[tuple[Frame, int]]:
-        """
-        Write the selected frames of a packet.
-
-        :param packet: packet as received.
-        :returns: each frame after it was written, and its size, bytes.
-        :raises DecodeError: after the other frames, if one cannot be decoded.
-        :raises OSError: if it cannot be written.
-        """
+        """Write the selected frames of a packet."""
+        # Returns each frame after it was written, and its size, bytes.
 
     def close(self) -> None:
         """Write the end; the file stays open."""
 
     def complete(self, file: BinaryIO) -> int:
-        """
-        Truncate a file in which writing has failed after the last whole frame, and write the end.
-
-        :param file: file, open for reading and writing, at its beginning.
-        :returns: the number of whole frames.
-        """
+        """Cut a file in which writing failed after its last whole frame, and write the end."""

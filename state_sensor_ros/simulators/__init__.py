@@ -7,11 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The public module for authors of simulators, and the opening by name: doc/design/extending.md.
+The public module for authors of simulators: doc/design/extending.md.
 
-What only some simulators need is in the other modules here that have an ``__all__``. It may import
-control/, cdr/, topics/, pipeline/, connections/, files/, files/tables/, emulator/ and the modules
-directly in the package, but no simulator by name: ``simulator_list`` imports one where it is used.
+What only some simulators need is in the other modules here that have an ``__all__``. No simulator
+is imported by name: ``simulator_list`` imports one where it is used.
 """
 
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag

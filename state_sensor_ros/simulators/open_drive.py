@@ -132,11 +132,7 @@ def _samples(pieces: Sequence[_RoadPiece], begin: float, end: float) -> Floats:
 def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[_RoadPiece],
                    elevation: _Curve, offset: _Curve, *,
                    is_junction: bool) -> Iterator[MapLine]:
-    """
-    Yield the lanes of a section.
-
-    :param s: (K,) float64, m along the road.
-    """
+    """Yield the lanes of a section; ``s``: (K,) float64, m along the road."""
     xy, headings = _places_at(pieces, s)
     left = np.stack((-np.sin(headings), np.cos(headings)), 1)
     heights, middle = elevation(s), offset(s)
@@ -165,12 +161,9 @@ def _id_of(lane: Element) -> int:
 
 
 def _outer_border(lane: Element, s: Floats, inner: Floats) -> Floats:
-    """
-    Return the distance of the outer border of a lane from the middle of the road.
-
-    :param s: (K,) float64, m from the beginning of the section.
-    :param inner: (K,) float64, of its inner border, m.
-    """
+    """Return the distance of the outer border of a lane from the middle of the road."""
+    # s: (K,) float64, m from the beginning of the section.
+    # inner: (K,) float64, of its inner border, m.
     widths = lane.findall('width')
     borders = lane.findall('border')
     if borders and not widths:
@@ -181,11 +174,7 @@ def _outer_border(lane: Element, s: Floats, inner: Floats) -> Floats:
 
 
 def _cubic(records: Sequence[Element], begin: str) -> _Curve:
-    """
-    Return a function given by cubic polynomials, each from its beginning on; 0 without any.
-
-    :param begin: name of the attribute with the beginning.
-    """
+    """Return a function given by cubic polynomials, each from its beginning on; 0 without any."""
     rows = np.array(sorted([_number(record, begin), *(_number(record, name) for name in 'abcd')]
                            for record in records)).reshape(-1, 5)
 
@@ -224,13 +213,6 @@ class _RoadPiece:
 
 
 def _number(element: Element, name: str) -> float:
-    """
-    Return a number of an element.
-
-    :param element: element of OpenDRIVE.
-    :param name: name of the attribute.
-    :raises ValueError: if there is none, or it is not finite.
-    """
     text = element.get(name)
     if text is None:
         raise ValueError(f'<{element.tag}> without {name}')
@@ -241,12 +223,6 @@ def _number(element: Element, name: str) -> float:
 
 
 def _read_pieces(road: Element) -> list[_RoadPiece]:
-    """
-    Return the geometries of a road in their order.
-
-    :param road: an element `<road>`.
-    :raises ValueError: if one of them cannot be read.
-    """
     pieces = [_piece(geometry) for geometry in road.iterfind('planView/geometry')]
     if not pieces:
         raise ValueError('no geometry')
@@ -254,13 +230,9 @@ def _read_pieces(road: Element) -> list[_RoadPiece]:
 
 
 def _places_at(pieces: Sequence[_RoadPiece], s: Floats) -> tuple[Floats, Floats]:
-    """
-    Return places and headings of a reference line.
-
-    :param pieces: pieces of the road.
-    :param s: (K,) float64, ascending, m along the road.
-    :returns: (K, 2) x and y, m, and (K,) headings, rad, both in the axes of the map.
-    """
+    """Return places and headings of a reference line."""
+    # s: (K,) float64, ascending, m along the road.
+    # Returns (K, 2) x and y, m, and (K,) headings, rad, both in the axes of the map.
     xy, headings = np.empty((len(s), 2)), np.empty(len(s))
     begins = np.array([piece.s for piece in pieces])
     owners = np.clip(np.searchsorted(begins, s, side='right') - 1, 0, None)
@@ -327,13 +299,9 @@ def _spiral(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, F
 
 def _polynomials(u: Floats, v: Floats, parameters: Callable[[Floats], Floats],
                  ) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """
-    Return the places of a piece given by two cubic polynomials.
-
-    :param u: (4,) coefficients of x from the lowest power, m.
-    :param v: (4,) of y.
-    :param parameters: the parameter of the polynomials by the distance.
-    """
+    """Return the places of a piece given by two cubic polynomials."""
+    # u: (4,) coefficients of x from the lowest power, m.
+    # v: (4,) of y.
     powers = np.polynomial.polynomial
 
     def places(s: Floats) -> tuple[Floats, Floats]:

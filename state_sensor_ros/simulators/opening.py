@@ -71,12 +71,8 @@ def format_of_name(path: str) -> Format | None:
 
 
 def format_of(path: str) -> Format:
-    """
-    Return the format of a recording.
-
-    :param path: of a file or a folder, or ``-`` for a trajectory on standard input.
-    :raises TrajectoryFormatError: if it is a folder of no known format.
-    """
+    """Return the format of a recording."""
+    # path: of a file or a folder, or ``-`` for a trajectory on standard input.
     where = Path(path)
     if path == STANDARD_INPUT:
         return trajectory_format()
@@ -111,12 +107,7 @@ def _by_content(path: Path, found: Format) -> Format:
 
 
 def folder_format(folder: Path) -> Format | None:
-    """
-    Return the format of a folder that is a recording, None for another one.
-
-    :param folder: an existing one.
-    :raises OSError: if it cannot be read.
-    """
+    """Return the format of a folder that is a recording, None for another one."""
     # A format of this package saves the search for other simulators.
     return next((each for known in (lambda: FORMATS, formats) for each in known()
                  if not each.suffixes and each.is_of(folder)), None)
@@ -147,7 +138,6 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
 
 
 def _bag_of_simulator(recording: RecordingReader) -> RecordingReader:
-    """Return a bag as the recording of the simulator whose topics it has."""
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     assert isinstance(recording, BagRecording)
     for simulator in simulators().values():
@@ -162,9 +152,6 @@ class Input:
 
     A recording is opened once and belongs to the first source; :meth:`open_source` opens it again
     for a later one.
-
-    :param report: called with a kind and a line about what was found beside the frames.
-    :raises StateSensorError: if a recording cannot be opened.
     """
 
     def __init__(self, settings: Settings, report: Report) -> None:
@@ -185,17 +172,11 @@ class Input:
             settings, max_bag_bytes=settings.max_bag_bytes))
 
     def new_decoder(self) -> PayloadDecoder:
-        """Make a decoder of the payloads."""
         if self._new_decoder is not None:
             return self._new_decoder()
         return self._simulator.new_decoder(self._settings)
 
     def open_source(self) -> Source:
-        """
-        Make the source.
-
-        :raises StateSensorError: if it cannot be opened.
-        """
         settings = self._settings
         if settings.source != FILE:
             return self._simulator.open_source(settings, self._report)
@@ -205,15 +186,9 @@ class Input:
                           follower=self._follower(recording) if settings.outputs else None)
 
     def open_commands(self, source: Source) -> EgoCommands:
-        """
-        Make what sends commands to the ego.
-
-        :param source: from :meth:`open_source`.
-        """
         return self._simulator.open_commands(self._settings, source, self._report)
 
     def _follower(self, recording: RecordingReader) -> LookAhead | None:
-        """Return what reads a recording ahead, if an output has predicted paths."""
         from state_sensor_ros.files.look_ahead import is_needed, LookAhead
         if not is_needed(self._settings):
             return None
@@ -233,15 +208,7 @@ def map_suffixes() -> Mapping[str, str]:
 
 
 def read_map(path: str) -> tuple[MapLine, ...]:
-    """
-    Read a map.
-
-    The one way from a file to lines: a simulator adds a kind of file by a row in
-    :attr:`Simulator.map_files`, and pictures, animations and ~/map show it.
-
-    :param path: a file with one of :func:`map_suffixes`.
-    :raises StateSensorError: if it has another suffix, is missing, or is not such a map.
-    """
+    """Read a map; a simulator adds a kind of file by a row in :attr:`Simulator.map_files`."""
     readers = map_suffixes()
     suffix = max((each for each in readers if path.endswith(each)), key=len, default='')
     if not suffix:
@@ -254,13 +221,7 @@ def read_map(path: str) -> tuple[MapLine, ...]:
 
 
 def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
-    """
-    Return the topics of a source, ~/map and ~/map/opendrive with ``map_file`` if it is set.
-
-    :param topics: those that only the simulator has.
-    :param settings: of the node, or of what writes a bag.
-    :raises StateSensorError: if the map cannot be read.
-    """
+    """Return the topics of a source, ~/map and ~/map/opendrive with ``map_file`` if it is set."""
     if not settings.map_file:
         return topics
     from state_sensor_ros.topics.map_topics import topics_of_map

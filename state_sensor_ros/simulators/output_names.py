@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The format of an output by its name: doc/interface.md#names-of-recordings.
-
-A name without suffix, one that ends with ``/``, and one whose last dot is followed by a digit is
-that of a bag's folder.
-"""
+"""The format of an output by its name: doc/interface.md#names-of-recordings."""
 
 from __future__ import annotations
 
@@ -32,17 +27,9 @@ _SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
 
 def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: str = '',
                   folder: Format = BAG) -> Format:
-    """
-    Return the format of a new output.
-
-    :param path: of the output, ``-`` for a trajectory on standard output.
-    :param command: that writes it; a format of another one is refused.
-    :param to: name of the format where the name of the output does not decide, ``''`` for none.
-    :param storage: of a bag, likewise.
-    :param folder: format of a name without suffix.
-    :raises UsageError: where the name has the suffix of no such format, or contradicts ``to`` or
-        ``storage``.
-    """
+    """Return the format of a new output."""
+    # path: of the output, ``-`` for a trajectory on standard output.
+    # to: name of the format where the name of the output does not decide, ``''`` for none.
     named = _by_name(path, command)
     if to:
         wanted = next(each for each in formats() if each.name == to)
@@ -86,7 +73,6 @@ def _by_name(path: str, command: str) -> Format | None:
 
 
 def _is_made(format_: Format) -> bool:
-    """Return whether a command writes a format."""
     return format_.is_written or format_.command != CONVERT
 
 

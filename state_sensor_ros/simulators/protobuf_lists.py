@@ -122,7 +122,6 @@ def fields_of(data: bytes | memoryview) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _varint(data: bytes | memoryview, offset: int) -> tuple[int, int]:
-    """Return a number and the offset of its end."""
     value = data[offset]
     if value < 0x80:
         return value, offset + 1

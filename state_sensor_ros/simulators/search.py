@@ -42,9 +42,6 @@ def find_recordings(inputs: Iterable[str], without: str = '') -> list[FoundRecor
 
     :param inputs: files, which are taken as they are; folders, of which every trajectory, bag and
         dataset is taken, but no hidden file; and globs, in which ``**`` is any number of folders.
-    :param without: folder below the inputs that is not searched.
-    :returns: in the order of the inputs, then of the names.
-    :raises ConfigError: where an input is not there, has no recording, or two have one place.
     """
     found: dict[str, FoundRecording] = {}
     for text in inputs:
@@ -62,11 +59,9 @@ def find_recordings(inputs: Iterable[str], without: str = '') -> list[FoundRecor
 
 
 class _Search:
-    """
-    The search for the recordings of one input.
+    """The search for the recordings of one input."""
 
-    :param without: folder that is not searched, ``''`` for none.
-    """
+    # without: folder that is not searched, ``''`` for none.
 
     def __init__(self, without: str) -> None:
         # Device and number of the folders that were entered: links may form circles.
@@ -182,7 +177,6 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
-    """Return the device and the number of a folder."""
     return status.st_dev, status.st_ino
 
 
@@ -195,7 +189,6 @@ def _is_recording(folder: Path) -> bool:
 
 
 def _is_readable(file: Path) -> bool:
-    """Return whether a file is of a format with a reader, by its name where that is enough."""
     found = format_of_name(file.name)
     if found is None or not found.reader:
         return False

@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The interface of a simulator: what the package needs of one, with a default for most of it.
-
-A simulator is a subclass of :class:`Simulator`. Its frames pass through the same selection,
-naming, encoding and publishing as those of every other simulator.
-"""
+"""The interface of a simulator: what the package needs of one, with a default for most of it."""
 
 from __future__ import annotations
 

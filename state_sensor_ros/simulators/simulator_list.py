@@ -54,7 +54,6 @@ def _built_in(name: str) -> Simulator:
 
 
 def default_simulator() -> Simulator:
-    """Return the simulator of recordings that are of no other one."""
     return _built_in(SIMULATORS[0])
 
 
@@ -87,12 +86,8 @@ def simulators() -> dict[str, Simulator]:
 
 
 def find_simulator(name: str) -> Simulator:
-    """
-    Return the simulator whose frames a source receives.
-
-    :param name: value of the parameter ``source``; of ``file`` or of none, the default one.
-    :raises ConfigError: if there is none of that name, or it cannot be loaded.
-    """
+    """Return the simulator whose frames a source receives."""
+    # name: value of the parameter ``source``; of ``file`` or of none, the default one.
     if name in ('', FILE):
         return default_simulator()
     for built_in in SIMULATORS:
@@ -152,14 +147,10 @@ def _printing_to_standard_error() -> Iterator[None]:
 
 
 def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> ParameterTable:
-    """
-    Return the parameters that there are.
-
-    :param source: the selected simulator, whose own host and port the general ones mean.
-    :param with_added: whether those of all added simulators are included, not only those of
-        this package and of ``source``.
-    :raises ConfigError: if ``source`` is no simulator.
-    """
+    """Return the parameters that there are."""
+    # source: the selected simulator, whose own host and port the general ones mean.
+    # with_added: whether those of all added simulators are included, not only those of this
+    # package and of ``source``.
     selected = find_simulator(source)
     found = simulators() if with_added else {name: _built_in(name) for name in SIMULATORS}
     found = {**found, selected.name: selected}
@@ -172,14 +163,7 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
 
 def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
                      with_added: bool = False) -> Settings:
-    """
-    Check parameters one by one, against each other and against the simulator.
-
-    :param values: by name; lists and arrays are taken as tuples.
-    :param base: settings that the others keep.
-    :param with_added: as of :func:`schema_of`.
-    :raises ConfigError: naming the parameter, the value and what is allowed.
-    """
+    """Check parameters one by one, against each other and against the simulator."""
     values = {**values, **implied_values(values, base)}
     source = values.get('source', base.source)
     if not isinstance(source, str):
@@ -201,11 +185,7 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
 
 
 def _check_libraries(simulator: Simulator, settings: Settings) -> None:
-    """
-    Check that the libraries are installed that the parameters of a live source need.
-
-    :raises MissingLibraryError: naming the first one that is not.
-    """
+    """Check that the libraries are installed that the parameters of a live source need."""
     if simulator.parameters is None:
         return
     own: object = settings.of(simulator.parameters)
@@ -218,14 +198,8 @@ def _check_libraries(simulator: Simulator, settings: Settings) -> None:
 
 
 def unread_parameters(names: Iterable[str], simulator: str) -> dict[str, str]:
-    """
-    Return those parameters of simulators that reading a recording does not use.
-
-    :param names: names of parameters, or their aliases.
-    :param simulator: name of the recording's simulator, ``''`` for none.
-    :returns: for each of them, what it is for.
-    :raises ConfigError: if there is no such parameter.
-    """
+    """Return those parameters of simulators that reading a recording does not use."""
+    # simulator: name of the recording's simulator, ``''`` for none.
     schema, found = schema_of(with_added=True), {}
     for name in names:
         declared = schema.find(name)
@@ -242,12 +216,7 @@ def unread_parameters(names: Iterable[str], simulator: str) -> dict[str, str]:
 
 
 def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
-    """
-    Add to the parameters of a live stream what the file in ``config_file`` sets.
-
-    :param explicit: by name, those that are given; they take precedence.
-    :raises ConfigError: if the file cannot be read.
-    """
+    """Add to the parameters of a live stream what the file in ``config_file`` sets."""
     path = explicit.get('config_file', DEFAULTS.config_file)
     source = explicit.get('source', DEFAULTS.source)
     if not isinstance(path, str) or not path or not isinstance(source, str):
@@ -257,14 +226,8 @@ def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
 
 def unused_parameters(names: Iterable[str], source: str, *,
                       with_added: bool = False) -> list[str]:
-    """
-    Return those of some parameters that a source does not use.
-
-    :param names: of parameters, or their aliases.
-    :param source: name of a simulator, or ``file``.
-    :param with_added: as of :func:`schema_of`.
-    :raises ConfigError: if there is no such source or parameter.
-    """
+    """Return those of some parameters that a source does not use."""
+    # source: name of a simulator, or ``file``.
     schema, simulator = schema_of(source, with_added=with_added), find_simulator(source)
 
     def is_used(name: str) -> bool:
@@ -286,13 +249,7 @@ def unused_parameters(names: Iterable[str], source: str, *,
 
 
 def implied_values(values: Mapping[str, object], base: Settings) -> dict[str, object]:
-    """
-    Return values that follow from a changed source: its present name, and its usual port.
-
-    :param values: by name.
-    :param base: settings before.
-    :raises ConfigError: if the source is no simulator.
-    """
+    """Return values that follow from a changed source: its present name, and its usual port."""
     source = values.get('source')
     if not isinstance(source, str) or source in ('', FILE):
         return {}

@@ -44,11 +44,7 @@ class AckermannTarget:
 
 
 class AckermannController:
-    """
-    Follows a target until a client applies pedals.
-
-    :ivar target: what is wanted.
-    """
+    """Follows a target until a client applies pedals."""
 
     def __init__(self) -> None:
         self.target = AckermannTarget()
@@ -59,13 +55,10 @@ class AckermannController:
         self._last_speed = self._last_acceleration = 0.0
 
     def pedals(self, speed: float, last: Pedals, elapsed_s: float) -> Pedals:
-        """
-        Return the pedals of a step.
-
-        :param speed: along the vehicle, m/s, negative backward.
-        :param last: pedals of the step before; the hand brake stays.
-        :param elapsed_s: simulated time since then, s, positive.
-        """
+        """Return the pedals of a step."""
+        # speed: along the vehicle, m/s, negative backward.
+        # last: pedals of the step before; the hand brake stays.
+        # elapsed_s: simulated time since then, s, positive.
         target = self.target
         measured = (speed - self._speed) / elapsed_s
         self._acceleration = _SMOOTHING * self._acceleration + (1.0 - _SMOOTHING) * measured

@@ -38,12 +38,7 @@ _Batch = tuple[list[tuple[tuple[int, list[object]]]], bool]
 
 
 class Dispatcher:
-    """
-    Answers requests.
-
-    :param calls: the known calls: its public methods.
-    :ivar unknown: number of requests by names that are not known.
-    """
+    """Answers requests."""
 
     def __init__(self, calls: Calls) -> None:
         self.unknown: Counter[str] = Counter()
@@ -57,11 +52,6 @@ class Dispatcher:
                                      returned is type(None))
 
     def answer(self, request: Request) -> bytes:
-        """
-        Return the reply to a request.
-
-        :param request: its first argument says whether the client waits for the reply.
-        """
         number, name, arguments = request.number, request.name, request.arguments[1:]
         try:
             if name == _BATCH:
@@ -80,12 +70,6 @@ class Dispatcher:
             return encode_reply(number, error=f'rpclib: {name}: {error}')
 
     def _call(self, name: str, arguments: list[object]) -> object:
-        """
-        Call by name.
-
-        :raises CallError: if it fails.
-        :raises msgspec.ValidationError: if the arguments are not those of the call.
-        """
         function, types, _ = self._calls[name]
         return function(*msgspec.convert(arguments, types))
 

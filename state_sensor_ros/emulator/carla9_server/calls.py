@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The calls of clients: each public method is one, by its name.
-
-Its annotations are the arrays of the client's types; what it returns is the value of the reply.
-"""
+"""The calls of clients: each public method is one, by its name."""
 
 from __future__ import annotations
 
@@ -69,13 +65,6 @@ SpawnCommand = tuple[Description, Transform, list[bool | int], int, str, list[Co
 
 
 class Calls:
-    """
-    The calls on a world.
-
-    :param world: the world.
-    :param port: port of the streams.
-    :param version: of the server.
-    """
 
     def __init__(self, world: EmulatedWorld, port: int, version: str) -> None:
         self._world, self._port, self._version = world, port, version
@@ -322,7 +311,6 @@ class Calls:
         return actor
 
     def _spawned(self, number: int, family: str = '') -> EpisodeActor:
-        """Return an actor that does not move by itself."""
         actor = self._actor(number, family)
         if actor.row >= 0:
             raise CallError(f'actor {number} is moved by the mock server')

@@ -85,8 +85,6 @@ class CallError(Exception):
 
 
 class Request(msgspec.Struct, array_like=True, frozen=True):
-    """A request."""
-
     kind: int
     number: int  # that its reply repeats
     name: str
@@ -114,11 +112,7 @@ class RequestCutter:
         self._data += received
 
     def requests(self) -> Iterator[Request]:
-        """
-        Yield the requests that are complete; those that are not taken come the next time.
-
-        :raises RequestError: if the bytes are not requests, or one is too long.
-        """
+        """Yield the requests that are complete; those that are not taken come the next time."""
         while self._is_complete():
             try:
                 request = self._decoder.decode(memoryview(self._data)[:self._at])
@@ -166,28 +160,12 @@ class RequestCutter:
 
 
 def encode_reply(number: int, result: object = None, error: str | None = None) -> bytes:
-    """
-    Return the reply to a call.
-
-    :param number: that of the request.
-    :param result: as the module says; None with an error.
-    :param error: text that the client raises.
-    """
     return msgspec.msgpack.encode((_REPLY, number, error, result))
 
 
 def snapshot_bytes(actors: ActorRows, *, episode: int, frame: int, elapsed_s: float,
                    delta_s: float, is_new_map: bool) -> bytes:
-    """
-    Return a message of the world's stream, of now.
-
-    :param actors: (N,) ACTOR.
-    :param episode: number of the episode.
-    :param frame: counts over all episodes.
-    :param elapsed_s: since the episode began.
-    :param delta_s: since the frame before.
-    :param is_new_map: whether the map has changed.
-    """
+    """Return a message of the world's stream, of now; ``actors``: (N,) ACTOR."""
     size = _HEADER.size - 4 + actors.nbytes
     return _HEADER.pack(
         size, _OBSERVER, frame, elapsed_s, 0, 0, 0, 0, 0, 0, episode, time.monotonic(),
@@ -195,10 +173,5 @@ def snapshot_bytes(actors: ActorRows, *, episode: int, frame: int, elapsed_s: fl
 
 
 def token_bytes(stream: int, port: int) -> bytes:
-    """
-    Return the token of a stream, on the address by which the client has reached the server.
-
-    :param stream: number of the stream.
-    :param port: where it is served.
-    """
+    """Return the token of a stream, on the address by which the client has reached the server."""
     return _TOKEN.pack(stream, port, _TCP, _ADDRESS_OF_THE_SERVER)

@@ -7,11 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
-"""
-The world: its episodes, actors, traffic lights and settings.
-
-Each episode gives its actors new ids. Units and axes as in world_bodies.
-"""
+"""The world: its episodes, actors, traffic lights and settings."""
 
 from __future__ import annotations
 
@@ -56,8 +52,6 @@ MAX_SPAWNED = 5000
 
 @dataclass(slots=True)
 class EpisodeActor:
-    """An actor of an episode."""
-
     id: int
     body: Body
     # (15,) float64, columns as in world_bodies, unused of one that moves by itself.
@@ -74,11 +68,8 @@ class EpisodeActor:
     walk: tuple[Triple, float, bool] = ((1.0, 0.0, 0.0), 0.0, False)
 
     def advance(self, elapsed_s: float) -> None:
-        """
-        Move one that a client has spawned, on a plane at its height.
-
-        :param elapsed_s: simulated time, s.
-        """
+        """Move one that a client has spawned, on a plane at its height."""
+        # elapsed_s: simulated time, s.
         numbers, before = self.numbers, self.numbers[VELOCITY].copy()
         if self.body.family == 'walker':
             direction, speed, _ = self.walk
@@ -102,12 +93,9 @@ class EpisodeActor:
 
     def place(self, position: Triple | FloatArray,
               rotation: Triple | FloatArray | None = None) -> None:
-        """
-        Move to a place; the speed stays.
-
-        :param position: m.
-        :param rotation: pitch, yaw, roll, degrees; None to keep it.
-        """
+        """Move to a place; the speed stays."""
+        # position: m.
+        # rotation: pitch, yaw, roll, degrees; None to keep it.
         self.numbers[POSITION] = position
         if rotation is not None:
             self.numbers[ROTATION] = rotation
@@ -158,16 +146,10 @@ class EpisodeOptions:
 
 
 class EmulatedWorld:
-    """
-    One world after another.
+    """One world after another."""
 
-    :param scene: what moves by itself.
-    :param period_s: expected time of a step without ``fixed_delta_s``, s.
-    :ivar is_over: whether the scene has ended.
-    :ivar delta_s: simulated time of the last step, s.
-    :ivar n_cues: steps that clients have asked for and that are not made.
-    :ivar n_tokens: tokens that clients have been given.
-    """
+    # period_s: expected time of a step without ``fixed_delta_s``, s.
+    # delta_s: simulated time of the last step, s.
 
     def __init__(self, scene: MovingScene, period_s: float) -> None:
         self.scene = scene
@@ -210,15 +192,10 @@ class EmulatedWorld:
 
     def spawn(self, body: Body, position: Triple, rotation: Triple,
               parent: int = 0) -> EpisodeActor:
-        """
-        Add an actor of a client.
-
-        :param body: its type.
-        :param position: m; from the parent, if there is one.
-        :param rotation: pitch, yaw, roll, degrees.
-        :param parent: id of the actor that it is attached to, 0 for none.
-        :returns: the actor.
-        """
+        """Add an actor of a client."""
+        # position: m; from the parent, if there is one.
+        # rotation: pitch, yaw, roll, degrees.
+        # parent: id of the actor that it is attached to, 0 for none.
         actor = self._add(body, np.zeros(N_NUMBERS))
         actor.parent = parent
         if body.family == 'vehicle':
@@ -229,7 +206,6 @@ class EmulatedWorld:
         return actor
 
     def _carry(self, actor: EpisodeActor) -> None:
-        """Move an actor with the one that it is attached to, if there is one."""
         if (parent := self.actors.get(actor.parent)) is None:
             return
         numbers, (position, rotation) = self.numbers(parent), actor.mount
@@ -262,12 +238,7 @@ class EmulatedWorld:
         return actor.row < 0 or actor.body.name == self.scene.ego
 
     def drive(self, actor: EpisodeActor, pedals: Pedals) -> None:
-        """
-        Drive an actor from the next step on.
-
-        :param actor: one that :meth:`drives`.
-        :param pedals: until the next call; steering to the right is positive.
-        """
+        """Drive an actor from the next step on."""
         actor.follows = None
         self._apply(actor, pedals)
 
@@ -277,12 +248,7 @@ class EmulatedWorld:
             self.scene.drive(pedals)
 
     def follow(self, actor: EpisodeActor, target: AckermannTarget) -> None:
-        """
-        Have an actor follow a speed from the next step on, until :meth:`drive`.
-
-        :param actor: one that :meth:`drives`.
-        :param target: what it follows, until the next call.
-        """
+        """Have an actor follow a speed from the next step on, until :meth:`drive`."""
         actor.follows = actor.follows or AckermannController()
         actor.follows.target = target
 

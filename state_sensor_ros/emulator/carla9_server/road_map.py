@@ -58,9 +58,6 @@ def open_drive(road: Road, signals: Sequence[Signal]) -> str:
     Return the text of the map.
 
     Roads and sections are those of :meth:`Road.ids`; lane -1 is the leftmost.
-
-    :param road: the loop.
-    :param signals: its traffic lights.
     """
     n_roads = road.n_roads
     parts = [_HEADER]

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The scenes of the world: synthetic traffic, or a sequence of recorded frames.
-
-Traffic has vehicles, walkers, cones and signs beside the road, and lights.
-"""
+"""The scenes of the world: synthetic traffic, or a sequence of recorded frames."""
 
 from __future__ import annotations
 
@@ -77,15 +73,9 @@ _EARLY_S = 1e-3
 
 
 class TrafficScene:
-    """
-    Traffic that begins anew with each episode; the same seed gives the same traffic.
+    """Traffic that begins anew with each episode; the same seed gives the same traffic."""
 
-    :param n_vehicles: number of vehicles, one of them the ego.
-    :param n_objects: walkers, cones and signs, a third each.
-    :param seed: of the traffic.
-    :param period_s: time between frames, unless another is given, s.
-    :param vehicle: what the pedals of the driven ego do.
-    """
+    # period_s: time between frames, unless another is given, s.
 
     def __init__(self, n_vehicles: int, n_objects: int, seed: int, period_s: float = PERIOD_S,
                  vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
@@ -124,11 +114,8 @@ class TrafficScene:
         return self._frame(0.0)
 
     def advance(self, elapsed_s: float | None) -> SceneFrame:
-        """
-        Return the next frame.
-
-        :param elapsed_s: simulated time since the frame before, s; None for a period.
-        """
+        """Return the next frame."""
+        # elapsed_s: simulated time since the frame before, s; None for a period.
         elapsed_s = elapsed_s or self._period_s
         self._traffic.step(elapsed_s)
         self._elapsed_s += elapsed_s
@@ -237,7 +224,6 @@ class TrafficScene:
         return things
 
     def _still_numbers(self) -> FloatArray:
-        """Return the numbers of what does not move, objects first."""
         objects, road = self._traffic.objects, self._traffic.road
         numbers: FloatArray = np.zeros((len(objects) + len(self._signals), N_NUMBERS))
         for i, item in enumerate(objects):
@@ -252,12 +238,7 @@ class TrafficScene:
 
 
 class RecordedScene:
-    """
-    Frames of a recording; each episode begins with the first one, and clients cannot drive in it.
-
-    :param frames: returns the frames from the first one on.
-    :param xodr: text of the map.
-    """
+    """Frames of a recording, from the first in each episode; clients cannot drive in it."""
 
     ego = ''
 
@@ -276,12 +257,9 @@ class RecordedScene:
         return self._take()
 
     def advance(self, elapsed_s: float | None) -> SceneFrame | None:
-        """
-        Return the next frame, None after the last one.
-
-        :param elapsed_s: simulated time, s: the frame that is the last one then, which may be
-            the same again; None for the next frame.
-        """
+        """Return the next frame, None after the last one."""
+        # elapsed_s: simulated time, s: the frame that is the last one then, which may be the same
+        # again; None for the next frame.
         if self._next is None:
             return None
         if elapsed_s is None:

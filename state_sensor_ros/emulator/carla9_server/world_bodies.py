@@ -81,7 +81,6 @@ class Body:
 
     @property
     def is_light(self) -> bool:
-        """Whether it is a traffic light."""
         return self.type_id == 'traffic.traffic_light'
 
     def attribute(self, name: str) -> str:
@@ -115,23 +114,17 @@ class MovingScene(Protocol):
         """Return the frame at the begin of an episode, None if there is none."""
 
     def advance(self, elapsed_s: float | None) -> SceneFrame | None:
-        """
-        Return the next frame, None after the last one.
-
-        :param elapsed_s: simulated time since the frame before, s; None for that of the scene.
-        """
+        """Return the next frame, None after the last one."""
+        # elapsed_s: simulated time since the frame before, s; None for that of the scene.
 
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego from now on, steering to the right positive."""
 
 
 def rotations_of_axes(axes: FloatArray) -> FloatArray:
-    """
-    Convert body axes to rotators.
-
-    :param axes: (N, 3, 3) unit axes as rows x, y, z.
-    :returns: (N, 3) pitch, yaw, roll, degrees.
-    """
+    """Convert body axes to rotators."""
+    # axes: (N, 3, 3) unit axes as rows x, y, z.
+    # Returns (N, 3) pitch, yaw, roll, degrees.
     forward, right, up = axes[:, 0], axes[:, 1], axes[:, 2]
     rotations: FloatArray = np.degrees(np.stack([
         np.arcsin(np.clip(forward[:, 2], -1.0, 1.0)), np.arctan2(forward[:, 1], forward[:, 0]),
@@ -140,12 +133,9 @@ def rotations_of_axes(axes: FloatArray) -> FloatArray:
 
 
 def axes_of_rotation(rotation: FloatArray) -> FloatArray:
-    """
-    Undo :func:`rotations_of_axes`.
-
-    :param rotation: (3,) pitch, yaw, roll, degrees.
-    :returns: (3, 3) unit axes as rows x, y, z.
-    """
+    """Undo :func:`rotations_of_axes`."""
+    # rotation: (3,) pitch, yaw, roll, degrees.
+    # Returns (3, 3) unit axes as rows x, y, z.
     (sp, sy, sr), (cp, cy, cr) = np.sin(np.radians(rotation)), np.cos(np.radians(rotation))
     return np.array([(cp * cy, cp * sy, sp),
                      (sr * sp * cy - cr * sy, sr * sp * sy + cr * cy, -sr * cp),
@@ -181,13 +171,7 @@ _PAINT = '120,120,120'
 
 def vehicle_attributes(kind: tuple[str, str, str, int, int], role_name: str,
                        color: str) -> Attributes:
-    """
-    Return the attributes of a vehicle.
-
-    :param kind: a row of VEHICLE_TYPES.
-    :param role_name: such as ``hero``.
-    :param color: `R,G,B`.
-    """
+    """Return the attributes of a vehicle; ``role_name``: such as ``hero``."""
     return (('role_name', TEXT, role_name), ('color', COLOR, color),
             ('number_of_wheels', INT, str(kind[3])), ('base_type', TEXT, kind[2]),
             ('special_type', TEXT, ''), ('generation', INT, '1'),
@@ -198,17 +182,9 @@ def vehicle_attributes(kind: tuple[str, str, str, int, int], role_name: str,
 def body_of(name: str, tags: tuple[str, ...], box: Box = NO_BOX, *,
             is_vehicle: bool = False, is_ego: bool = False, paint: str = '',
             model: str = '') -> Body:
-    """
-    Return a body of the type that fits the tags.
-
-    :param name: name of the actor.
-    :param tags: its tags, in any case.
-    :param box: center, extent and tilt.
-    :param is_vehicle: whether it is one, also without a tag that says so.
-    :param is_ego: whether its role is ``hero``.
-    :param paint: name of its color.
-    :param model: word that counts before the tags.
-    """
+    """Return a body of the type that fits the tags."""
+    # is_ego: whether its role is ``hero``.
+    # model: word that counts before the tags.
     words = {tag.lower() for tag in tags}
     kind = next((kind for kind in VEHICLE_TYPES if kind[0] == model.lower()), None) or next(
         (kind for kind in VEHICLE_TYPES if kind[0] in words), CAR if is_vehicle else None)

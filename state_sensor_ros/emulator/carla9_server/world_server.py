@@ -51,34 +51,17 @@ TOKEN_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class WorldOptions:
-    """
-    The options of a server.
-
-    :param port: port of calls, 0 picks one; the streams have the one after it, or pick one.
-    :param bind: address of both.
-    :param rate: `real` (by simulated time), `max` or steps per second, in asynchronous mode.
-    :param period_s: simulated time of a step, unless a client sets another, s.
-    :param n_frames: number of steps after which the server ends, None for no limit.
-    :param version: reply to clients that ask for the version.
-    """
-
-    port: int = 0
-    bind: str = '127.0.0.1'
+    port: int = 0  # port of calls, 0 picks one; the streams have the one after it, or pick one
+    bind: str = '127.0.0.1'  # address of both
+    # `real` (by simulated time), `max` or steps per second, in asynchronous mode.
     rate: Rate = 'real'
-    period_s: float = 0.05
-    n_frames: int | None = None
-    version: str = VERSION
+    period_s: float = 0.05  # simulated time of a step, unless a client sets another, s
+    n_frames: int | None = None  # number of steps after which the server ends, None for no limit
+    version: str = VERSION  # reply to clients that ask for the version
 
 
 class WorldServer(ThreadedServer):
-    """
-    A mock server of CARLA 0.9 that runs between ``start`` and ``close``, or in a ``with`` block.
-
-    :param scene: what moves in its world.
-    :param options: the options, None for the defaults.
-    :ivar unknown: number of calls by names that it does not know.
-    :raises TransportError: if a port cannot be opened.
-    """
+    """A mock server of CARLA 0.9 between ``start`` and ``close``, or in a ``with`` block."""
 
     def __init__(self, scene: MovingScene, options: WorldOptions | None = None) -> None:
         self._options = options = options or WorldOptions()
@@ -104,7 +87,6 @@ class WorldServer(ThreadedServer):
         super().__init__()
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Return a name and the number of both ports."""
         return [('streams', self.stream_port), ('listening', self.port)]
 
     def _listeners(self) -> tuple[socket.socket, ...]:
@@ -123,13 +105,7 @@ class WorldServer(ThreadedServer):
         self._selector.close()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """
-        Wait until the last snapshot is sent.
-
-        :param timeout_s: None waits without limit.
-        :returns: whether it is.
-        :raises StateSensorError: if the recording cannot be read to its end.
-        """
+        """Wait until the last snapshot is sent."""
         is_over = super().wait(timeout_s)
         if self._failure is not None:
             raise self._failure
@@ -189,7 +165,6 @@ class WorldServer(ThreadedServer):
         self._watch(peer)
 
     def _watch(self, peer: Peer) -> None:
-        """Have the selector wait for what the peer can do."""
         events = (selectors.EVENT_READ * peer.is_reading
                   | selectors.EVENT_WRITE * peer.is_writing)
         if events != self._peers[peer]:
@@ -234,7 +209,6 @@ class WorldServer(ThreadedServer):
         return 0.0 if self._options.rate == 'max' else max(self._due_s - now_s, 0.0)
 
     def _is_due(self) -> bool:
-        """Return whether to make a step now."""
         if self._is_at_end():
             return False
         now_s = time.monotonic()
@@ -285,12 +259,7 @@ _STREAM_BYTES = 4
 
 
 class Peer:
-    """
-    A connection that does not block.
-
-    :param connection: socket, which becomes non-blocking.
-    :ivar is_known: whether it has sent anything that has a meaning.
-    """
+    """A connection that does not block."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -311,12 +280,7 @@ class Peer:
         return self.n_waiting <= MAX_WAITING
 
     def send(self, data: bytes) -> None:
-        """
-        Send now what fits, the rest when the client reads.
-
-        :param data: a whole message.
-        :raises OSError: if the connection is lost.
-        """
+        """Send now what fits, the rest when the client reads."""
         self._waiting.append(memoryview(data))
         self.n_waiting += len(data)
         self.write()
@@ -334,11 +298,6 @@ class Peer:
                 self._waiting.popleft()
 
     def receive(self) -> bytes:
-        """
-        Return what has arrived.
-
-        :raises OSError: if the connection is lost or at its end.
-        """
         try:
             received = self.connection.recv(CHUNK_BYTES)
         except BlockingIOError:
@@ -348,27 +307,14 @@ class Peer:
         return received
 
     def read(self) -> None:
-        """
-        Read what has arrived.
-
-        :raises OSError: if the connection is lost or at its end.
-        :raises RequestError: if it is of no use.
-        """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close the connection."""
         self._waiting.clear()
         close_connection(self.connection)
 
 
 class Caller(Peer):
-    """
-    A client that calls.
-
-    :param connection: its socket.
-    :param answer: returns the reply to a request.
-    """
 
     def __init__(self, connection: socket.socket, answer: Callable[[Request], bytes]) -> None:
         super().__init__(connection)
@@ -399,13 +345,7 @@ class Caller(Peer):
 
 
 class Subscriber(Peer):
-    """
-    A client of a stream, which it names by its number first.
-
-    :param connection: its socket.
-    :param on_stream: called with the number.
-    :ivar stream: the number, None before.
-    """
+    """A client of a stream, which it names by its number first."""
 
     def __init__(self, connection: socket.socket, on_stream: Callable[[int], None]) -> None:
         super().__init__(connection)
@@ -424,13 +364,8 @@ class Subscriber(Peer):
                 self._on_stream(self.stream)
 
     def offer(self, data: bytes, *, in_order: bool) -> None:
-        """
-        Send a snapshot, or have it wait.
-
-        :param data: the message.
-        :param in_order: whether it waits behind others; otherwise it takes their place.
-        :raises OSError: if the connection is lost.
-        """
+        """Send a snapshot, or have it wait."""
+        # in_order: whether it waits behind others; otherwise it takes their place.
         # The first one that waits may have been sent in part.
         while len(self._waiting) > 1 and (
                 not in_order or self.n_waiting + len(data) > MAX_WAITING):

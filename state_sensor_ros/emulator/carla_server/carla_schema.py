@@ -81,7 +81,6 @@ def _describe_field(proto: descriptor_pb2.DescriptorProto, line: str) -> None:
 
 
 def describe() -> descriptor_pb2.FileDescriptorProto:
-    """Return the schema as the descriptor of a .proto file."""
     file = descriptor_pb2.FileDescriptorProto(
         name=f'state_sensor_ros/{_PACKAGE}.proto', package=_PACKAGE, syntax='proto3')
     for name, values in _ENUMS.items():
@@ -124,13 +123,9 @@ EpisodeReady: Final = _message_class('EpisodeReady')
 # Protobuf makes message classes at run time: they have no static type.
 def fill_transform(transform: Any, xyz: Sequence[float],  # noqa: ANN401
                    roll_pitch_yaw: Sequence[float]) -> None:
-    """
-    Set the members of a Transform as the simulator does.
-
-    :param transform: message.
-    :param xyz: place, m.
-    :param roll_pitch_yaw: rotator, degrees.
-    """
+    """Set the members of a Transform as the simulator does."""
+    # xyz: place, m.
+    # roll_pitch_yaw: rotator, degrees.
     location, direction, rotation = transform.location, transform.orientation, transform.rotation
     location.x, location.y, location.z = xyz
     # The member is present even if all of it is zero.
@@ -154,13 +149,10 @@ def fields_of(message: str) -> list[tuple[str, str, bool]]:
 
 
 def members_of(message: str) -> dict[str, tuple[str, str]]:
-    """
-    Return the member names of a message in JSON.
-
-    :param message: name of a message, such as ``Transform``.
-    :returns: by both spellings of a member, its lowerCamelCase spelling and the name of its
-        message type, ``''`` for a scalar.
-    """
+    """Return the member names of a message in JSON."""
+    # message: name of a message, such as ``Transform``.
+    # Returns by both spellings of a member, its lowerCamelCase spelling and the name of its
+    # message type, ``''`` for a scalar.
     fields = _POOL.FindMessageTypeByName(f'{_PACKAGE}.{message}').fields
     usual = {field.name: (field.json_name, field.message_type.name if field.message_type else '')
              for field in fields}

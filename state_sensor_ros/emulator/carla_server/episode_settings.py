@@ -62,8 +62,6 @@ SensorSettings: TypeAlias = CameraSettings | LidarSettings
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSettings:
-    """The settings of an episode."""
-
     is_synchronous: bool = False
     sends_agents: bool = True
     n_vehicles: int = 12
@@ -128,12 +126,6 @@ def _number(values: dict[str, str], key: str, usual: float) -> float:
 
 
 def sensor_keys(parser: configparser.ConfigParser, name: str) -> dict[str, str]:
-    """
-    Return the keys of a sensor: those of all sensors, of its groups and its own.
-
-    :param parser: CarlaSettings.ini.
-    :param name: name of the sensor, with a slash after each group.
-    """
     section, values = 'CARLA/Sensor', dict[str, str]()
     for token in ('', *name.split('/')):
         section += f'/{token}' if token else ''

@@ -51,12 +51,7 @@ MAX_MESSAGE_BYTES = 2**20
 
 
 class EmulatedCamera:
-    """
-    A camera above a flat road: a moving gradient, depth, or segmentation.
-
-    :param number: id of the sensor.
-    :param settings: settings of the camera.
-    """
+    """A camera above a flat road: a moving gradient, depth, or segmentation."""
 
     type_number = 1
 
@@ -78,12 +73,8 @@ class EmulatedCamera:
                                    for value in (x % 256, 128, 255 - x % 256, 255))
 
     def message(self, frame_number: int, elapsed_s: float) -> bytes:
-        """
-        Return the message of a frame, without its length.
-
-        :param frame_number: number of the frame.
-        :param elapsed_s: simulated time since the frame before, s.
-        """
+        """Return the message of a frame, without its length."""
+        # elapsed_s: simulated time since the frame before, s.
         camera = self._settings
         head = struct.pack('<IQIIIf', self._number, frame_number, camera.width, camera.height,
                            camera.image_type, camera.fov_deg)
@@ -107,12 +98,7 @@ class EmulatedCamera:
 
 
 class EmulatedLidar:
-    """
-    A lidar above a flat road, inside a round wall.
-
-    :param number: id of the sensor.
-    :param settings: settings of the lidar.
-    """
+    """A lidar above a flat road, inside a round wall."""
 
     type_number = 2
 
@@ -122,12 +108,8 @@ class EmulatedLidar:
         self._angle_deg = 0.0
 
     def message(self, frame_number: int, elapsed_s: float) -> bytes:
-        """
-        Return the message of a frame, without its length.
-
-        :param frame_number: number of the frame.
-        :param elapsed_s: simulated time since the frame before, s.
-        """
+        """Return the message of a frame, without its length."""
+        # elapsed_s: simulated time since the frame before, s.
         lidar = self._settings
         n_each = round(lidar.points_per_second * elapsed_s / lidar.channels)
         turned_deg = 360.0 * lidar.turns_per_second * elapsed_s
@@ -154,35 +136,19 @@ EmulatedSensor: TypeAlias = EmulatedCamera | EmulatedLidar
 
 
 def make_sensors(settings: tuple[SensorSettings, ...]) -> list[EmulatedSensor]:
-    """
-    Make the sensors of an episode, with ids from 1.
-
-    :param settings: settings of each sensor.
-    """
+    """Make the sensors of an episode, with ids from 1."""
     return [EmulatedCamera(number, sensor) if isinstance(sensor, CameraSettings)
             else EmulatedLidar(number, sensor) for number, sensor in enumerate(settings, 1)]
 
 
 def frame_message(body: bytes) -> bytes:
-    """
-    Put the length before a message.
-
-    :param body: the message.
-    :returns: length and message.
-    """
+    """Put the length before a message."""
     return len(body).to_bytes(4, 'little') + body
 
 
 # Protobuf makes message classes at run time; they have no static type.
 def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa: ANN401
-    """
-    Read one message.
-
-    :param connection: a blocking socket.
-    :param message_class: the expected class, of the schema.
-    :returns: the message, or None if the peer has closed between two messages.
-    :raises FramingError: if the bytes are not such a message.
-    """
+    """Read one message: the message, or None if the peer has closed between two messages."""
     head = receive(connection, 4)
     if not head:
         return None
@@ -203,13 +169,7 @@ def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa:
 
 
 def scene_bytes(sensors: Sequence[EmulatedSensor], map_name: str) -> bytes:
-    """
-    Return the SceneDescription of an episode: map, start spots and sensors.
-
-    :param sensors: sensors of the episode.
-    :param map_name: name of the map.
-    :returns: the message, without its length.
-    """
+    """Return the SceneDescription of an episode: map, start spots and sensors."""
     scene = SceneDescription(map_name=map_name)
     for i in range(N_START_SPOTS):
         spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
@@ -222,15 +182,8 @@ def scene_bytes(sensors: Sequence[EmulatedSensor], map_name: str) -> bytes:
 
 def measurements_bytes(town: Town, frame_number: int, platform_ms: int, *,
                        sends_agents: bool) -> bytes:
-    """
-    Return the Measurements of a town at its current time.
-
-    :param town: the town.
-    :param frame_number: number of the frame.
-    :param platform_ms: clock of the machine, ms; sent modulo 2**32.
-    :param sends_agents: whether other actors than the player are sent.
-    :returns: the message, without its length.
-    """
+    """Return the Measurements of a town at its current time."""
+    # platform_ms: clock of the machine, ms; sent modulo 2**32.
     message = Measurements(
         frame_number=frame_number, game_timestamp=round(1000.0 * town.time_s) % 2**32,
         platform_timestamp=platform_ms % 2**32)

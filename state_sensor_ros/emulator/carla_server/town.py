@@ -59,29 +59,18 @@ class CarlaPose(NamedTuple):
 
 @dataclass(slots=True)
 class RingActor:
-    """
-    A vehicle or pedestrian that follows a ring around the center of the town.
-
-    :param angle: position on the ring, rad.
-    :param speed: along the ring, m/s, negative backwards.
-    :param radius: radius of its lane, m.
-    :param half_sizes: half sizes of its box, m.
-    :param bank_deg: roll angle, degrees.
-    """
+    """A vehicle or pedestrian that follows a ring around the center of the town."""
 
     id: int
-    angle: float
-    speed: float
-    radius: float
-    half_sizes: tuple[float, float, float]
-    bank_deg: float = BANK_DEG
+    angle: float  # position on the ring, rad
+    speed: float  # along the ring, m/s, negative backwards
+    radius: float  # radius of its lane, m
+    half_sizes: tuple[float, float, float]  # half sizes of its box, m
+    bank_deg: float = BANK_DEG  # roll angle, degrees
 
     def advance(self, elapsed_s: float) -> None:
-        """
-        Move along the ring; a slope shortens the horizontal distance.
-
-        :param elapsed_s: simulated time, s.
-        """
+        """Move along the ring; a slope shortens the horizontal distance."""
+        # elapsed_s: simulated time, s.
         self.angle += self.speed * elapsed_s * math.cos(self._slope()) / self.radius
 
     def _slope(self) -> float:
@@ -98,16 +87,11 @@ class RingActor:
 
 @dataclass(slots=True)
 class DrivenCar:
-    """
-    The player's car on the hills.
-
-    :param body: bicycle in CARLA's axes; its rear axle is the origin of the car.
-    :param half_sizes: half sizes of its box, m.
-    """
+    """The player's car on the hills."""
 
     id: int
-    body: Bicycle
-    half_sizes: tuple[float, float, float]
+    body: Bicycle  # bicycle in CARLA's axes; its rear axle is the origin of the car
+    half_sizes: tuple[float, float, float]  # half sizes of its box, m
 
     @property
     def speed(self) -> float:
@@ -125,12 +109,7 @@ class DrivenCar:
         return math.hypot(self.body.x, self.body.y)
 
     def advance(self, elapsed_s: float, pedals: Pedals) -> None:
-        """
-        Drive on the ground.
-
-        :param elapsed_s: simulated time, s.
-        :param pedals: pedals; steering to the right is positive.
-        """
+        """Drive on the ground; ``elapsed_s``: simulated time, s."""
         self.body.advance(pedals, elapsed_s, self._slope())
 
     def _slope(self) -> float:
@@ -146,16 +125,7 @@ class DrivenCar:
 
 
 class Town:
-    """
-    The actors of the town; the same seed gives the same town.
-
-    :param n_vehicles: number of vehicles besides the player.
-    :param n_pedestrians: number of pedestrians on the walkway.
-    :param n_signs: number of traffic lights, and of speed limit signs.
-    :param seed: selects positions and speeds.
-    :param start: index of the player's start spot.
-    :param vehicle: what the pedals of the player do.
-    """
+    """The actors of the town; the same seed gives the same town."""
 
     def __init__(self, n_vehicles: int = 12, n_pedestrians: int = 6, n_signs: int = 4,
                  seed: int = 1, start: int = 0,
@@ -188,12 +158,8 @@ class Town:
 
     @staticmethod
     def start_angle(start: int) -> float:
-        """
-        Return the position of a start spot on the ring.
-
-        :param start: index of the spot, modulo N_START_SPOTS.
-        :returns: rad, from CARLA's x axis toward its y axis.
-        """
+        """Return the position of a start spot on the ring."""
+        # Returns rad, from CARLA's x axis toward its y axis.
         return math.tau * (start % N_START_SPOTS) / N_START_SPOTS
 
     @staticmethod
@@ -205,12 +171,9 @@ class Town:
             (0.0, 0.0, math.remainder(math.degrees(angle) - 90.0, 360.0)))
 
     def advance(self, elapsed_s: float, control: Pedals | None = None) -> None:
-        """
-        Advance all actors.
-
-        :param elapsed_s: simulated time, s.
-        :param control: command to the player, None for the autopilot.
-        """
+        """Advance all actors."""
+        # elapsed_s: simulated time, s.
+        # control: command to the player, None for the autopilot.
         control = control or self.autopilot()
         before = self._velocity()
         self.player.advance(elapsed_s, control)
@@ -233,12 +196,8 @@ class Town:
                       min(max(-0.5 * missing_speed - 1.0, 0.0), 1.0))
 
     def light_state(self, i: int) -> int:
-        """
-        Return the state of a light; each light is 5 s ahead of the one before.
-
-        :param i: index of the light in ``lights``.
-        :returns: GREEN, YELLOW or RED.
-        """
+        """Return the state of a light; each light is 5 s ahead of the one before."""
+        # i: index of the light in ``lights``.
         phase = (self.time_s + 5.0 * i) % (GREEN_S + YELLOW_S + RED_S)
         if phase < GREEN_S:
             return GREEN

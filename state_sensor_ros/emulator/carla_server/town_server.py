@@ -77,39 +77,22 @@ RESERVE_PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class CarlaOptions:
-    """
-    The options of a CARLA server.
-
-    :param port: measurements port, 0 picks one; the world port is one below, the control port
-        one above.
-    :param bind: address of all ports.
-    :param rate: `real` (by game time), `max` (as fast as the readers) or frames per second.
-    :param period_s: simulated time between frames, s.
-    :param n_frames: number of frames to send, None for no limit.
-    :param episode: settings of the first episode, and defaults of those that clients request.
-    :param episode_frames: begin a new episode after so many frames, None for never.
-    :param map_name: name of the map that is sent to clients.
-    :param vehicle: what the pedals of the player do.
-    """
-
+    # Measurements port, 0 picks one; the world port is one below, the control port one above.
     port: int = 0
-    bind: str = '127.0.0.1'
+    bind: str = '127.0.0.1'  # address of all ports
+    # `real` (by game time), `max` (as fast as the readers) or frames per second.
     rate: Rate = 'real'
-    period_s: float = 0.1
-    n_frames: int | None = None
+    period_s: float = 0.1  # simulated time between frames, s
+    n_frames: int | None = None  # number of frames to send, None for no limit
+    # Settings of the first episode, and defaults of those that clients request.
     episode: EpisodeSettings = DEFAULT_EPISODE
-    episode_frames: int | None = None
-    map_name: str = MAP_NAME
-    vehicle: DrivenVehicle = USUAL_VEHICLE
+    episode_frames: int | None = None  # begin a new episode after so many frames, None for never
+    map_name: str = MAP_NAME  # name of the map that is sent to clients
+    vehicle: DrivenVehicle = USUAL_VEHICLE  # what the pedals of the player do
 
 
 class CarlaServer(ThreadedServer):
-    """
-    A server of the CARLA 0.8 protocol.
-
-    :param options: the options, None for the defaults.
-    :raises TransportError: if the three ports cannot be opened.
-    """
+    """A server of the CARLA 0.8 protocol."""
 
     def __init__(self, options: CarlaOptions | None = None) -> None:
         self._options = options = options or CarlaOptions()
@@ -205,11 +188,7 @@ class CarlaServer(ThreadedServer):
             self._leave(0, session, is_over=True)
 
     def _begin_episode(self, session: socket.socket, ini: str) -> None:
-        """
-        Exchange the messages that begin an episode; then open its ports.
-
-        :raises FramingError: if the client sends something else.
-        """
+        """Exchange the messages that begin an episode; then open its ports."""
         self._is_requested = True
         self._set_open(is_open=False)
         try:
@@ -238,7 +217,6 @@ class CarlaServer(ThreadedServer):
         self._set_open(is_open=True)
 
     def _serve_measurements(self, session: socket.socket) -> None:
-        """Send frames as they are made."""
         if not self._take(1, session):
             return
         port = self._ports[1]
@@ -358,9 +336,7 @@ class ClientPort:
     A port that is bound and does not listen refuses connections. Only the accepting thread opens
     and closes it, by :meth:`apply`.
 
-    :param listener: listening socket.
     :ivar client: its connection, None before it connects and after it is lost.
-    :ivar holder: the connection for which the port accepts no other one, lost or not.
     """
 
     def __init__(self, listener: socket.socket) -> None:
@@ -379,7 +355,6 @@ class ClientPort:
 
     @property
     def accepts(self) -> bool:
-        """Whether a client may be accepted."""
         return self._is_open and self.is_wanted_open and self.holder is None
 
     def apply(self) -> None:
@@ -408,13 +383,8 @@ def _reserve_again(address: str, number: int) -> socket.socket:
 
 
 def three_ports(bind: str, port: int) -> list[ClientPort]:
-    """
-    Open the port below ``port``, it and the one above it.
-
-    :param bind: address of all ports.
-    :param port: the one in the middle, 0 picks one.
-    :raises TransportError: if the three ports cannot be opened.
-    """
+    """Open the port below ``port``, it and the one above it."""
+    # port: the one in the middle, 0 picks one.
     if port:
         return _ports_around(bind, port)
     for _ in range(MAX_TRIES):

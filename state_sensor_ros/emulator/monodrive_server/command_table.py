@@ -51,28 +51,15 @@ SHOWN_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """
-    The result of a command.
-
-    :param message: member `message` of the reply.
-    :param success: whether the command was executed.
-    :param frame: frame that the sensors send after the reply, None for no frame.
-    :param ports: ports of the sensors that send the frame, None for all.
-    """
-
-    message: object = COMPLETE
-    success: bool = True
+    message: object = COMPLETE  # member `message` of the reply
+    success: bool = True  # whether the command was executed
+    # Frame that the sensors send after the reply, None for no frame.
     frame: TimedFrame | None = None
-    ports: tuple[int, ...] | None = None
+    ports: tuple[int, ...] | None = None  # ports of the sensors that send the frame, None for all
 
 
 class CommandTable:
-    """
-    The commands on a simulation and its sensors.
-
-    :param state: the simulation.
-    :param suite: the sensors.
-    """
+    """The commands on a simulation and its sensors."""
 
     def __init__(self, state: SimulationState, suite: SensorSuite) -> None:
         self._state = state
@@ -104,13 +91,6 @@ class CommandTable:
         }
 
     def execute(self, command: object, message: object) -> CommandResult:
-        """
-        Execute a command.
-
-        :param command: the `type` of the envelope.
-        :param message: its body.
-        :returns: the result; its message states the reason of a rejection.
-        """
         handler = self._table.get(command) if isinstance(command, str) else None
         if handler is None:
             return CommandResult(
@@ -257,12 +237,6 @@ class RejectedError(Exception):
 
 
 def json_type(value: object) -> str:
-    """
-    Return the JSON type of a value.
-
-    :param value: plain JSON data.
-    :returns: its type with an article.
-    """
     names = {dict: 'an object', list: 'an array', str: 'a string', bool: 'a bool',
              int: 'a number', float: 'a number', type(None): 'null'}
     return names.get(type(value), 'something else')
@@ -279,13 +253,6 @@ def shortened(value: object) -> str:
 
 
 def parse_envelope(body: bytes) -> tuple[object, object, object]:
-    """
-    Parse a request.
-
-    :param body: JSON text.
-    :returns: its members type, reference and message.
-    :raises RejectedError: if it is not an object with a type.
-    """
     try:
         request = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -297,28 +264,14 @@ def parse_envelope(body: bytes) -> tuple[object, object, object]:
 
 
 def as_object(message: object) -> dict[str, object]:
-    """
-    Check that a body is an object.
-
-    :param message: the body.
-    :returns: the same.
-    :raises RejectedError: if it is not an object.
-    """
+    """Check that a body is an object."""
     if not isinstance(message, dict):
         raise RejectedError(f'message: found {json_type(message)}; expected an object')
     return message
 
 
 def number(message: dict[str, object], key: str, default: float | None = None) -> float:
-    """
-    Return a member that is a number; NaN and Infinity, which are not JSON, are none.
-
-    :param message: the body.
-    :param key: name of the member.
-    :param default: value of a missing member, None for a required one.
-    :returns: the number.
-    :raises RejectedError: if it is missing or not a number.
-    """
+    """Return a member that is a number; NaN and Infinity, which are not JSON, are none."""
     value = message.get(key, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise RejectedError(f'{key}: found {json_type(value)}; expected a number')
@@ -328,15 +281,7 @@ def number(message: dict[str, object], key: str, default: float | None = None) -
 
 
 def integer(message: dict[str, object], key: str, default: int | None = None) -> int:
-    """
-    Return a member that is a whole number, such as 8700 or 8700.0.
-
-    :param message: the body.
-    :param key: name of the member.
-    :param default: value of a missing member, None for a required one.
-    :returns: the number.
-    :raises RejectedError: if it is missing or not a whole number.
-    """
+    """Return a member that is a whole number, such as 8700 or 8700.0."""
     value = number(message, key, default)
     if isinstance(value, float) and not value.is_integer():
         raise RejectedError(f'{key}: found {value}; expected a whole number')
@@ -358,13 +303,7 @@ def _tags(config: dict[str, object], key: str) -> frozenset[str]:
 
 
 def parse_sensor(message: object) -> tuple[int, SensorFilter, bool]:
-    """
-    Parse the configuration of one State sensor; members of other sensors are ignored.
-
-    :param message: the configuration.
-    :returns: port, filter and whether the sensor sends frames.
-    :raises RejectedError: if it is not the configuration of a State sensor.
-    """
+    """Parse the configuration of one State sensor; members of other sensors are ignored."""
     config = as_object(message)
     if config.get('type') != 'State':
         raise RejectedError(f"type: found {shortened(config.get('type'))}; expected 'State'")
@@ -377,13 +316,7 @@ def parse_sensor(message: object) -> tuple[int, SensorFilter, bool]:
 
 
 def parse_state_frame(message: object) -> dict[str, object]:
-    """
-    Parse the frame of a state step: an object, an array of one, or text in a string.
-
-    :param message: the body.
-    :returns: the members of the frame.
-    :raises RejectedError: if it is none of these.
-    """
+    """Parse the frame of a state step: an object, an array of one, or text in a string."""
     if isinstance(message, list) and len(message) == 1:
         message = message[0]
     if isinstance(message, dict) and 'state_data_as_string' in message:

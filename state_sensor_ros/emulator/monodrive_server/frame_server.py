@@ -42,30 +42,16 @@ from state_sensor_ros.emulator.threaded_server import listen, Pacer, Rate, Threa
 
 @dataclass(frozen=True, slots=True)
 class MonodriveOptions:
-    """
-    The options of a monoDrive server.
-
-    :param port: first sensor port, 0 picks a free one.
-    :param control_port: None for none, 0 picks a free one.
-    :param bind: address of all ports.
-    :param rate: `real` (by game_time), `max` (as fast as the readers) or frames per second.
-    :param n_frames: number of frames to send, None for no limit.
-    :param header_size: 16, or 12 for the older generation.
-    :param on_sample: send frames by sample and step commands instead of at the rate.
-    :param reply_magic: `new` or `old`.
-    :param with_success: whether replies have the member `success`.
-    :raises ConfigError: if a value is out of range.
-    """
-
-    port: int = 0
-    control_port: int | None = None
-    bind: str = '127.0.0.1'
+    port: int = 0  # first sensor port, 0 picks a free one
+    control_port: int | None = None  # None for none, 0 picks a free one
+    bind: str = '127.0.0.1'  # address of all ports
+    # `real` (by game_time), `max` (as fast as the readers) or frames per second.
     rate: Rate = 'real'
-    n_frames: int | None = None
-    header_size: int = 16
-    on_sample: bool = False
-    reply_magic: str = 'new'
-    with_success: bool = True
+    n_frames: int | None = None  # number of frames to send, None for no limit
+    header_size: int = 16  # 16, or 12 for the older generation
+    on_sample: bool = False  # send frames by sample and step commands instead of at the rate
+    reply_magic: str = 'new'  # `new` or `old`
+    with_success: bool = True  # whether replies have the member `success`
 
 
 class MonodriveServer(ThreadedServer):
@@ -77,8 +63,6 @@ class MonodriveServer(ThreadedServer):
 
     :param source: the source of frames, the frames of a trajectory as plain data, or None if
         clients place all frames.
-    :param options: the options, None for the defaults.
-    :raises TransportError: if a port cannot be opened.
     """
 
     def __init__(self, source: FrameSource | Sequence[dict[str, object]] | None = None,

@@ -38,17 +38,12 @@ MAX_KEPT_TEXTS = 4
 
 @dataclass(frozen=True, slots=True)
 class TimedFrame:
-    """
-    A frame and the clock that its packet reports.
-
-    :param frame: the frame.
-    :param clock: the clock.
-    :param is_verbatim: whether the text is sent unchanged, with its own sample count; otherwise
-        the sensor writes the clock and its own sample count.
-    """
+    """A frame and the clock that its packet reports."""
 
     frame: EmulatedFrame
     clock: FrameClock
+    # Whether the text is sent unchanged, with its own sample count; otherwise the sensor writes
+    # the clock and its own sample count.
     is_verbatim: bool
 
 
@@ -61,31 +56,20 @@ class FrameSource(ABC):
 
     @abstractmethod
     def step(self, amount: int) -> TimedFrame | None:
-        """
-        Move by a number of frames, as far as possible, and return the frame there.
-
-        :param amount: frames, negative ones backwards; the first step of 1 returns the first one.
-        :returns: the frame, None if there are none.
-        """
+        """Move by a number of frames, as far as possible, and return the frame there."""
+        # amount: frames, negative ones backwards; the first step of 1 returns the first one.
 
     def rewind(self) -> None:  # noqa: B027
         """Return to the position before the first frame, if the source can go back."""
 
     def drive(self, pedals: Pedals) -> None:  # noqa: B027
-        """
-        Drive the ego from now on, if it can be driven.
-
-        :param pedals: pedals until the next call; steering to the right is positive.
-        """
+        """Drive the ego from now on, if it can be driven."""
 
 
 class TrajectorySource(FrameSource):
-    """
-    A list of frames, sent verbatim.
+    """A list of frames, sent verbatim."""
 
-    :param frames: the elements of the trajectory.
-    :param loop: whether the first frame follows the last one; game_time decreases there.
-    """
+    # loop: whether the first frame follows the last one; game_time decreases there.
 
     def __init__(self, frames: Sequence[EmulatedFrame], loop: bool = False) -> None:
         self._frames = frames
@@ -108,11 +92,8 @@ class TrajectorySource(FrameSource):
         return self._current()
 
     def step(self, amount: int) -> TimedFrame | None:
-        """
-        Move within the trajectory, or round it if it loops, and return the frame there.
-
-        :param amount: number of frames, negative backwards.
-        """
+        """Move within the trajectory, or round it if it loops, and return the frame there."""
+        # amount: number of frames, negative backwards.
         target = self._index + amount
         if self._loop and self._frames:
             self._index = target % len(self._frames)
@@ -126,11 +107,7 @@ class TrajectorySource(FrameSource):
 
 
 class IteratorSource(FrameSource):
-    """
-    Frames of an iterator, which cannot go back.
-
-    :param frames: frames as plain JSON data.
-    """
+    """Frames of an iterator, which cannot go back."""
 
     def __init__(self, frames: Iterator[dict[str, object]]) -> None:
         self._frames = frames
@@ -146,22 +123,14 @@ class IteratorSource(FrameSource):
         return self._current
 
     def step(self, amount: int) -> TimedFrame | None:
-        """
-        Take up to 1000 frames and return the last; 0 and less return the current one.
-
-        :param amount: number of frames.
-        """
+        """Take up to 1000 frames and return the last; 0 and less return the current one."""
         current = self._current
         for _ in range(min(max(amount, 0 if current else 1), MAX_SKIPPED)):
             current = self.advance() or current
         return current
 
     def drive(self, pedals: Pedals) -> None:
-        """
-        Drive the ego of generated traffic; other frames do not change.
-
-        :param pedals: pedals until the next call; steering to the right is positive.
-        """
+        """Drive the ego of generated traffic; other frames do not change."""
         if isinstance(self._frames, TrafficFrames):
             self._frames.drive(pedals)
 
@@ -173,7 +142,6 @@ class CycleSource(FrameSource):
     The cost per frame does not depend on its size; vehicles jump when the cycle begins again.
 
     :param frames: frames as plain JSON data; the first ``n_frames`` are used.
-    :param n_frames: length of the cycle.
     :param period_s: simulated time between frames, s.
     """
 
@@ -197,36 +165,23 @@ class CycleSource(FrameSource):
                           is_verbatim=False)
 
     def step(self, amount: int) -> TimedFrame | None:
-        """
-        Move forward and return the frame there; 0 and less return the current one.
-
-        :param amount: number of frames.
-        """
+        """Move forward and return the frame there; 0 and less return the current one."""
         self._index += max(amount, 0 if self._index >= 0 else 1) - 1
         return self.advance()
 
 
 def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
                      *, n_cycle: int = 0) -> FrameSource:
-    """
-    Return endless traffic, as of :func:`generate`, that began a while ago.
-
-    :param rate_hz: frames for each simulated second.
-    :param n_cycle: frames that are made once and repeated, 0 for ever new ones.
-    """
+    """Return endless traffic, as of :func:`generate`, that began a while ago."""
+    # n_cycle: frames that are made once and repeated, 0 for ever new ones.
     frames = generate(n_vehicles, n_objects, rate_hz, seed, generation,
                       epoch_s=int(time.time() - WARM_UP_S))
     return CycleSource(frames, n_cycle, 1.0 / rate_hz) if n_cycle else IteratorSource(frames)
 
 
 def frame_period_s(before: FrameClock, after: FrameClock) -> float:
-    """
-    Return the simulated time between two frames.
-
-    :param before: clock of the first frame.
-    :param after: clock of the second frame.
-    :returns: seconds; 0.05 if game_time is missing, does not increase or has a step.
-    """
+    """Return the simulated time between two frames."""
+    # Returns seconds; 0.05 if game_time is missing, does not increase or has a step.
     if before.game_time is None or after.game_time is None:
         return DEFAULT_PERIOD_S
     period_s = after.game_time - before.game_time
@@ -235,25 +190,13 @@ def frame_period_s(before: FrameClock, after: FrameClock) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SensorFilter:
-    """
-    The filter of one sensor.
-
-    :param desired: lower-case tags; an actor needs one of them, so an empty set selects none.
-    :param undesired: lower-case tags that exclude an actor.
-    :param include_obb: whether boxes are sent.
-    """
-
+    # Lower-case tags; an actor needs one of them, so an empty set selects none.
     desired: frozenset[str]
-    undesired: frozenset[str]
-    include_obb: bool
+    undesired: frozenset[str]  # lower-case tags that exclude an actor
+    include_obb: bool  # whether boxes are sent
 
     def passes(self, actor: object) -> bool:
-        """
-        Return whether the tags of an actor select it.
-
-        :param actor: an element of a frame of any generation.
-        :returns: False for anything but an object with suitable tags.
-        """
+        """Return whether the tags of an actor select it."""
         if not isinstance(actor, dict):
             return False
         tags = lower_tags(_state(actor).get('tags'))
@@ -261,24 +204,14 @@ class SensorFilter:
 
 
 def lower_tags(tags: object) -> frozenset[str]:
-    """
-    Return tags in lower case: engine names compare without case, and `""` is not a tag.
-
-    :param tags: the value of a member `tags`; anything but a list has no tags.
-    :returns: the strings in it, in lower case.
-    """
+    """Return tags in lower case: engine names compare without case, and `""` is not a tag."""
     if not isinstance(tags, (list, tuple)):
         return frozenset()
     return frozenset(tag.lower() for tag in tags if isinstance(tag, str) and tag)
 
 
 def is_actor(value: object) -> bool:
-    """
-    Return whether a top-level member of a frame is an actor of generation v0.
-
-    :param value: the member.
-    :returns: whether it is an object with a position.
-    """
+    """Return whether a top-level member of a frame is an actor of generation v0."""
     return isinstance(value, dict) and 'position' in value
 
 
@@ -288,12 +221,7 @@ def _state(vehicle: dict[str, object]) -> dict[str, object]:
 
 
 def actors(members: dict[str, object]) -> Iterator[dict[str, object]]:
-    """
-    Iterate over the actors of a frame of any generation.
-
-    :param members: the members of the frame.
-    :returns: the object with name and tags of each actor.
-    """
+    """Iterate over the actors of a frame of any generation."""
     frame = members.get('frame')
     if isinstance(frame, dict):
         groups = (frame.get('objects'), frame.get('vehicles'))
@@ -307,23 +235,11 @@ def actors(members: dict[str, object]) -> Iterator[dict[str, object]]:
 
 
 def has_ego(members: dict[str, object]) -> bool:
-    """
-    Return whether a frame has an ego.
-
-    :param members: the members of the frame.
-    :returns: whether an actor has the tag `ego`.
-    """
     return any('ego' in lower_tags(actor.get('tags')) for actor in actors(members))
 
 
 def filtered(members: dict[str, object], sensor_filter: SensorFilter) -> dict[str, object]:
-    """
-    Apply a filter to a frame.
-
-    :param members: the members of the frame; not modified.
-    :param sensor_filter: the filter.
-    :returns: the members with the selected actors only.
-    """
+    """Apply a filter to a frame: the members with the selected actors only."""
     frame = members.get('frame')
     if isinstance(frame, dict):
         kept: object = {key: _filter_list(group, sensor_filter, _without_boxes_v2)
@@ -354,16 +270,10 @@ def _without_boxes_v1(actor: dict[str, object]) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class FrameClock:
-    """
-    The clock members of a frame, None for a missing one.
+    """The clock members of a frame, None for a missing one."""
 
-    :param game_time: simulated time, s.
-    :param time: Unix time, s.
-    :param sample_count: number of the sample.
-    """
-
-    game_time: float | None = None
-    time: int | None = None
+    game_time: float | None = None  # simulated time, s
+    time: int | None = None  # Unix time, s
     sample_count: int | None = None
 
 
@@ -382,11 +292,7 @@ _CLOCK_DECODER = msgspec.json.Decoder(_ClockMembers)
 
 
 class EmulatedFrame:
-    """
-    One frame, either JSON text (of a file) or plain JSON data.
-
-    :param source: the text, or the members of the frame, which must not change any more.
-    """
+    """One frame, either JSON text (of a file) or plain JSON data."""
 
     __slots__ = ('_bodies', '_clock', '_source')
 
@@ -427,12 +333,7 @@ class EmulatedFrame:
         return clock.clock()
 
     def text(self, sensor_filter: SensorFilter | None) -> bytes:
-        """
-        Return the frame as JSON text with its own clock.
-
-        :param sensor_filter: the filter, None for the frame as it is.
-        :returns: JSON text; without a filter the text of a file is unchanged.
-        """
+        """Return the frame as JSON text with its own clock."""
         if sensor_filter is not None and (members := self.members) is not None:
             return encode_json(filtered(members, sensor_filter))
         if isinstance(self._source, dict):
@@ -440,13 +341,7 @@ class EmulatedFrame:
         return self._source
 
     def text_at(self, clock: FrameClock, sensor_filter: SensorFilter | None) -> tuple[bytes, ...]:
-        """
-        Return the frame as JSON text with another clock; the rest is encoded once and kept.
-
-        :param clock: the clock; members that are None are omitted.
-        :param sensor_filter: the filter, None for the frame as it is.
-        :returns: pieces of JSON text, the clock members in the last one.
-        """
+        """Return the frame as JSON text with another clock; the rest is encoded once and kept."""
         if (body := self._bodies.get(sensor_filter)) is None:
             members = self.members
             if members is None:

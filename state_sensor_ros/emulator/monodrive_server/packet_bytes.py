@@ -47,12 +47,7 @@ class RequestMemory:
         self._lock = threading.Lock()
 
     def hold(self, connection: socket.socket, n_bytes: int) -> None:
-        """
-        Note how much of a request has been received.
-
-        :param connection: connection from which it is received.
-        :param n_bytes: number of bytes so far.
-        """
+        """Note how much of a request has been received."""
         with self._lock:
             self._held[connection] = n_bytes
             *others, _ = sorted(self._held, key=self._held.__getitem__)
@@ -74,12 +69,10 @@ def sensor_header(payload_size: int, header_size: int, time_s: int, game_time_s:
     """
     Return the header of a sensor packet.
 
-    :param payload_size: bytes of JSON text that follow.
     :param header_size: 16, or 12 for simulators older than June 2020.
     :param time_s: Unix time, s; sent modulo 2**32.
     :param game_time_s: simulated time, s; sent as 0 if a float32 cannot represent it.
     :param sample_count: number of the sample; sent modulo 2**32.
-    :returns: 16 or 12 bytes.
     """
     if not math.isfinite(game_time_s) or abs(game_time_s) > LARGEST_FLOAT32:
         game_time_s = 0.0
@@ -90,13 +83,7 @@ def sensor_header(payload_size: int, header_size: int, time_s: int, game_time_s:
 
 
 def send_parts(connection: socket.socket, parts: Sequence[bytes]) -> None:
-    """
-    Send the parts of one packet; large ones are sent one by one, which saves their copy.
-
-    :param connection: a blocking socket.
-    :param parts: the parts in order.
-    :raises OSError: if the connection is lost.
-    """
+    """Send the parts of one packet; large ones are sent one by one, which saves their copy."""
     if sum(map(len, parts)) <= LARGEST_COPY_BYTES:
         parts = (b''.join(parts),)
     for part in parts:
@@ -104,26 +91,14 @@ def send_parts(connection: socket.socket, parts: Sequence[bytes]) -> None:
 
 
 def reply_bytes(reply: dict[str, object], magic: int) -> bytes:
-    """
-    Return a message of the control port.
-
-    :param reply: the envelope.
-    :param magic: one of :data:`REPLY_MAGICS`.
-    :returns: header and JSON text.
-    """
+    """Return a message of the control port."""
     body = json.dumps(reply, separators=(',', ':')).encode('ascii')
     return CONTROL_HEADER.pack(magic, CONTROL_HEADER.size + len(body)) + body
 
 
 def read_request(connection: socket.socket, memory: RequestMemory) -> bytes | None:
-    """
-    Read one message of a control connection.
-
-    :param connection: a blocking socket.
-    :param memory: memory for the requests of all connections.
-    :returns: the JSON text, or None if the peer has closed between two messages.
-    :raises FramingError: if the bytes are not a message; the stream cannot be used any more.
-    """
+    """Read one message of a control connection."""
+    # Returns the JSON text, or None if the peer has closed between two messages.
     head = receive(connection, CONTROL_HEADER.size)
     if not head:
         return None

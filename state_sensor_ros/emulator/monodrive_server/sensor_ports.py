@@ -24,16 +24,7 @@ from state_sensor_ros.emulator.threaded_server import accept_connection, close_c
 
 
 class SensorPort:
-    """
-    One State sensor and its readers.
-
-    :param bind: address to listen on.
-    :param port: 0 picks a free one.
-    :raises TransportError: if the port cannot be opened.
-    :ivar sensor_filter: the filter, None for frames as they are.
-    :ivar is_streaming: whether the sensor sends frames.
-    :ivar sample_count: number of the last sample.
-    """
+    """One State sensor and its readers; ``port``: 0 picks a free one."""
 
     def __init__(self, bind: str, port: int) -> None:
         self.listener = listen(bind, port)
@@ -46,11 +37,7 @@ class SensorPort:
         self._lock = threading.Lock()
 
     def accept_readers(self) -> int:
-        """
-        Accept all connections that wait, so that they receive the next frame.
-
-        :returns: the number of readers.
-        """
+        """Accept all connections that wait, so that they receive the next frame."""
         with self._lock:
             while not self._is_closed and (reader := accept_connection(self.listener)):
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -58,12 +45,7 @@ class SensorPort:
             return len(self._readers)
 
     def send_frame(self, frame: TimedFrame, header_size: int) -> None:
-        """
-        Send one packet to each reader; the slowest reader blocks the simulator.
-
-        :param frame: the frame and its clock.
-        :param header_size: 16 or 12.
-        """
+        """Send one packet to each reader; the slowest reader blocks the simulator."""
         if not self.is_streaming:
             return
         self.accept_readers()
@@ -106,15 +88,10 @@ class SensorPort:
 
 
 class SensorSuite:
-    """
-    All State sensors of the simulator.
+    """All State sensors of the simulator."""
 
-    :param bind: address of all ports.
-    :param port: port of the first sensor, 0 picks a free one.
-    :param header_size: 16 or 12 bytes before each payload.
-    :raises TransportError: if the port cannot be opened.
-    :ivar sensors: the sensors by port, the first one first.
-    """
+    # port: port of the first sensor, 0 picks a free one.
+    # header_size: 16 or 12 bytes before each payload.
 
     def __init__(self, bind: str, port: int, header_size: int) -> None:
         self._bind = bind
@@ -123,14 +100,7 @@ class SensorSuite:
         self.sensors = {first.port: first}
 
     def configure(self, port: int, sensor_filter: SensorFilter, is_streaming: bool) -> None:
-        """
-        Add a sensor, or change the one on this port; its readers stay connected.
-
-        :param port: its port.
-        :param sensor_filter: its filter.
-        :param is_streaming: whether it sends frames.
-        :raises TransportError: if a new port cannot be opened.
-        """
+        """Add a sensor, or change the one on this port; its readers stay connected."""
         sensor = self.sensors.get(port)
         if sensor is None:
             sensor = SensorPort(self._bind, port)
@@ -139,12 +109,6 @@ class SensorSuite:
         sensor.sensor_filter, sensor.is_streaming = sensor_filter, is_streaming
 
     def send_frame(self, frame: TimedFrame, ports: Iterable[int] | None = None) -> None:
-        """
-        Send a frame to the readers of some sensors.
-
-        :param frame: the frame and its clock.
-        :param ports: ports of the sensors, None for all.
-        """
         for port in self.sensors if ports is None else ports:
             self.sensors[port].send_frame(frame, self._header_size)
 
@@ -154,11 +118,7 @@ class SensorSuite:
             sensor.sample_count = 0
 
     def accept_readers(self) -> int:
-        """
-        Accept all connections that wait on any port.
-
-        :returns: the number of readers of all ports.
-        """
+        """Accept all connections that wait on any port."""
         return sum(sensor.accept_readers() for sensor in self.sensors.values())
 
     def disconnect(self) -> None:

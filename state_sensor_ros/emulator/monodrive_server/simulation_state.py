@@ -36,12 +36,8 @@ CLOSED_LOOP_MODES = (0, 3)
 
 
 def completed(members: dict[str, object]) -> dict[str, object]:
-    """
-    Add the members that a sensor always sends to a frame that places actors.
-
-    :param members: the members of a frame of any generation; not modified.
-    :returns: the members with velocities of 0, empty lists for missing ones, and quaternions.
-    """
+    """Add the members that a sensor always sends to a frame that places actors."""
+    # Returns the members with velocities of 0, empty lists for missing ones, and quaternions.
     frame = members.get('frame')
     if isinstance(frame, list):
         return {**members, 'frame': [_complete_flat(actor) for actor in frame]}
@@ -113,15 +109,9 @@ class Ego(Enum):
 
 
 class SimulationState:
-    """
-    The state of a simulation.
+    """The state of a simulation."""
 
-    :param source: the source of frames, None if clients place all frames.
-    :param is_free_running: whether frames are sent at the configured rate at first.
-
-    :ivar ego: whether an ego exists.
-    :ivar is_stopped: whether a client has stopped all sensors.
-    """
+    # source: the source of frames, None if clients place all frames.
 
     def __init__(self, source: FrameSource | None, is_free_running: bool) -> None:
         self._lock = threading.RLock()
@@ -140,12 +130,9 @@ class SimulationState:
                 and self.ego is Ego.PRESENT and self._source is not None)
 
     def begin(self, mode: int) -> None:
-        """
-        Start over in another simulation mode.
-
-        :param mode: 0 closed loop, 1 replay, 2 replay of placed frames, 3 closed loop with a
-            fixed time step.
-        """
+        """Start over in another simulation mode."""
+        # mode: 0 closed loop, 1 replay, 2 replay of placed frames, 3 closed loop with a fixed time
+        # step.
         with self._lock:
             self._current = None
             self._driver = self._first_driver if mode == 0 else ClockDriver.CLIENT
@@ -155,22 +142,15 @@ class SimulationState:
                 self._source.rewind()
 
     def load(self, frames: list[EmulatedFrame]) -> None:
-        """
-        Replace the source by a trajectory, through which the client steps.
-
-        :param frames: the elements of the trajectory.
-        """
+        """Replace the source by a trajectory, through which the client steps."""
         with self._lock:
             self._source = TrajectorySource(frames)
             self._current = None
             self._driver = ClockDriver.CLIENT
 
     def advance(self) -> TimedFrame | None:
-        """
-        Go to the next frame at the configured rate.
-
-        :returns: the frame, None at the end or if a client advances the time now.
-        """
+        """Go to the next frame at the configured rate."""
+        # Returns the frame, None at the end or if a client advances the time now.
         with self._lock:
             if self._source is None or self._driver is not ClockDriver.TIMER:
                 return None
@@ -179,12 +159,7 @@ class SimulationState:
             return frame
 
     def step(self, amount: int) -> TimedFrame | None:
-        """
-        Step by a command of the client.
-
-        :param amount: frames, negative ones go back.
-        :returns: the frame, None without frames to step through.
-        """
+        """Step by a command of the client; ``amount``: frames, negative ones go back."""
         with self._lock:
             self._driver = ClockDriver.CLIENT
             return self._step_source(amount)
@@ -197,11 +172,7 @@ class SimulationState:
             self._step_source(1)
 
     def sample(self) -> TimedFrame | None:
-        """
-        Return the frame of a sample command, the next one if samples advance the time.
-
-        :returns: the frame, None if there is none.
-        """
+        """Return the frame of a sample command, the next one if samples advance the time."""
         with self._lock:
             if self._source is not None and (
                     self._current is None or self._driver is ClockDriver.SAMPLE):
@@ -209,23 +180,14 @@ class SimulationState:
             return self._show(self._current)
 
     def drive(self, pedals: Pedals) -> None:
-        """
-        Drive the ego; the first command creates one that the scenario lacks.
-
-        :param pedals: pedals until the next call; steering to the right is positive.
-        """
+        """Drive the ego; the first command creates one that the scenario lacks."""
         with self._lock:
             self.ego = Ego.PRESENT
             if self._source is not None:
                 self._source.drive(pedals)
 
     def place(self, members: dict[str, object]) -> TimedFrame:
-        """
-        Make a frame of the client the current one; game_time advances by at least 0.05 s.
-
-        :param members: the members of the frame; poses are sufficient.
-        :returns: the frame.
-        """
+        """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
         with self._lock:
             self._driver = ClockDriver.CLIENT
             frame = EmulatedFrame(completed(members))

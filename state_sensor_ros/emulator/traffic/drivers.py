@@ -50,34 +50,20 @@ START_SPACING_M = 55.0
 
 @dataclass(frozen=True, slots=True)
 class VehicleModel:
-    """
-    A vehicle type; meters, origin on the ground between the axles.
-
-    :param length: full length of the bounding box.
-    :param width: full width of the bounding box.
-    :param height: full height of the bounding box.
-    :param clearance: height of the lower face of the box above the ground.
-    :param box_x: distance of the box center before the origin.
-    :param front_x: distance of the front axle before the origin.
-    :param rear_x: distance of the rear axle behind the origin.
-    :param track: distance between left and right wheels.
-    :param radius: radius of the wheels.
-    :param share: relative frequency.
-    :param speed_factor: factor on the desired speed.
-    """
+    """A vehicle type; meters, origin on the ground between the axles."""
 
     family: str
-    length: float
-    width: float
-    height: float
-    clearance: float
-    box_x: float
-    front_x: float
-    rear_x: float
-    track: float
-    radius: float
-    share: float
-    speed_factor: float
+    length: float  # full length of the bounding box
+    width: float  # full width of the bounding box
+    height: float  # full height of the bounding box
+    clearance: float  # height of the lower face of the box above the ground
+    box_x: float  # distance of the box center before the origin
+    front_x: float  # distance of the front axle before the origin
+    rear_x: float  # distance of the rear axle behind the origin
+    track: float  # distance between left and right wheels
+    radius: float  # radius of the wheels
+    share: float  # relative frequency
+    speed_factor: float  # factor on the desired speed
 
 
 MODELS = (
@@ -96,31 +82,17 @@ DESIRED_SPEED_MPS = (17.0, 32.0)
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """
-    The vehicles of a run; arrays are (N,) float64, meters and m/s.
+    """The vehicles of a run; arrays are (N,) float64, meters and m/s."""
 
-    :param names: unique actor names.
-    :param tags: tags of each vehicle; exactly one has `ego`.
-    :param models: type of each vehicle.
-    :param colors: names of paints.
-    :param replay_classes: blueprint paths.
-    :param desired_speed: speed of each vehicle on a free, straight road.
-    """
-
-    names: tuple[str, ...]
-    tags: tuple[list[str], ...]
-    models: tuple[VehicleModel, ...]
-    colors: tuple[str, ...]
-    replay_classes: tuple[str, ...]
-    desired_speed: FloatArray
+    names: tuple[str, ...]  # unique actor names
+    tags: tuple[list[str], ...]  # tags of each vehicle; exactly one has `ego`
+    models: tuple[VehicleModel, ...]  # type of each vehicle
+    colors: tuple[str, ...]  # names of paints
+    replay_classes: tuple[str, ...]  # blueprint paths
+    desired_speed: FloatArray  # speed of each vehicle on a free, straight road
 
     def column(self, field: str) -> FloatArray:
-        """
-        Return one dimension of every vehicle.
-
-        :param field: name of a numeric field of :class:`VehicleModel`.
-        :returns: (N,) float64, meters.
-        """
+        """Return one dimension of every vehicle: (N,) float64, meters."""
         return np.array([getattr(model, field) for model in self.models], dtype=np.float64)
 
 
@@ -132,13 +104,9 @@ def _tags(model: VehicleModel, is_ego: bool, rng: np.random.Generator) -> list[s
 
 
 def make_fleet(n_vehicles: int, seed: int) -> Fleet:
-    """
-    Draw the vehicles of a run at random.
-
-    :param n_vehicles: number of vehicles, at least 1.
-    :param seed: the same seed returns the same fleet.
-    :returns: the fleet; vehicle n_vehicles // 2 is the ego, a sedan.
-    """
+    """Draw the vehicles of a run at random."""
+    # n_vehicles: number of vehicles, at least 1.
+    # Returns the fleet; vehicle n_vehicles // 2 is the ego, a sedan.
     rng = np.random.default_rng((seed, 2))
     shares = np.array([model.share for model in MODELS])
     kinds = rng.choice(len(MODELS), n_vehicles, p=shares / shares.sum())
@@ -190,26 +158,18 @@ class LaneOrder:
 
     Example of two lanes, 1000 m, vehicle 2 on its way from lane 0 to lane 1: vehicle = 0 2 1 2,
     lane = 0 0 1 1, key = 100 340 1120 1340, first = 0 2 4.
-
-    :param vehicle: (M,) index of the vehicle at each place.
-    :param lane: (M,) lane of each place.
-    :param key: (M,) lane * length + s, ascending.
-    :param first: (n_lanes + 1,) index of the first place of each lane.
     """
 
-    vehicle: IntArray
-    lane: IntArray
-    key: FloatArray
-    first: IntArray
+    vehicle: IntArray  # (M,) index of the vehicle at each place
+    lane: IntArray  # (M,) lane of each place
+    key: FloatArray  # (M,) lane * length + s, ascending
+    first: IntArray  # (n_lanes + 1,) index of the first place of each lane
 
 
 class Drivers:
     """
     Positions along the road, speeds and lanes of all vehicles; arrays are (N,).
 
-    :param road: the road.
-    :param fleet: the vehicles.
-    :param seed: selects the start positions and the random part of decisions.
     :ivar s: distance of the rear axle along the loop, m, increasing over all rounds.
     :ivar speed: ds/dt, m/s.
     :ivar acceleration: dv/dt during the next step, m/s2.
@@ -257,11 +217,8 @@ class Drivers:
         return changing
 
     def advance(self, dt_s: float) -> None:
-        """
-        Move all vehicles by the accelerations of the previous call, then compute new ones.
-
-        :param dt_s: the step, s; positions are exact integrals of the speeds.
-        """
+        """Move all vehicles by the accelerations of the previous call, then compute new ones."""
+        # dt_s: the step, s; positions are exact integrals of the speeds.
         self.s = self.s + self.speed * dt_s + 0.5 * self.acceleration * dt_s**2
         self.speed = np.maximum(self.speed + self.acceleration * dt_s, 0.0)
         self._clock_s += dt_s
@@ -276,14 +233,9 @@ class Drivers:
         self._set_accelerations(dt_s)
 
     def place(self, vehicle: int, s: float, speed: float, lane: int) -> None:
-        """
-        Place a vehicle that a client drives.
-
-        :param vehicle: its index.
-        :param s: distance of its rear axle along the loop, m.
-        :param speed: ds/dt, m/s.
-        :param lane: lane that it is in.
-        """
+        """Place a vehicle that a client drives."""
+        # s: distance of its rear axle along the loop, m.
+        # speed: ds/dt, m/s.
         self.s[vehicle], self.speed[vehicle], self.acceleration[vehicle] = s, speed, 0.0
         self.lane[vehicle] = self.old_lane[vehicle] = lane
 

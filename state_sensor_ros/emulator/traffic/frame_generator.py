@@ -36,16 +36,10 @@ DEFAULT_EPOCH_S = 1_600_000_000
 
 
 class Traffic:
-    """
-    Moving vehicles and static objects on a road.
+    """Moving vehicles and static objects on a road."""
 
-    :param n_vehicles: number of vehicles, at least 1; one of them is the ego.
-    :param n_objects: number of cones and signs.
-    :param rate_hz: frames per second of simulated time.
-    :param seed: the same seed gives the same traffic.
-    :param vehicle: what the pedals of the driven ego do.
-    :ivar driven: the ego once a client drives it, None before.
-    """
+    # n_vehicles: number of vehicles, at least 1; one of them is the ego.
+    # driven: the ego once a client drives it, None before.
 
     def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
                  vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
@@ -65,22 +59,14 @@ class Traffic:
         self.driven: DrivenEgo | None = None
 
     def drive(self, pedals: Pedals) -> None:
-        """
-        Drive the ego from the next step on.
-
-        :param pedals: pedals until the next call; steering to the right is positive.
-        """
+        """Drive the ego from the next step on."""
         if self.driven is None:
             self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion,
                                     self._vehicle)
         self.driven.pedals = pedals
 
     def step(self, elapsed_s: float | None = None) -> None:
-        """
-        Advance all vehicles.
-
-        :param elapsed_s: simulated time, s; None for one frame period.
-        """
+        """Advance all vehicles; ``elapsed_s``: simulated time, s; None for one frame period."""
         period_s = self.period_s if elapsed_s is None else elapsed_s
         n_steps = max(1, int(np.ceil(period_s / LONGEST_STEP_S - 1e-9)))
         dt_s = period_s / n_steps
@@ -106,14 +92,9 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
     Frames share their constant parts: treat them as read-only.
 
     :param n_vehicles: number of vehicles, at least 1; exactly one has the tag `ego`.
-    :param n_objects: number of cones and signs.
     :param rate_hz: frames per second of simulated time, at most 1000.
-    :param seed: the same seed gives the same frames.
     :param generation: `v0`, `v1` or `v2`.
     :param epoch_s: Unix time of game_time 0, s.
-    :param vehicle: what the pedals of the driven ego do.
-    :returns: frames as plain JSON objects, clock members last.
-    :raises ConfigError: if a value is out of range.
     """
     if n_vehicles < 1 or n_objects < 0:
         raise ConfigError('vehicles and objects', f'{n_vehicles} and {n_objects}',
@@ -127,13 +108,9 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
 
 
 class TrafficFrames(Iterator[dict[str, object]]):
-    """
-    The frames of traffic, without end; each is made when it is taken.
+    """The frames of traffic, without end; each is made when it is taken."""
 
-    :param traffic: traffic at the first frame.
-    :param generation: generation of the frames.
-    :param epoch_s: Unix time of game_time 0, s.
-    """
+    # epoch_s: Unix time of game_time 0, s.
 
     def __init__(self, traffic: Traffic, generation: str, epoch_s: int) -> None:
         self._traffic, self._epoch_s = traffic, epoch_s
@@ -141,11 +118,7 @@ class TrafficFrames(Iterator[dict[str, object]]):
         self._n_frames = 0
 
     def drive(self, pedals: Pedals) -> None:
-        """
-        Drive the ego between the last frame and the next one.
-
-        :param pedals: pedals until the next call; steering to the right is positive.
-        """
+        """Drive the ego between the last frame and the next one."""
         self._traffic.drive(pedals)
 
     def __next__(self) -> dict[str, object]:

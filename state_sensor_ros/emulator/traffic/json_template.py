@@ -46,25 +46,16 @@ ROLLING, DRAG, FULL_THROTTLE, FULL_BRAKE = 0.15, 0.0006, 3.2, 7.5
 
 @dataclass(frozen=True, slots=True)
 class FrameNumbers:
-    """
-    The numbers of N vehicles at one instant: lists of N rows, cm, rounded to float32.
+    """The numbers of N vehicles at one instant: lists of N rows, cm, rounded to float32."""
 
-    :param pose: 13 each: position, orientation xyzw, velocity, angular velocity.
-    :param box: 10 each: center, orientation xyzw, extents.
-    :param wheels: 20 each: 4 speeds, rad/s, then 4 orientations xyzw.
-    :param inputs: throttle 0..1, brake -1..0, wheel input -1..1, steering angle, degrees.
-    :param lanes: lane id, road id, section id.
-    :param road_s: distance along the road, cm.
-    :param changes: -1 during a change to the left, +1 to the right, 0 otherwise.
-    """
-
-    pose: list[list[float]]
-    box: list[list[float]]
-    wheels: list[list[float]]
+    pose: list[list[float]]  # 13 each: position, orientation xyzw, velocity, angular velocity
+    box: list[list[float]]  # 10 each: center, orientation xyzw, extents
+    wheels: list[list[float]]  # 20 each: 4 speeds, rad/s, then 4 orientations xyzw
+    # Throttle 0..1, brake -1..0, wheel input -1..1, steering angle, degrees.
     inputs: list[list[float]]
-    lanes: list[list[int]]
-    road_s: list[float]
-    changes: list[int]
+    lanes: list[list[int]]  # lane id, road id, section id
+    road_s: list[float]  # distance along the road, cm
+    changes: list[int]  # -1 during a change to the left, +1 to the right, 0 otherwise
 
 
 # Returns the members of a frame, without its clock.
@@ -93,17 +84,7 @@ def _pedals(acceleration: FloatArray, speed: FloatArray) -> FloatArray:
 
 def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
                     spin: FloatArray, driven: DrivenEgo | None = None) -> FrameNumbers:
-    """
-    Collect the numbers of one instant.
-
-    :param road: road, for road and section ids.
-    :param fleet: vehicles, for the boxes.
-    :param drivers: drivers, for lanes and pedals.
-    :param motion: poses and velocities.
-    :param spin: (N, 4) float64, wheel angles about y, rad.
-    :param driven: ego that a client drives, None if there is none.
-    :returns: the numbers.
-    """
+    """Collect the numbers of one instant; ``spin``: (N, 4) float64, wheel angles about y, rad."""
     orientation = quaternion_of_axes(motion.axes)
     pose = np.concatenate([motion.position * CM, orientation, motion.velocity * CM,
                            motion.angular_velocity], axis=1)
@@ -265,12 +246,8 @@ GENERATIONS = tuple(TEMPLATES)
 
 
 def encode_json(value: object) -> bytes:
-    """
-    Encode compact JSON; not-a-number becomes `null`, as in the simulator's C++ library.
-
-    :param value: plain JSON data.
-    :returns: UTF-8 text.
-    """
+    """Encode compact JSON; not-a-number becomes `null`, as in the simulator's C++ library."""
+    # Returns UTF-8 text.
     try:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError):
@@ -279,12 +256,9 @@ def encode_json(value: object) -> bytes:
 
 
 def quaternion_of_axes(axes: FloatArray) -> FloatArray:
-    """
-    Convert body axes to quaternions.
-
-    :param axes: (N, 3, 3) unit axes as rows x, y, z; z must not point down.
-    :returns: (N, 4) float64, x y z w, with w >= 0.
-    """
+    """Convert body axes to quaternions."""
+    # axes: (N, 3, 3) unit axes as rows x, y, z; z must not point down.
+    # Returns (N, 4) float64, x y z w, with w >= 0.
     (m00, m10, m20), (m01, m11, m21), (m02, m12, m22) = np.moveaxis(axes, 0, -1)
     # z points up, so w and z are not both small: the larger one is the divisor.
     w_first = np.stack([m21 - m12, m02 - m20, m10 - m01, 1 + m00 + m11 + m22], axis=-1)
@@ -296,14 +270,7 @@ def quaternion_of_axes(axes: FloatArray) -> FloatArray:
 
 
 def quaternion_of_rotator(yaw_deg: float, pitch_deg: float, roll_deg: float) -> list[float]:
-    """
-    Convert a rotator of the Unreal Engine: roll is applied first, then pitch, then yaw.
-
-    :param yaw_deg: positive to the right.
-    :param pitch_deg: positive nose up.
-    :param roll_deg: positive right side down.
-    :returns: x y z w.
-    """
+    """Convert a rotator of the Unreal Engine: roll is applied first, then pitch, then yaw."""
     rotator: list[float] = quaternion_from_rpy(
         np.radians((-roll_deg, -pitch_deg, yaw_deg))).tolist()
     return rotator

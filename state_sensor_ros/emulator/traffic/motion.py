@@ -37,36 +37,20 @@ _CLOSE_M = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """
-    Poses and velocities of N vehicles at one instant; float64, left-handed world axes.
+    """Poses and velocities of N vehicles at one instant; float64, left-handed world axes."""
 
-    :param position: (N, 3) actor origins, m.
-    :param velocity: (N, 3) their derivatives by time, m/s.
-    :param axes: (N, 3, 3) body axes as rows x, y, z.
-    :param angular_velocity: (N, 3) rad/s, world axes.
-    :param steering: (N, 2) angles of the front wheels, left and right, rad, + = right.
-    :param bicycle_steering: (N,) angle of a single wheel in the middle, rad, + = right.
-    :param wheel_speed: (N, 4) rad/s, order FL FR RL RR.
-    :param s: (N,) distance of the origin along the loop, m.
-    """
-
-    position: FloatArray
-    velocity: FloatArray
-    axes: FloatArray
-    angular_velocity: FloatArray
-    steering: FloatArray
-    bicycle_steering: FloatArray
-    wheel_speed: FloatArray
-    s: FloatArray
+    position: FloatArray  # (N, 3) actor origins, m
+    velocity: FloatArray  # (N, 3) their derivatives by time, m/s
+    axes: FloatArray  # (N, 3, 3) body axes as rows x, y, z
+    angular_velocity: FloatArray  # (N, 3) rad/s, world axes
+    steering: FloatArray  # (N, 2) angles of the front wheels, left and right, rad, + = right
+    bicycle_steering: FloatArray  # (N,) angle of a single wheel in the middle, rad, + = right
+    wheel_speed: FloatArray  # (N, 4) rad/s, order FL FR RL RR
+    s: FloatArray  # (N,) distance of the origin along the loop, m
 
 
 class Kinematics:
-    """
-    Computes the motion of a fleet on a road.
-
-    :param road: the road.
-    :param fleet: the vehicles, for wheelbases and wheels.
-    """
+    """Computes the motion of a fleet on a road."""
 
     def __init__(self, road: Road, fleet: Fleet) -> None:
         self._road = road
@@ -86,12 +70,8 @@ class Kinematics:
         return old + width * blend, width * slope
 
     def evaluate(self, drivers: Drivers) -> Motion:
-        """
-        Compute the motion at this instant.
-
-        :param drivers: positions, speeds and lane changes.
-        :returns: the motion; velocities are derivatives of the poses by s, times the speed.
-        """
+        """Compute the motion at this instant."""
+        # Returns the motion; velocities are derivatives of the poses by s, times the speed.
         s = drivers.s + np.array([[-EPSILON_M], [0.0], [EPSILON_M]])
         offset, offset_by_s = self._path(drivers, s)
         surface = self._road.surface(s, offset)
@@ -120,25 +100,19 @@ class Kinematics:
         )
 
     def steer(self, curvature: FloatArray) -> FloatArray:
-        """
-        Return the Ackermann angles: the axes of both wheels meet in the same center.
-
-        :param curvature: (N,) of the path of the rear axle, 1/m, + = right.
-        :returns: (N, 2) left and right, rad, + = right.
-        """
+        """Return the Ackermann angles: the axes of both wheels meet in the same center."""
+        # curvature: (N,) of the path of the rear axle, 1/m, + = right.
+        # Returns (N, 2) left and right, rad, + = right.
         lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0])
         angles: FloatArray = np.arctan2(self._wheelbase_m[:, None] * curvature[:, None],
                                         1 - curvature[:, None] * lateral)
         return angles
 
     def wheel_speed(self, curvature: FloatArray, rear_speed: FloatArray) -> FloatArray:
-        """
-        Return the speeds of wheels without slip; the outer ones are faster.
-
-        :param curvature: (N,) of the path of the rear axle, 1/m, + = right.
-        :param rear_speed: (N,) of the middle of the rear axle, m/s.
-        :returns: (N, 4) rad/s.
-        """
+        """Return the speeds of wheels without slip; the outer ones are faster."""
+        # curvature: (N,) of the path of the rear axle, 1/m, + = right.
+        # rear_speed: (N,) of the middle of the rear axle, m/s.
+        # Returns (N, 4) rad/s.
         lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0, -1.0, 1.0])
         ahead = self._wheelbase_m[:, None] * np.array([1.0, 1.0, 0.0, 0.0])
         per_metre = np.hypot(1 - curvature[:, None] * lateral, curvature[:, None] * ahead)
@@ -147,17 +121,7 @@ class Kinematics:
 
 
 class DrivenEgo:
-    """
-    Takes the ego over from its driver at its place.
-
-    :param road: the ground, which continues beside the lanes.
-    :param fleet: the vehicles.
-    :param drivers: drivers of all vehicles.
-    :param motion: motion of all vehicles at this instant.
-    :param vehicle: what its pedals do.
-    :ivar row: row of the ego.
-    :ivar pedals: pedals until they are replaced.
-    """
+    """Takes the ego over from its driver at its place."""
 
     def __init__(self, road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
                  vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
@@ -178,12 +142,8 @@ class DrivenEgo:
         self.pedals = Pedals()
 
     def advance(self, elapsed_s: float, drivers: Drivers) -> None:
-        """
-        Move by the pedals, and take the place of the ego among the drivers.
-
-        :param elapsed_s: simulated time, s.
-        :param drivers: drivers, already advanced by this time.
-        """
+        """Move by the pedals, and take the place of the ego among the drivers."""
+        # elapsed_s: simulated time, s.
         before = self._s
         self._body.advance(self.pedals, elapsed_s, self._slope)
         forward = self._pose(0.0)[1][0]
@@ -194,12 +154,6 @@ class DrivenEgo:
                       min(max(lane, 0), self._road.n_lanes - 1))
 
     def show(self, motion: Motion, kinematics: Kinematics) -> None:
-        """
-        Replace the ego's motion.
-
-        :param motion: motion of all vehicles, with the ego as its driver would drive it.
-        :param kinematics: kinematics of the fleet.
-        """
         row, body = self.row, self._body
         poses = [self._pose(distance) for distance in (-EPSILON_M, 0.0, EPSILON_M)]
         origins = np.array([origin for origin, _ in poses])

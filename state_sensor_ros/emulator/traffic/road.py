@@ -50,27 +50,17 @@ FIRST_M = 230.0
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """
-    Points of the road surface; arrays are (..., 3) float64.
+    """Points of the road surface; arrays are (..., 3) float64."""
 
-    :param point: the points, meters.
-    :param along: derivatives of the points by s at constant lateral offset.
-    :param right: derivatives of the points by the lateral offset, unit vectors.
-    """
-
-    point: FloatArray
-    along: FloatArray
-    right: FloatArray
+    point: FloatArray  # the points, meters
+    along: FloatArray  # derivatives of the points by s at constant lateral offset
+    right: FloatArray  # derivatives of the points by the lateral offset, unit vectors
 
 
 class Road:
-    """
-    A closed road; the reference line is its left edge, offsets are positive to the right.
+    """A closed road; the reference line is its left edge, offsets are positive to the right."""
 
-    :param length_m: length of the loop in plan, meters.
-    :param n_lanes: number of lanes, all in the direction of increasing s.
-    :param seed: selects the shape.
-    """
+    # n_lanes: number of lanes, all in the direction of increasing s.
 
     def __init__(self, length_m: float, n_lanes: int, seed: int) -> None:
         rng = np.random.default_rng((seed, 1))
@@ -118,22 +108,13 @@ class Road:
         return x, y
 
     def curvature(self, s: FloatArray) -> FloatArray:
-        """
-        Return the curvature of the reference line in plan.
-
-        :param s: distances along the road, meters, any shape, any number of rounds.
-        :returns: 1/m, positive to the right, same shape.
-        """
+        """Return the curvature of the reference line in plan."""
+        # Returns 1/m, positive to the right, same shape.
         return self._heading(np.mod(s, self.length_m), np.sin, np.cos)[1]
 
     def surface(self, s: FloatArray, offset: FloatArray) -> Surface:
-        """
-        Evaluate the surface.
-
-        :param s: distances along the road, meters, any shape, any number of rounds.
-        :param offset: lateral offsets to the right of the reference line, meters, same shape.
-        :returns: the points and their derivatives.
-        """
+        """Evaluate the surface."""
+        # offset: lateral offsets to the right of the reference line, meters, same shape.
         s = np.mod(s, self.length_m)
         cell = np.minimum((s / self._cell_m).astype(np.int64), self._n_cells - 1)
         return Surface(*(np.stack(components, axis=-1) for components in self._evaluate(
@@ -141,13 +122,8 @@ class Road:
             np.sin, np.cos)))
 
     def surface_at(self, s: float, offset: float) -> Surface:
-        """
-        Evaluate one point of the surface, in a tenth of the time of :meth:`surface`.
-
-        :param s: distance along the road, meters, any number of rounds.
-        :param offset: lateral offset to the right of the reference line, meters.
-        :returns: the point and its derivatives, (3,).
-        """
+        """Evaluate one point of the surface, in a tenth of the time of :meth:`surface`."""
+        # Returns the point and its derivatives, (3,).
         s %= self.length_m
         cell = min(int(s / self._cell_m), self._n_cells - 1)
         return Surface(*map(np.array, self._evaluate(
@@ -181,12 +157,9 @@ class Road:
                  slope + offset * right_change[2]), right)
 
     def lane_offset(self, lane: IntArray) -> FloatArray:
-        """
-        Return the lateral offset of the middle of a lane.
-
-        :param lane: any shape, 0 is the leftmost lane.
-        :returns: meters to the right of the reference line, same shape.
-        """
+        """Return the lateral offset of the middle of a lane."""
+        # lane: any shape, 0 is the leftmost lane.
+        # Returns meters to the right of the reference line, same shape.
         return (lane.astype(np.float64) + 0.5) * LANE_WIDTH_M
 
     @property
@@ -195,12 +168,9 @@ class Road:
         return max(1, round(self.length_m / ROAD_PIECE_M))
 
     def ids(self, s: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """
-        Convert distances along the loop to OpenDRIVE-like positions.
-
-        :param s: (N,) distances along the whole loop, meters.
-        :returns: road ids, section ids and distances along the road in meters, (N,) each.
-        """
+        """Convert distances along the loop to OpenDRIVE-like positions."""
+        # s: (N,) distances along the whole loop, meters.
+        # Returns road ids, section ids and distances along the road in meters, (N,) each.
         n_roads = self.n_roads
         piece_m = self.length_m / n_roads
         s = np.mod(s, self.length_m)
@@ -212,38 +182,24 @@ class Road:
 
 
 def _rows(*columns: FloatArray) -> list[tuple[float, ...]]:
-    """Return rows of numbers of Python, which are faster one by one."""
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class StaticObject:
-    """
-    An object that does not move; left-handed world axes.
-
-    :param position: position, m.
-    :param yaw: rad, positive to the right.
-    :param center: center of its box, m.
-    :param size: full edge lengths of its box, m.
-    """
+    """An object that does not move; left-handed world axes."""
 
     name: str
     tag: str
     box_name: str
-    position: tuple[float, float, float]
-    yaw: float
-    center: tuple[float, float, float]
-    size: tuple[float, float, float]
+    position: tuple[float, float, float]  # position, m
+    yaw: float  # rad, positive to the right
+    center: tuple[float, float, float]  # center of its box, m
+    size: tuple[float, float, float]  # full edge lengths of its box, m
 
 
 def make_objects(road: Road, n_objects: int) -> tuple[StaticObject, ...]:
-    """
-    Place cones and signs along the right edge of a road.
-
-    :param road: the road.
-    :param n_objects: number of objects; every third is a sign.
-    :returns: the objects in order of s.
-    """
+    """Place cones and signs along the right edge of a road: the objects in order of s."""
     spacing = min(SPACING_M, road.length_m / max(n_objects, 1))
     i = np.arange(n_objects)
     is_sign = i % 3 == 2

@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-rosbag2 bags: metadata.yaml, message types and quality of service, reader, writer and repair.
-
-It may import storage/, whole/, formats.py, recording.py, cdr/, topics/ and the modules directly in
-the package; not the playback and inspection of recordings.
-"""
+"""rosbag2 bags: metadata.yaml, message types and quality of service, reader, writer and repair."""

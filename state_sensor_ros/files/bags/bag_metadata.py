@@ -59,14 +59,6 @@ class BagMetadata:
 
 
 def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
-    """
-    Read metadata.yaml.
-
-    :param folder: path of the bag.
-    :param limits: on its size.
-    :raises BagError: if it is damaged or too large, or its version is unknown.
-    :raises OSError: if it cannot be read.
-    """
     path = folder / METADATA
     with path.open('rb') as file:
         text = file.read(limits.n_metadata_bytes + 1)
@@ -79,13 +71,7 @@ def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
 
 
 def parse_yaml(text: str) -> Value:
-    """
-    Parse YAML; all scalars stay text.
-
-    :param text: YAML with one document.
-    :raises ValueError: if it is not YAML, or has aliases, repeated keys, too many levels, or
-        not one document.
-    """
+    """Parse YAML; all scalars stay text."""
     # Imported here: only reading a bag needs it.
     from ruamel.yaml.error import YAMLError
     try:
@@ -178,16 +164,10 @@ def _topic(value: Value) -> StoredTopic:
 
 def metadata_text(storage: str, file: str, first_ns: int, last_ns: int,
                   topics: Sequence[tuple[StoredTopic, int]]) -> str:
-    """
-    Format the description of a bag with one storage file.
-
-    :param storage: identifier of the storage.
-    :param file: name of the file.
-    :param first_ns: first log time, ns.
-    :param last_ns: last log time, ns.
-    :param topics: topics, each with its number of messages, in the order of their numbers.
-    :returns: value of the only key of metadata.yaml, which storage files contain as well.
-    """
+    """Format the description of a bag with one storage file."""
+    # first_ns: first log time, ns.
+    # last_ns: last log time, ns.
+    # Returns value of the only key of metadata.yaml, which storage files contain as well.
     name = _file_scalar(file)
     n_messages = sum(n_messages for _, n_messages in topics)
     duration_ns = max(0, last_ns - first_ns)
@@ -216,13 +196,6 @@ topics_with_message_count:""", *([_topic_text(*topic) for topic in topics] or ['
 
 
 def write_metadata(folder: Path, text: str) -> None:
-    """
-    Write metadata.yaml.
-
-    :param folder: path of the bag.
-    :param text: text from :func:`metadata_text`.
-    :raises OSError: if it cannot be written.
-    """
     (folder / METADATA).write_text(f'{_INFORMATION}:\n{textwrap.indent(text, "  ")}\n', 'utf-8')
 
 
@@ -244,7 +217,6 @@ def _scalar(text: str) -> str:
 
 
 def _file_scalar(name: str) -> str:
-    """Format the name of a file as YAML."""
     if _PLAIN_FILE.fullmatch(name):
         return name
     from ruamel.yaml import YAML

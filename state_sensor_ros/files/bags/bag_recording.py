@@ -199,12 +199,7 @@ class Roads(NamedTuple):
 
 
 def roads_of(bag: Bag) -> Roads:
-    """
-    Read the roads of a bag; a bag without their topics has none.
-
-    :param bag: open bag.
-    :raises TrajectoryFormatError: if a message is damaged.
-    """
+    """Read the roads of a bag; a bag without their topics has none."""
     names: dict[int, str] = {}
     for array in _messages(bag, *_ROADS):
         names.update((road.road_id, road.name) for road in array.roads)
@@ -300,21 +295,12 @@ class BagRecording:
 
 
 def open_bag(path: str, options: ReadOptions) -> BagRecording:
-    """
-    Open a bag.
-
-    :raises TrajectoryFormatError: if it is damaged, or has no topic of frames.
-    """
     return BagRecording(Bag(Path(path), options.topic, options.limits))
 
 
 def stamp_of(data: bytes) -> tuple[int, int] | None:
-    """
-    Return the stamp of a serialized StateFrame without decoding the rest.
-
-    :param data: serialized message with its encapsulation.
-    :returns: s and ns; None if the message is too short or has an unknown byte order.
-    """
+    """Return the stamp of a serialized StateFrame without decoding the rest."""
+    # Returns s and ns; None if the message is too short or has an unknown byte order.
     if len(data) < 12 or data[1] not in _STAMP:
         return None
     seconds, nanoseconds = _STAMP[data[1]].unpack_from(data)

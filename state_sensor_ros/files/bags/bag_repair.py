@@ -51,8 +51,6 @@ _SALVAGES: dict[str, type[Salvage]] = {'mcap': McapSalvage, 'sqlite3': SqliteSal
 
 @dataclass(slots=True)
 class FoundBag:
-    """The files of a bag."""
-
     files: list[Path]  # storage files in the order of time
     metadata: BagMetadata | None = None  # None if it cannot be read
     # defects, losses: descriptions of faults of the folder.
@@ -61,28 +59,15 @@ class FoundBag:
 
 
 def format_of(path: Path) -> str:
-    """
-    Return the format of a file by its first bytes.
-
-    :param path: path of a regular file.
-    :returns: ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
-    :raises OSError: if it cannot be read.
-    """
+    """Return the format of a file by its first bytes."""
+    # Returns ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
     with path.open('rb') as file:
         begin = file.read(max(map(len, _FORMATS)))
     return next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
 
 
 def find_bag(path: Path, limits: BagLimits) -> FoundBag | None:
-    """
-    Search for the storage files of a bag.
-
-    :param path: a storage file, or a folder with some in it or up to three levels below it.
-    :param limits: limits on the size of metadata.yaml.
-    :returns: the files; None for a file that is not a storage file.
-    :raises TrajectoryFormatError: if a folder has none, or those of several bags.
-    :raises OSError: if a file cannot be read.
-    """
+    """Search for the storage files of a bag."""
     if path.is_dir():
         return _in_folder(path, limits)
     return FoundBag([path]) if format_of(path) else None
@@ -113,7 +98,6 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
 
 
 def _is_storage(path: Path) -> bool:
-    """Return whether a file in a folder is a storage file of a bag."""
     name = format_of(path) if path.is_file() else ''
     return bool(name) and (name != 'zstd' or path.name.endswith(COMPRESSED_SUFFIX))
 
@@ -128,15 +112,10 @@ def _in_order(files: list[Path]) -> list[Path]:
 
 
 class BagRepair:
-    """
-    A damaged or incomplete bag.
+    """A damaged or incomplete bag."""
 
-    :param bag: files of the bag.
-    :param limits: limits on sizes.
-    :ivar losses: descriptions of what could not be read; complete after the last message.
-    :ivar defects: descriptions of other faults, likewise.
-    :ivar n_lost: number of lost messages, None if it is unknown.
-    """
+    # losses: descriptions of what could not be read; complete after the last message.
+    # n_lost: number of lost messages, None if it is unknown.
 
     def __init__(self, bag: FoundBag, limits: BagLimits) -> None:
         self.losses = list(bag.losses)
@@ -155,19 +134,11 @@ class BagRepair:
         return list(self._topics.values())
 
     def storage(self) -> str:
-        """
-        Return the storage of the files, MCAP if they differ, for the repaired bag.
-
-        :raises OSError: if a file cannot be read.
-        """
+        """Return the storage of the files, MCAP if they differ, for the repaired bag."""
         return 'sqlite3' if self._files and all(map(_is_sqlite, self._files)) else 'mcap'
 
     def messages(self) -> Iterator[Recovered]:
-        """
-        Yield all readable messages, file after file.
-
-        :raises OSError: if a file cannot be read.
-        """
+        """Yield all readable messages, file after file."""
         for file in self._files:
             with ExitStack() as stack:
                 try:
@@ -248,6 +219,5 @@ class BagRepair:
 
 
 def _is_sqlite(file: Path) -> bool:
-    """Return whether a file is of SQLite, by its name if it is compressed."""
     name = format_of(file)
     return name == 'sqlite3' or (name == 'zstd' and '.db3' in file.suffixes)

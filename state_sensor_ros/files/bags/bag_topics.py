@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-What a bag stores of a topic: its QoS profiles, the definition and the hash of its type.
-
-Definitions are taken from msg/ of this package, then from a sourced ROS, then from the field lists
-of other packages in resource/interfaces, then from rosbags, whose type store takes 90 ms to load.
-"""
+"""What a bag stores of a topic: its QoS profiles, the definition and the hash of its type."""
 
 from __future__ import annotations
 
@@ -44,10 +39,7 @@ _SEPARATOR = '=' * 80 + '\nMSG: '
 
 def full_name(topic_name: str, node_name: str) -> str:
     """
-    Resolve the name of a topic as a node does.
-
-    :param topic_name: absolute, or with ``~`` for that of the node.
-    :param node_name: fully qualified.
+    Resolve the name of a topic, absolute or with ``~`` for that of the node.
 
     >>> full_name('~/frame', '/front/state_sensor'), full_name('/tf', '/front/state_sensor')
     ('/front/state_sensor/frame', '/tf')
@@ -72,12 +64,7 @@ def profile_of(qos: Qos) -> Profile:
 
 @lru_cache(maxsize=16)
 def profiles_text(profiles: tuple[Profile, ...]) -> str:
-    """
-    Format profiles as YAML.
-
-    :param profiles: offered profiles of one topic.
-    :returns: list as in metadata version 9, without a line break at the end.
-    """
+    """Format profiles as YAML: list as in metadata version 9, without a line break at the end."""
     return '\n'.join(map(_profile_text, profiles)) or '[]'
 
 
@@ -102,12 +89,9 @@ def _profile_text(profile: Profile) -> str:
 
 
 def parse_profiles(text: str) -> list[Profile] | None:
-    """
-    Parse profiles of any version of rosbag2.
-
-    :param text: YAML of a list of them, ``''`` for none.
-    :returns: the profiles; None if the text is something else, or too long.
-    """
+    """Parse profiles of any version of rosbag2."""
+    # text: YAML of a list of them, ``''`` for none.
+    # Returns the profiles; None if the text is something else, or too long.
     if len(text) > _MAX_PROFILES_BYTES:
         return None
     try:
@@ -130,7 +114,6 @@ def _profile(value: Value) -> Profile:
 
 
 def _policy(kind: type[Policy], value: Value) -> Policy:
-    """Return a policy by its number or its name."""
     if not isinstance(value, str):
         raise ValueError('a policy that is not text')
     return kind(int(value)) if value.isdecimal() else kind[value.upper()]
@@ -196,8 +179,6 @@ def definition(type_name: str) -> str:
     Return the definition of a type followed by those of the types it contains.
 
     Definitions of this package are those of ``msg/``, with the units in their comments.
-
-    :param type_name: ``package/msg/Name``.
     """
     whole, _ = _described(type_name).generate_msgdef(type_name, ros_version=2)
     first, *others = whole.split(_SEPARATOR)
@@ -211,14 +192,9 @@ def definition(type_name: str) -> str:
 
 @lru_cache(maxsize=64)
 def hash_of_definition(type_name: str, text: str, encoding: str) -> str:
-    """
-    Compute the hash of a type from its definition in a bag.
-
-    :param type_name: ``package/msg/Name``.
-    :param text: the definition, followed by those of the types it contains.
-    :param encoding: its language.
-    :returns: ``''`` if the definition is damaged, too long, or not in the language ros2msg.
-    """
+    """Compute the hash of a type from its definition in a bag."""
+    # type_name: ``package/msg/Name``.
+    # Returns ``''`` if the definition is damaged, too long, or not in the language ros2msg.
     if encoding != ROS2MSG or len(text) > MAX_DEFINITION_BYTES:
         return ''
     try:
@@ -231,10 +207,7 @@ def hash_of_definition(type_name: str, text: str, encoding: str) -> str:
 
 @lru_cache(maxsize=64)
 def type_hash(type_name: str) -> str:
-    """
-    Return the hash of a type, the same as of every ROS 2 distribution.
-
-    :param type_name: ``package/msg/Name``.
-    :returns: ``RIHS01_`` and 64 hexadecimal digits.
-    """
+    """Return the hash of a type, the same as of every ROS 2 distribution."""
+    # type_name: ``package/msg/Name``.
+    # Returns ``RIHS01_`` and 64 hexadecimal digits.
     return _described(type_name).hash_rihs01(type_name)

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The files of a bag that is written: a storage file with its topics and messages, and metadata.yaml.
+The files of a bag that is written: a storage file and metadata.yaml.
 
 This replaces the Writer of rosbags for bags of hundreds of topics: that one compares each topic
 and each message with all topics, and formats the QoS of each topic as YAML three times.
@@ -92,10 +92,7 @@ class BagSink(WholeFolder):
     :param path: path of the bag: a folder, or a single file with a suffix of ``storage``, which
         then has no metadata.yaml.
     :param storage: ``mcap`` or ``sqlite3``.
-    :param compression: of the chunks of MCAP, one of :data:`COMPRESSIONS`.
     :param node_name: fully qualified; ``~`` in a topic stands for it.
-    :param overwrite: whether a bag of that name may be replaced.
-    :raises SinkError: if the name is taken, or the bag cannot be written.
     """
 
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
@@ -135,16 +132,11 @@ class BagSink(WholeFolder):
         self.whole = self._storage.path if self.is_file else self._bag
 
     def subscriptions(self) -> Subscriptions:
-        """Return the subscriptions to all topics."""
         return EVERYTHING
 
     def open(self, topics: Iterable[Topic]) -> None:  # noqa: A003
-        """
-        Add topics to the bag, except those that it has already.
-
-        :param topics: topics, whose names may have ``~`` for the node's.
-        :raises SinkError: if they cannot be written.
-        """
+        """Add topics to the bag, except those that it has already."""
+        # topics: topics, whose names may have ``~`` for the node's.
         with self._failing():
             for topic in topics:
                 self._connection(topic)
@@ -153,22 +145,11 @@ class BagSink(WholeFolder):
         """Ignore ``topics``: a bag keeps its topics."""
 
     def latch(self, topic: Topic, data: bytes) -> None:
-        """
-        Write a message before the first of the next :meth:`publish`, at its log time.
-
-        :param topic: topic, which is added to the bag if it is new.
-        :param data: serialized message.
-        """
+        """Write a message before the first of the next :meth:`publish`, at its log time."""
         self._latched.append((topic, data))
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """
-        Write messages.
-
-        :param messages: topics, each with a serialized message.
-        :param stamp_ns: stamp of their frame, ns.
-        :raises SinkError: if they cannot be written.
-        """
+        """Write messages; ``stamp_ns``: stamp of their frame, ns."""
         log_ns = self._log_time(stamp_ns)
         if self._latched:
             messages = [*self._latched, *messages]
@@ -195,11 +176,7 @@ class BagSink(WholeFolder):
         self._n_frames = 0
 
     def copy_topic(self, topic: StoredTopic) -> None:
-        """
-        Add a topic of another bag under its name there, unless it is there.
-
-        :raises SinkError: if it cannot be written.
-        """
+        """Add a topic of another bag under its name there, unless it is there."""
         with self._failing():
             self._copy_of(topic)
 
@@ -225,11 +202,7 @@ class BagSink(WholeFolder):
         return connection
 
     def copy(self, message: Recovered) -> None:
-        """
-        Write a message of another bag with all of its stored values.
-
-        :raises SinkError: if it cannot be written.
-        """
+        """Write a message of another bag with all of its stored values."""
         with self._failing():
             connection = self._copy_of(message.topic)
             self._storage.write(connection, message.log_ns, message.data, message.publish_ns,

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The messages of any rosbag2 bag, whatever their types.
-
-A bag is a folder with metadata.yaml, or a single storage file.
-"""
+"""The messages of any rosbag2 bag, whatever their types."""
 
 from __future__ import annotations
 
@@ -61,15 +57,9 @@ _MAX_EQUAL = 2**32
 
 
 class OpenBag:
-    """
-    A bag; it is open until :meth:`close`.
+    """A bag; it is open until :meth:`close`."""
 
-    :param path: folder with metadata.yaml, or a .mcap or .db3 file.
-    :param limits: sizes above which the bag is refused.
-    :ivar name: path as given.
-    :ivar topics: topics by name and type.
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
+    # path: folder with metadata.yaml, or a .mcap or .db3 file.
 
     def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
         self.name = str(path)
@@ -90,11 +80,6 @@ class OpenBag:
             for storage in self._storages for topic in storage.topics.values()}
 
     def count(self, key: TopicKey) -> int:
-        """
-        Return the number of messages of a topic.
-
-        :param key: its name and type.
-        """
         return sum(storage.counts[number] for storage in self._storages
                    for number, topic in storage.topics.items()
                    if (topic.name, topic.type_name) == key)
@@ -104,23 +89,12 @@ class OpenBag:
         return sorted(key for key in self.topics if self.count(key))
 
     def messages(self, selected: Collection[TopicKey]) -> Iterator[tuple[str, int, bytes]]:
-        """
-        Yield messages, file after file.
-
-        :param selected: names and types of topics.
-        :returns: name of the topic, log time, ns, and serialized message.
-        :raises TrajectoryFormatError: if the bag is damaged.
-        """
+        """Yield messages, file after file."""
+        # Returns name of the topic, log time, ns, and serialized message.
         for storage in self._storages:
             yield from self._messages(storage, selected)
 
     def placed_messages(self, key: TopicKey) -> Iterator[tuple[MessagePlace, bytes]]:
-        """
-        Yield the messages of a topic with their places, as :meth:`messages` does.
-
-        :param key: name and type of the topic.
-        :raises TrajectoryFormatError: if the bag is damaged.
-        """
         for i, storage in enumerate(self._storages):
             before_ns, n_equal = None, 0
             for _, log_ns, data in self._messages(storage, {key}):
@@ -129,13 +103,7 @@ class OpenBag:
                 yield (log_ns, i * _MAX_EQUAL + n_equal), data
 
     def message_at(self, key: TopicKey, place: MessagePlace) -> bytes:
-        """
-        Return a message by the index of its storage file.
-
-        :param key: name and type of its topic.
-        :param place: its place, from :meth:`placed_messages`.
-        :raises TrajectoryFormatError: if it is no longer there.
-        """
+        """Return a message by the index of its storage file."""
         log_ns, number = place
         i, n_before = divmod(number, _MAX_EQUAL)
         for _, _, data in islice(self._messages(self._storages[i], {key}, log_ns), n_before, None):
@@ -145,7 +113,6 @@ class OpenBag:
 
     def _messages(self, storage: Storage, selected: Collection[TopicKey],
                   at_ns: int | None = None) -> Iterator[tuple[str, int, bytes]]:
-        """Yield messages of a storage file, all or those of a log time."""
         is_compressed = self._metadata is not None and self._metadata.compression == 'message'
         names = {number: topic.name for number, topic in storage.topics.items()
                  if (topic.name, topic.type_name) in selected}
@@ -159,12 +126,7 @@ class OpenBag:
                                        self._limits.n_bytes))
 
     def check_definition(self, key: TopicKey) -> None:
-        """
-        Check that the definition of a topic's type is that of this package.
-
-        :param key: name and type of the topic.
-        :raises TrajectoryFormatError: if it differs, or the messages are not in CDR.
-        """
+        """Check that the definition of a topic's type is that of this package."""
         with self._reading():
             self._check_definition(self.topics[key], key)
 
@@ -173,7 +135,6 @@ class OpenBag:
         self._stack.close()
 
     def _open(self, path: Path) -> None:
-        """Open all storage files."""
         if not path.is_dir():
             self._add(path, STORAGE_OF_SUFFIX[path.suffix], str(path))
             return
@@ -211,7 +172,6 @@ class OpenBag:
         return plain
 
     def _check_topics(self, storage: Storage, metadata: BagMetadata) -> None:
-        """Check that metadata.yaml has each topic of a storage file that has messages."""
         for number, topic in storage.topics.items():
             if (topic.name, topic.type_name) not in metadata.topics and storage.counts[number]:
                 raise damaged(f'{self.name}/{METADATA}', f'no topic {topic.name} of the type '

@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Frames as traces of ASAM OSI.
-
-It may import cdr/, objects/, topics/, pipeline/, files/, files/tables/ and the modules directly
-in the package; no simulator and no command. osi3 is imported where a trace is written.
-"""
+"""Frames as traces of ASAM OSI."""

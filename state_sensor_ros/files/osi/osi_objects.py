@@ -86,21 +86,11 @@ _LONGEST_PERIOD_NS = 2.0 ** 63
 
 
 def is_vehicle(moving_type: int) -> bool:
-    """
-    Return whether a moving object is a vehicle.
-
-    :param moving_type: number of MovingObject.Type.
-    """
     return moving_type not in _NO_VEHICLES
 
 
 def moving_tags(moving_type: int, vehicle_type: int) -> tuple[str, ...]:
-    """
-    Return the tags of a moving object, the most specific last.
-
-    :param moving_type: number of MovingObject.Type.
-    :param vehicle_type: number of MovingObject.VehicleClassification.Type.
-    """
+    """Return the tags of a moving object, the most specific last."""
     if not is_vehicle(moving_type):
         return _NO_VEHICLES[moving_type]
     tag = _VEHICLES.get(vehicle_type, '')
@@ -108,19 +98,13 @@ def moving_tags(moving_type: int, vehicle_type: int) -> tuple[str, ...]:
 
 
 def stationary_tags(stationary_type: int) -> tuple[str, ...]:
-    """
-    Return the tags of a stationary object, the most specific last.
-
-    :param stationary_type: number of StationaryObject.Classification.Type.
-    """
+    """Return the tags of a stationary object, the most specific last."""
     tag = _STATIONARY.get(stationary_type, '')
     return (STATIONARY, tag) if tag else (STATIONARY,)
 
 
 @dataclass(frozen=True, slots=True)
 class OsiType:
-    """The type of an object in a trace."""
-
     # Of MovingObject.Type, or of StationaryObject.Classification.Type if ``is_stationary``.
     number: int
     vehicle: int = 0  # number of VehicleClassification.Type, 0 for no vehicle
@@ -145,13 +129,7 @@ OSI_TYPES: tuple[OsiType, ...] = (
 
 
 def type_of(class_index: int, tags: Iterable[str]) -> int:
-    """
-    Return the type of an actor in a trace.
-
-    :param class_index: index in CLASSES of an actor without a more specific tag.
-    :param tags: tags as sent; compared as a whole, in lower case.
-    :returns: index in OSI_TYPES.
-    """
+    """Return the type of an actor in a trace."""
     lower = [tag.lower() for tag in tags]
     if STATIONARY in lower:
         stationary = next((_OF_STATIONARY[tag] for tag in lower if tag in _OF_STATIONARY),
@@ -165,11 +143,6 @@ def type_of(class_index: int, tags: Iterable[str]) -> int:
 
 
 class OsiNotes:
-    """
-    The notes about one trace.
-
-    :param has_default_class: whether actors whose tags name no class have one by an option.
-    """
 
     def __init__(self, *, has_default_class: bool) -> None:
         self._has_default_class = has_default_class
@@ -184,32 +157,18 @@ class OsiNotes:
         self._noted: dict[str, set[int]] = {}
 
     def name_of(self, actor: int) -> str:
-        """
-        Return the raw name of an actor.
-
-        :param actor: its id.
-        """
         return self._names.get(actor, '')
 
     def add(self, kind: str, place: str) -> None:
-        """
-        Add a note.
-
-        :param kind: key of ``_TEXTS``.
-        :param place: place in words.
-        """
+        """Add a note; ``kind``: key of ``_TEXTS``."""
         self._counts[kind] += 1
         places = self._places.setdefault(kind, [])
         if len(places) < _MAX_NAMED:
             places.append(place)
 
     def add_each(self, kind: str, actors: npt.NDArray[np.uint32]) -> None:
-        """
-        Add a note with the name of each actor, once for each.
-
-        :param kind: kind of note, as for :meth:`add`.
-        :param actors: (K,) uint32, their ids.
-        """
+        """Add a note with the name of each actor, once for each."""
+        # actors: (K,) uint32, their ids.
         noted = self._noted.setdefault(kind, set())
         for actor in actors.tolist():
             if actor not in noted:
@@ -217,11 +176,7 @@ class OsiNotes:
                 self.add(kind, self._names[actor])
 
     def add_actors(self, actor_list: ActorList) -> None:
-        """
-        Store the names of actors, and whether their tags name a class.
-
-        :param actor_list: the actors of a frame.
-        """
+        """Store the names of actors, and whether their tags name a class."""
         if actor_list is self._actor_list:
             return
         self._actor_list = actor_list
@@ -234,18 +189,14 @@ class OsiNotes:
                 self._assumed[actor.id] = 'vehicles' if kind == KIND_VEHICLE else 'others'
 
     def add_objects(self, actors: npt.NDArray[np.uint32]) -> None:
-        """
-        Add a note for each object of a message whose class is assumed, once for each.
-
-        :param actors: (K,) uint32, their ids.
-        """
+        """Add a note for each object of a message whose class is assumed, once for each."""
+        # actors: (K,) uint32, their ids.
         for actor in actors.tolist() if self._assumed else ():
             kind = self._assumed.pop(actor, '')
             if kind:
                 self.add(kind, self._names[actor])
 
     def lines(self) -> Iterator[str]:
-        """Return a line for each kind."""
         for kind, places in self._places.items():
             text, option = _TEXTS[kind]
             n_more = self._counts[kind] - len(places)
@@ -280,13 +231,8 @@ class OsiFrame:
 
 
 def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
-    """
-    Return the objects of a frame, and the ego.
-
-    :param rows: rows of the frame.
-    :param notes: notes of what is dropped or assumed.
-    :returns: the objects; None for a frame without a new time.
-    """
+    """Return the objects of a frame, and the ego."""
+    # Returns the objects; None for a frame without a new time.
     if rows.step is Step.REPEATED or rows.stamp_ns is None:
         notes.add('repeated', f'frame {rows.index}')
         return None
@@ -322,11 +268,9 @@ def _set_velocities(floats: Floats) -> None:
 
 
 class Resampler:
-    """
-    Interpolate frames at a constant rate.
+    """Interpolate frames at a constant rate."""
 
-    :param rate_hz: rate, Hz; None for the frames as they are.
-    """
+    # rate_hz: rate, Hz; None for the frames as they are.
 
     def __init__(self, rate_hz: float | None) -> None:
         self._period_ns = None if rate_hz is None \
@@ -335,12 +279,6 @@ class Resampler:
         self._begin_ns = self._n_made = 0
 
     def add(self, frame: OsiFrame) -> Iterator[OsiFrame]:
-        """
-        Add a frame.
-
-        :param frame: next frame in time.
-        :returns: the frames from the last one up to before this one.
-        """
         if self._period_ns is None:
             yield frame
             return
@@ -367,11 +305,7 @@ class Resampler:
 
 
 class GapFiller:
-    """
-    Add objects to frames in which they are absent, in gaps of up to 1 s.
-
-    :param notes: notes of the gaps that are filled.
-    """
+    """Add objects to frames in which they are absent, in gaps of up to 1 s."""
 
     def __init__(self, notes: OsiNotes) -> None:
         self._notes = notes
@@ -380,12 +314,6 @@ class GapFiller:
         self._seen: dict[int, OsiFrame] = {}
 
     def add(self, frame: OsiFrame) -> Iterator[OsiFrame]:
-        """
-        Add a frame.
-
-        :param frame: next frame in time.
-        :returns: frames that are complete now, in their order.
-        """
         if frame.is_restart:
             yield from self.finish()
         last = self._frames[-1] if self._frames else None
@@ -404,7 +332,6 @@ class GapFiller:
             yield first
 
     def finish(self) -> Iterator[OsiFrame]:
-        """Return the last frames."""
         frames, self._frames = self._frames, deque()
         self._seen.clear()
         yield from frames
@@ -441,13 +368,9 @@ def _share(before: OsiFrame, after: OsiFrame, stamp_ns: int) -> float:
 
 
 def _mixed(before: Floats, after: Floats, share: float) -> Floats:
-    """
-    Interpolate between values.
-
-    :param before: (K, 18) float64, ``values`` of an OsiFrame.
-    :param after: (K, 18) float64, likewise.
-    :param share: 0 for ``before`` to 1 for ``after``.
-    """
+    """Interpolate between values."""
+    # before: (K, 18) float64, ``values`` of an OsiFrame.
+    # after: (K, 18) float64, likewise.
     change = after - before
     # The shorter way round.
     change[:, ANGLES] = wrapped(change[:, ANGLES])
@@ -457,7 +380,6 @@ def _mixed(before: Floats, after: Floats, share: float) -> Floats:
 
 
 def _between(before: OsiFrame, after: OsiFrame, stamp_ns: int) -> OsiFrame:
-    """Return the objects that are in both frames, at a time between these."""
     _, rows, others = np.intersect1d(before.ids, after.ids, return_indices=True)
     order = np.argsort(rows)
     rows, others = rows[order], others[order]

@@ -61,16 +61,12 @@ _SLOW_NS = 101_000_000
 
 
 class OsiOutput(WholeFile, FrameWriter):
-    """
-    A trace in a file.
+    """A trace in a file."""
 
-    :param path: NAME.osi.mcap, or NAME.osi for length-delimited messages.
-    :param options: options of the recording; ``resample`` rate of interpolated frames, Hz;
-        ``gaps`` whether an object that is absent for up to 1 s is interpolated (``fill``) or has
-        a new id when it returns; ``default_class`` class of actors without a class tag, ``''``
-        for ``car`` of vehicles and ``other`` of objects.
-    :raises SinkError: if the file cannot be written.
-    """
+    # options: options of the recording; ``resample`` rate of interpolated frames, Hz; ``gaps``
+    # whether an object that is absent for up to 1 s is interpolated (``fill``) or has a new id
+    # when it returns; ``default_class`` class of actors without a class tag, ``''`` for ``car`` of
+    # vehicles and ``other`` of objects.
 
     def __init__(self, path: str, options: WriteOptions) -> None:
         from osi3 import osi_groundtruth_pb2, osi_version_pb2
@@ -101,11 +97,7 @@ class OsiOutput(WholeFile, FrameWriter):
         return list(self._notes.lines())
 
     def write(self, frame: Frame) -> None:
-        """
-        Append a frame.
-
-        :param frame: frame; SI, REP-103 axes.
-        """
+        """Append a frame; ``frame``: frame; SI, REP-103 axes."""
         self.n_frames += 1
         for rows in self._maker.add(frame):
             self._add(rows)
@@ -202,11 +194,6 @@ class OsiOutput(WholeFile, FrameWriter):
 
 
 def _add_objects(message: GroundTruth, objects: OsiFrame, ids: list[int]) -> None:
-    """
-    Add the objects of a frame to a message.
-
-    :param ids: ids of the objects in the trace.
-    """
     for id_, type_, row in zip(ids, objects.types.tolist(), objects.values.tolist(), strict=True):
         osi_type = OSI_TYPES[type_]
         if osi_type.is_stationary:
@@ -241,15 +228,7 @@ def _set_pose(osi_object: MovingObject | StationaryObject, id_: int, row: list[f
 
 def begin_trace(handle: BinaryIO, message: type[GroundTruth],
                 version: InterfaceVersion) -> tuple[Writer, int]:
-    """
-    Begin an indexed file in chunks, with the metadata of a trace.
-
-    :param handle: file, open for writing.
-    :param message: type of the messages.
-    :param version: version of OSI.
-    :returns: the writer, and the number of the channel.
-    :raises MissingLibraryError: if mcap is not installed.
-    """
+    """Begin an indexed file in chunks, with the metadata of a trace."""
     with importing(_TRACE):
         import google.protobuf
         from mcap.writer import Writer
@@ -270,7 +249,6 @@ def begin_trace(handle: BinaryIO, message: type[GroundTruth],
 
 
 def _definition(message: type[GroundTruth]) -> bytes:
-    """Return the serialized definitions of a type and of the types that it uses."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     definitions = FileDescriptorSet()
     seen: set[str] = set()

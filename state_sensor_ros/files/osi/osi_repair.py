@@ -21,15 +21,8 @@ _MAGIC = b'\x89MCAP'
 
 
 def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
-    """
-    Copy the whole messages of a trace.
-
-    :param cut: truncated file, open for reading, seekable.
-    :param target: file to copy to, open for writing.
-    :param name: name of the file, for errors.
-    :returns: number of the messages; description of the loss, empty for none.
-    :raises TrajectoryFormatError: if there is no whole message.
-    """
+    """Copy the whole messages of a trace."""
+    # Returns number of the messages; description of the loss, empty for none.
     is_mcap = cut.read(len(_MAGIC)) == _MAGIC
     cut.seek(0)
     n_messages, lost = (_copy_mcap if is_mcap else _copy_plain)(cut, target)

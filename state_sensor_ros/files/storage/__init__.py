@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Storage files of rosbag2: readers, writers and salvage of MCAP and SQLite, within size limits.
-
-It may import errors.py and files/: no other folder, and no message type. bags/ opens these files.
-"""
+"""Storage files of rosbag2: readers, writers and salvage of MCAP and SQLite, within limits."""

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-An input before it is read: its kind and position, and its decompression up to a size limit.
-
-The memory depends on the limit, not on the size that the compressed data declares.
-"""
+"""An input before it is read: its kind and position, and its decompression up to a size limit."""
 
 from __future__ import annotations
 
@@ -55,11 +51,7 @@ _FRAME_HEADER_BYTES = 18
 
 
 class _PositionedFile(io.FileIO):
-    """
-    A regular file whose position is its own, also after a fork: not that of its descriptor.
-
-    :param descriptor: descriptor, open for reading; closed with this object.
-    """
+    """A regular file whose position is its own, also after a fork: not that of its descriptor."""
 
     # Those of the base class use the position of the descriptor.
     read, readall = io.RawIOBase.read, io.RawIOBase.readall  # type: ignore[assignment]
@@ -69,16 +61,9 @@ class _PositionedFile(io.FileIO):
         self._position = 0
 
     def tell(self) -> int:
-        """Return the position."""
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """
-        Go to a position.
-
-        :param offset: offset, bytes.
-        :param whence: origin of the offset, as for :meth:`io.IOBase.seek`.
-        """
         begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
         if begin is None:
             begin = os.fstat(self.fileno()).st_size
@@ -93,7 +78,6 @@ class _PositionedFile(io.FileIO):
 
 
 class _Closable(Protocol):
-    """What can be closed."""
 
     def close(self) -> None:
         """Close it."""
@@ -187,27 +171,15 @@ _FAULTS = (zlib.error, zstd.ZstdError, RuntimeError, EOFError, OSError)
 
 
 def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[bytes, str]:
-    """
-    Decompress data up to the first fault or the limit.
-
-    :param data: one or several compressed frames.
-    :param compression: ``zstd`` or ``lz4``.
-    :param limit: greatest size of the result, bytes; of longer data, one more byte is returned.
-    :returns: the decompressed bytes; a description of the fault after them, ``''`` for none.
-    """
+    """Decompress data up to the first fault or the limit."""
+    # compression: ``zstd`` or ``lz4``.
+    # Returns the decompressed bytes; a description of the fault after them, ``''`` for none.
     stream = DecompressedFile(io.BytesIO(data), compression)
     return b''.join(stream.blocks(limit)), stream.fault
 
 
 def decompress_message(data: bytes, where: str, limit: int) -> bytes:
-    """
-    Decompress a message that is compressed by zstd.
-
-    :param data: the compressed message.
-    :param where: place of the message, for the error.
-    :param limit: greatest size of the result, bytes.
-    :raises BagError: if it is damaged or larger than ``limit``.
-    """
+    """Decompress a message that is compressed by zstd."""
     message, fault = decompress(data, 'zstd', limit)
     if fault:
         raise damaged(where, fault)
@@ -217,16 +189,9 @@ def decompress_message(data: bytes, where: str, limit: int) -> bytes:
 
 
 def decompress_file(source: Path, target: Path, limit: int) -> str:
-    """
-    Decompress a file that is compressed by zstd as a whole, up to the first fault.
-
-    :param source: path of the compressed file.
-    :param target: path of the decompressed file, which is created.
-    :param limit: greatest size of ``target``, bytes.
-    :returns: a description of the fault after the written data, ``''`` for none.
-    :raises BagError: if the decompressed data is larger than ``limit``.
-    :raises OSError: if a file cannot be read or written.
-    """
+    """Decompress a file that is compressed by zstd as a whole, up to the first fault."""
+    # limit: greatest size of ``target``, bytes.
+    # Returns a description of the fault after the written data, ``''`` for none.
     if _declared_size(source) > limit:
         raise too_large(str(source), 'a compressed file', limit)
     with source.open('rb') as compressed, target.open('wb') as file:
@@ -378,7 +343,6 @@ def opened_beside(path: str | Path, limit: int) -> Iterator[BinaryIO]:
 
 
 class _LimitedFile(io.RawIOBase):
-    """The content of a file up to a limit."""
 
     def __init__(self, content: BinaryIO, compressed: DecompressedFile | None, name: str,
                  limit: int) -> None:
@@ -386,7 +350,6 @@ class _LimitedFile(io.RawIOBase):
         self._name, self._limit = name, limit
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
@@ -402,12 +365,7 @@ class _LimitedFile(io.RawIOBase):
 
 
 def is_compressed_trajectory(path: Path) -> bool:
-    """
-    Return whether a file is compressed and its content begins like JSON.
-
-    :param path: path of a file or a folder.
-    :raises OSError: if it cannot be read.
-    """
+    """Return whether a file is compressed and its content begins like JSON."""
     if path.is_dir():
         return False
     with path.open('rb') as file:

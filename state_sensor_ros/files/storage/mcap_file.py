@@ -156,18 +156,13 @@ class Statistics:
 
 
 class _Fields:
-    """
-    The fields of a record, parsed one after another.
-
-    :raises ValueError: by each method, if the content ends before the field.
-    """
+    """The fields of a record, parsed one after another; ValueError if the content ends before."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = data
         self.at = 0
 
     def take(self, layout: struct.Struct) -> tuple[int, ...]:
-        """Return numbers."""
         if self.at + layout.size > len(self._data):
             raise ValueError('a truncated field')
         numbers = layout.unpack_from(self._data, self.at)
@@ -203,32 +198,14 @@ def text_field(text: str) -> bytes:
 
 
 def record(opcode: int, *parts: bytes) -> bytes:
-    """
-    Return a record.
-
-    :param opcode: kind of the record.
-    :param parts: parts of its content.
-    """
     return HEAD.pack(opcode, sum(map(len, parts))) + b''.join(parts)
 
 
 def parse_header(content: bytes) -> str:
-    """
-    Return the profile that a header names.
-
-    :param content: content of the record, also in the functions below.
-    :raises ValueError: if the content is not that of such a record, also by those functions.
-    """
     return _Fields(content).text()
 
 
 def parse_schema(content: bytes | memoryview) -> Schema:
-    """
-    Parse a schema.
-
-    :param content: content of the record, which may be inside of a chunk.
-    :raises ValueError: if the content is not that of a schema.
-    """
     fields = _Fields(content)
     [number] = fields.take(_U16)
     name, encoding, definition = fields.text(), fields.text(), fields.block()
@@ -237,23 +214,13 @@ def parse_schema(content: bytes | memoryview) -> Schema:
 
 
 def parse_channel(content: bytes | memoryview) -> Channel:
-    """
-    Parse a channel.
-
-    :param content: content of the record, which may be inside of a chunk.
-    :raises ValueError: if the content is not that of a channel.
-    """
     fields = _Fields(content)
     [number], [schema] = fields.take(_U16), fields.take(_U16)
     return Channel(number, schema, fields.text(), fields.text(), fields.texts())
 
 
 def parse_chunk_head(content: bytes | memoryview) -> ChunkHead:
-    """
-    Parse the fields of a chunk before its data.
-
-    :param content: its first CHUNK_HEAD_BYTES, or all of it if it is shorter.
-    """
+    """Parse the fields of a chunk before its data."""
     fields = _Fields(content)
     first_ns, last_ns, size, crc = fields.take(_CHUNK_HEAD)
     compression = fields.text()
@@ -262,12 +229,6 @@ def parse_chunk_head(content: bytes | memoryview) -> ChunkHead:
 
 
 def parse_statistics(content: bytes | memoryview) -> Statistics:
-    """
-    Parse statistics.
-
-    :param content: content of the record.
-    :raises ValueError: if the content is not that of statistics.
-    """
     fields = _Fields(content)
     n_messages, n_schemas, n_channels, *_ = fields.take(_COUNTS)
     counts = fields.block()
@@ -277,39 +238,19 @@ def parse_statistics(content: bytes | memoryview) -> Statistics:
 
 
 def parse_footer(content: bytes | memoryview) -> tuple[int, int]:
-    """
-    Return the offset of the summary, 0 for none, and the CRC-32 of summary and footer.
-
-    :param content: content of the footer.
-    :returns: offset in the file, bytes; CRC-32 of the summary and of the footer before the CRC.
-    :raises ValueError: if the content is too short.
-    """
+    """Return the offset of the summary, 0 for none, and the CRC-32 of summary and footer."""
+    # Returns offset in the file, bytes; CRC-32 of the summary and of the footer before the CRC.
     summary, _, crc = _Fields(content).take(_FOOTER)
     return summary, crc
 
 
 def parse_crc(content: bytes | memoryview) -> int:
-    """
-    Return the CRC-32 at the beginning of a record.
-
-    :param content: content of the record DATA_END.
-    :returns: of all bytes of the file before that record.
-    :raises ValueError: if the content is too short.
-    """
+    """Return the CRC-32 at the beginning of a record."""
     [crc] = _Fields(content).take(CRC)
     return crc
 
 
 class McapFile:
-    """
-    An open MCAP file.
-
-    :param path: path of the file; it is open until :meth:`close`.
-    :param name: name of the file in errors.
-    :param limits: limits on the sizes of records and chunks.
-    :ivar size: size of the file, bytes.
-    :raises OSError: if it cannot be opened.
-    """
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
         self.name = name
@@ -322,22 +263,9 @@ class McapFile:
         self._file.close()
 
     def error(self, offset: int, found: str) -> BagError:
-        """
-        Return the error for damage.
-
-        :param offset: offset of the damage in the file.
-        :param found: short description of it.
-        """
         return damaged(f'{self.name}: byte {offset}', found)
 
     def read(self, offset: int, n_bytes: int) -> bytes:
-        """
-        Return bytes of the file.
-
-        :param offset: offset of the first byte in the file.
-        :param n_bytes: their number.
-        :raises BagError: if they are more than the limit, or the file ends before them.
-        """
         if n_bytes > self.limits.n_bytes + _MAX_HEAD_BYTES:
             raise too_large(f'{self.name}: byte {offset}', 'a record', self.limits.n_bytes)
         data = os.pread(self._file.fileno(), n_bytes, offset)
@@ -346,21 +274,10 @@ class McapFile:
         return data
 
     def content(self, head: Head) -> bytes:
-        """
-        Return the content of a record.
-
-        :param head: head of the record.
-        :raises BagError: as :meth:`read`.
-        """
         return self.read(head.offset + HEAD.size, head.length)
 
     def heads(self, offset: int = len(MAGIC)) -> Iterator[Head]:
-        """
-        Yield the heads of records up to the footer.
-
-        :param offset: offset of the first head.
-        :raises BagError: if the bytes are not a record, or the file ends in one.
-        """
+        """Yield the heads of records up to the footer."""
         block, begin = b'', offset
         while True:
             if not begin <= offset <= begin + len(block) - HEAD.size:
@@ -380,12 +297,7 @@ class McapFile:
             offset = head.end
 
     def chunk_head(self, head: Head) -> ChunkHead:
-        """
-        Return the fields of a chunk before its data.
-
-        :param head: head of the record of the chunk.
-        :raises BagError: if the record is not a chunk, or the chunk is too large.
-        """
+        """Return the fields of a chunk before its data."""
         start = self.read(head.offset + HEAD.size, min(head.length, CHUNK_HEAD_BYTES))
         try:
             chunk = parse_chunk_head(start)
@@ -399,14 +311,6 @@ class McapFile:
         return chunk
 
     def records_of(self, head: Head, chunk: ChunkHead, content: memoryview) -> memoryview:
-        """
-        Return the records of a chunk, decompressed.
-
-        :param head: head of the chunk.
-        :param chunk: its fields as :meth:`chunk_head` returned them.
-        :param content: content of the chunk.
-        :raises BagError: if decompression fails, or size or CRC-32 disagree with ``chunk``.
-        """
         where = f'{self.name}: chunk at byte {head.offset}'
         records = content[chunk.begin:]
         if chunk.compression in ('lz4', 'zstd'):
@@ -424,11 +328,7 @@ class McapFile:
 
 
 class RunningCrc:
-    """
-    CRC-32 of a file from an offset on; reuses data that the caller has read anyway.
-
-    :param begin: offset of the first byte that it covers.
-    """
+    """CRC-32 of a file from an offset on; reuses data that the caller has read anyway."""
 
     def __init__(self, file: McapFile, begin: int = 0) -> None:
         self._file = file
@@ -436,24 +336,15 @@ class RunningCrc:
         self._value = 0
 
     def add(self, offset: int, data: bytes) -> None:
-        """
-        Extend the CRC over ``data``; bytes between its end and ``offset`` are read.
-
-        :param offset: offset of the data in the file; data before the end of the CRC is ignored.
-        """
+        """Extend the CRC over ``data``; bytes between its end and ``offset`` are read."""
         if offset >= self._end:
             self.up_to(offset)
             self._value = crc32(data, self._value)
             self._end = offset + len(data)
 
     def up_to(self, end: int) -> int:
-        """
-        Extend the CRC up to an offset and return it.
-
-        :param end: offset in the file, bytes; no effect if the CRC already extends that far.
-        :returns: CRC-32 of the bytes from ``begin`` to its end.
-        :raises BagError: as :meth:`McapFile.read`.
-        """
+        """Extend the CRC up to an offset and return it."""
+        # Returns CRC-32 of the bytes from ``begin`` to its end.
         while self._end < end:
             data = self._file.read(self._end, min(end - self._end, _CRC_BLOCK_BYTES))
             self._value = crc32(data, self._value)
@@ -462,12 +353,6 @@ class RunningCrc:
 
 
 class LoadedChunk:
-    """
-    A chunk in memory.
-
-    :param records: decompressed records of the chunk.
-    :ivar n_bytes: size of the records, bytes.
-    """
 
     def __init__(self, records: memoryview) -> None:
         self._records = records
@@ -477,15 +362,8 @@ class LoadedChunk:
 
     def scan(self, chunk: ChunkHead, selected: Collection[int], counts: Counter[int],
              ) -> Iterator[tuple[int, memoryview]]:
-        """
-        Check all records and note the selected messages.
-
-        :param chunk: its head, between whose first and last time all log times must be.
-        :param selected: numbers of channels.
-        :param counts: number of messages by channel, incremented for each message.
-        :returns: opcode and content of each schema and channel.
-        :raises ValueError: if a record is damaged; struct.error likewise.
-        """
+        """Check all records and note the selected messages."""
+        # chunk: its head, between whose first and last time all log times must be.
         records, unpack, message = self._records, MESSAGE_HEAD.unpack_from, Opcode.MESSAGE
         first_ns, last_ns = chunk.first_ns, chunk.last_ns
         at, end = 0, len(records)

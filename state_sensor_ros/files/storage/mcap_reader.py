@@ -346,11 +346,7 @@ class McapReader:
 
 
 def _is_new(records: dict[int, Record], record: Record) -> bool:
-    """
-    Store a record by its number, unless it is there.
-
-    :raises ValueError: if a different one has its number.
-    """
+    """Store a record by its number, unless it is there."""
     stored = records.setdefault(record.id, record)
     if stored != record:
         raise ValueError(f'two {type(record).__name__.lower()}s of the number {record.id}')
@@ -358,12 +354,7 @@ def _is_new(records: dict[int, Record], record: Record) -> bool:
 
 
 def topic_of(channel: Channel, schema: Schema | None) -> StoredTopic:
-    """
-    Return the topic of a channel.
-
-    :param channel: channel, with the metadata of rosbag2.
-    :param schema: schema of its messages, None if the file has none.
-    """
+    """Return the topic of a channel; ``channel``: channel, with the metadata of rosbag2."""
     schema = schema or Schema(0, '', '', '')
     return StoredTopic(
         channel.topic, schema.name, schema.definition, schema.encoding,

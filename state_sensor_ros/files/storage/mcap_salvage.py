@@ -69,11 +69,6 @@ class McapSalvage:
 
     ``topics`` topics found so far, by number; ``losses`` descriptions of data that could not be
     read, and ``defects`` of other faults, both complete after the last message.
-
-    :param path: path of the file; it is open until :meth:`close`.
-    :param name: name of the file in errors.
-    :param limits: limits on sizes.
-    :raises OSError: if it cannot be opened.
     """
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
@@ -121,7 +116,6 @@ class McapSalvage:
         self._check_data_crc()
 
     def _read_summary(self) -> None:
-        """Read topics and the number of messages from the summary, if there is one."""
         file = self._file
         at = file.size - len(MAGIC) - FOOTER_RECORD.size
         if at < len(MAGIC):
@@ -184,11 +178,7 @@ class McapSalvage:
             self._n_unchecked += self._n_found - begin
 
     def _n_indexed(self, offset: int) -> int:
-        """
-        Return the number of messages in a chunk according to its indexes.
-
-        :param offset: offset of the first index, the end of the chunk.
-        """
+        """Return the number of messages in a chunk according to its indexes."""
         n_messages = 0
         with suppress(BagError):
             for head in self._file.heads(offset):
@@ -237,12 +227,7 @@ class McapSalvage:
             yield Recovered(topic, log_ns, record[MESSAGE_HEAD.size:], publish_ns, sequence)
 
     def _skip_damage(self, offset: int, fault: str) -> Iterator[Recovered]:
-        """
-        Move to the next record after damage; yield the messages of a chunk that is cut there.
-
-        :param offset: offset of the damage.
-        :param fault: short description of it.
-        """
+        """Move to the next record after damage; yield the messages of a chunk cut there."""
         size = self._file.size
         found = self._next_record(offset + 1)
         self._at = size if found is None else found

@@ -128,13 +128,7 @@ class McapOutput:
     Before and after :meth:`settle`, the caller's thread writes; between :meth:`put` and it, the
     thread of the file does.
 
-    :param path: path of the new file.
-    :param compression: one of :data:`COMPRESSIONS`.
-    :ivar chunk_indices: records of the summary, for the written chunks.
-    :ivar counts: numbers of the written messages by channel.
-    :ivar n_bytes: size of the file so far.
     :ivar crc: CRC-32 of what :meth:`append` and the chunks have written; may be set to 0.
-    :raises OSError: if the file cannot be written, by all methods but :meth:`close`.
     """
 
     def __init__(self, path: Path, compression: str) -> None:
@@ -153,19 +147,14 @@ class McapOutput:
         self._thread.start()
 
     def append(self, *parts: bytes | memoryview) -> None:
-        """Write to the file."""
         for part in parts:
             self.crc = crc32(part, self.crc)
             self._file.write(part)
             self.n_bytes += len(part)
 
     def put(self, chunk: OpenChunk) -> OpenChunk:
-        """
-        Hand a chunk over to be written; wait while two others are.
-
-        :param chunk: collected chunk.
-        :returns: an empty chunk to collect the next records in.
-        """
+        """Hand a chunk over to be written; wait while two others are."""
+        # Returns an empty chunk to collect the next records in.
         self._full.put(chunk)
         free = self._free.get()
         if self._error is not None:
@@ -200,7 +189,6 @@ class McapOutput:
             self._free.put(chunk)
 
     def _write(self, chunk: OpenChunk) -> None:
-        """Write the chunk and an index for each of its channels."""
         begin, size = self.n_bytes, chunk.records.tell()
         # The buffer cannot grow as long as a view of it exists.
         with chunk.records.getbuffer() as buffer, buffer[:size] as records:
@@ -236,9 +224,6 @@ class _FrameLayout:
 
     In most cases, a frame has the topics and sizes of the frame before: its heads differ in the
     time only.
-
-    :param connections: the topics of the messages.
-    :param sizes: sizes of their data, bytes.
     """
 
     def __init__(self, connections: Sequence[Connection], sizes: list[int]) -> None:
@@ -272,9 +257,6 @@ class McapStorageWriter:
     the chunks.
 
     :param path: folder of the bag, from whose name rosbag2 derives that of the file.
-    :param compression: one of :data:`COMPRESSIONS`.
-    :ivar path: path of the file.
-    :raises OSError: if the file cannot be written, by all methods.
     """
 
     def __init__(self, path: Path, compression: str) -> None:
@@ -292,11 +274,7 @@ class McapStorageWriter:
                                            text_field(_LIBRARY)))
 
     def add_msgtype(self, connection: Connection) -> None:
-        """
-        Write the definition of a type, an empty one if there is none.
-
-        :param connection: a topic of the type.
-        """
+        """Write the definition of a type, an empty one if there is none."""
         number = self._schemas[connection.msgtype] = len(self._schemas) + 1
         self._schema_records.append(record(
             Opcode.SCHEMA, struct.pack('<H', number), text_field(connection.msgtype),
@@ -304,13 +282,6 @@ class McapStorageWriter:
         self._chunk.records.write(self._schema_records[-1])
 
     def add_connection(self, connection: Connection, qos: str) -> None:
-        """
-        Write a topic.
-
-        :param connection: topic whose type :meth:`add_msgtype` has written.
-        :param qos: its offered profiles as YAML.
-        :raises OverflowError: if MCAP has no number for it.
-        """
         if connection.id >= 2**16:
             raise OverflowError(f'the channel {connection.id}')
         assert isinstance(connection.ext, ConnectionExtRosbag2)
@@ -324,15 +295,10 @@ class McapStorageWriter:
 
     def write(self, connection: Connection, timestamp: int, data: bytes | memoryview,
               publish_ns: int | None = None, sequence: int = 0) -> None:
-        """
-        Write a message.
-
-        :param connection: its topic.
-        :param timestamp: its log time, ns.
-        :param data: serialized message.
-        :param publish_ns: its time of publishing, ns; None for the log time.
-        :param sequence: its number at the publisher, 0 if unknown.
-        """
+        """Write a message."""
+        # timestamp: its log time, ns.
+        # publish_ns: its time of publishing, ns; None for the log time.
+        # sequence: its number at the publisher, 0 if unknown.
         self._note_time(timestamp)
         number, chunk = connection.id, self._chunk
         file = chunk.records
@@ -354,7 +320,6 @@ class McapStorageWriter:
 
         :param connections: topic of each message; must not be changed afterward.
         :param timestamp: their log time, which is also their time of publishing, ns.
-        :param data: serialized messages.
         """
         sizes = list(map(len, data))
         if connections is not self._layout.connections or sizes != self._layout.sizes:
@@ -392,12 +357,8 @@ class McapStorageWriter:
             self.close_chunk()
 
     def close(self, version: int, metadata: str) -> None:
-        """
-        Write the last chunk, the metadata, the summary, and the CRCs of data and summary.
-
-        :param version: version of metadata.yaml, which ``metadata`` contains.
-        :param metadata: its text.
-        """
+        """Write the last chunk, the metadata, the summary, and the CRCs of data and summary."""
+        # version: version of metadata.yaml, which ``metadata`` contains.
         self.flush()
         output = self._output
         output.settle()

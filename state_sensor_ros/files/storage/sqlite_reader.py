@@ -47,16 +47,7 @@ _NO_ROW = 2**63 - 1
 
 
 class SqliteReader:
-    """
-    An SQLite file of rosbag2, with the interface of :class:`McapReader`.
-
-    :param path: path of the file; it is open until :meth:`close`.
-    :param name: name of the file in errors.
-    :param limits: limits on sizes.
-    :ivar topics: topics by their number in this file.
-    :ivar counts: numbers of messages by the same number.
-    :raises BagError: if the file is damaged or too large.
-    """
+    """An SQLite file of rosbag2, with the interface of :class:`McapReader`."""
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
         self._name = name
@@ -80,12 +71,7 @@ class SqliteReader:
         self._connection.close()
 
     def messages(self, selected: Collection[int]) -> Iterator[StoredMessage]:
-        """
-        Yield messages in the order of their log times.
-
-        :param selected: numbers of topics.
-        :raises BagError: if the file is damaged; after the last message, if some are missing.
-        """
+        """Yield messages in the order of their log times."""
         places = ','.join('?' * len(selected))
         n_messages = 0
         with self._reading():
@@ -103,13 +89,7 @@ class SqliteReader:
                           'their times')
 
     def messages_at(self, selected: Collection[int], at_ns: int) -> Iterator[StoredMessage]:
-        """
-        Yield the messages of a log time, in the order of :meth:`messages`.
-
-        :param selected: numbers of topics.
-        :param at_ns: log time, ns.
-        :raises BagError: if the file is damaged.
-        """
+        """Yield the messages of a log time, in the order of :meth:`messages`."""
         places = ','.join('?' * len(selected))
         with self._reading():
             for topic, data in self._connection.execute(
@@ -132,13 +112,8 @@ class SqliteReader:
 
 
 def unfinished_log(path: Path) -> Path | None:
-    """
-    Return the log beside a database that a program did not close.
-
-    :param path: path of the database.
-    :returns: a write-ahead log or a journal with content; None if there is none.
-    :raises OSError: if a log cannot be read.
-    """
+    """Return the log beside a database that a program did not close."""
+    # Returns a write-ahead log or a journal with content; None if there is none.
     wal, journal = (Path(f'{path}{suffix}') for suffix in LOG_SUFFIXES)
     if wal.is_file() and wal.stat().st_size:
         return wal
@@ -149,14 +124,7 @@ def unfinished_log(path: Path) -> Path | None:
 
 
 def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.Connection:
-    """
-    Open a database from an untrusted source.
-
-    :param path: path of the file.
-    :param limits: limits on the size of a value.
-    :param is_copy: whether SQLite may change it, to apply its logs.
-    :raises apsw.Error: if it cannot be opened.
-    """
+    """Open a database from an untrusted source."""
     access = apsw.SQLITE_OPEN_READWRITE if is_copy else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(path.absolute().as_uri() + ('' if is_copy else '?immutable=1'),
                                  flags=access | apsw.SQLITE_OPEN_URI)
@@ -169,17 +137,8 @@ def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.C
 
 def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
               errors: str = 'strict') -> dict[int, StoredTopic]:
-    """
-    Return the topics of a database by their numbers.
-
-    :param connection: database, from :func:`connected`.
-    :param name: name of the file in errors.
-    :param limits: limits on the size of all definitions.
-    :param errors: treatment of text that is not UTF-8, as for :meth:`bytes.decode`.
-    :raises UnicodeDecodeError: if text is not UTF-8 and ``errors`` is strict.
-    :raises BagError: if it lacks the tables of rosbag2, or they are too large.
-    :raises apsw.Error: if it cannot be read.
-    """
+    """Return the topics of a database by their numbers."""
+    # errors: treatment of text that is not UTF-8, as for :meth:`bytes.decode`.
     n_bytes = 0
 
     def rows(query: str) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
@@ -229,15 +188,7 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
 
 
 class SqliteSalvage:
-    """
-    A damaged SQLite file, with the interface of :class:`McapSalvage`.
-
-    :param path: path of the file; it is open until :meth:`close`.
-    :param name: name of the file in errors.
-    :param limits: limits on sizes.
-    :raises BagError: if the tables cannot be read.
-    :raises OSError: if it cannot be copied.
-    """
+    """A damaged SQLite file, with the interface of :class:`McapSalvage`."""
 
     def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
         self.topics: dict[int, StoredTopic] = {}
@@ -321,12 +272,7 @@ class SqliteSalvage:
         return number
 
     def _next_row(self, row: int, fault: str) -> int | None:
-        """
-        Return the number of the next readable row, None if there is none; note the loss.
-
-        :param row: number of the row that could not be read.
-        :param fault: reason.
-        """
+        """Return the number of the next readable row, None if there is none; note the loss."""
         last, step = row, 1
         while last <= _LAST_ROW - step:
             number = self._first_from(last + step)

@@ -29,7 +29,6 @@ class SqliteStorageWriter(Sqlite3Writer):
     No commit waits for the disk: as with MCAP, the file is synced once it is complete.
 
     :param path: folder of the bag, from whose name rosbag2 derives that of the file.
-    :raises sqlite3.Error: if the file cannot be written, by all methods.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,36 +42,21 @@ class SqliteStorageWriter(Sqlite3Writer):
         self._n_bytes = 0
 
     def add_msgtype(self, connection: Connection) -> None:
-        """
-        Write the definition of a type, if there is one.
-
-        :param connection: a topic of the type.
-        """
+        """Write the definition of a type, if there is one."""
         if connection.msgdef.format is not MessageDefinitionFormat.NONE:
             super().add_msgtype(connection)
 
     def write(self, connection: Connection, timestamp: int, data: bytes | memoryview,
               publish_ns: int | None = None, sequence: int = 0) -> None:
-        """
-        Write a message.
-
-        :param connection: its topic.
-        :param timestamp: its log time, ns.
-        :param data: serialized message.
-        :param publish_ns: not stored, like ``sequence``: the table has no columns for them.
-        """
+        """Write a message."""
+        # timestamp: its log time, ns.
+        # publish_ns: not stored, like ``sequence``: the table has no columns for them.
         super().write(connection, timestamp, data)
         self._count(len(data))
 
     def write_frame(self, connections: Sequence[Connection], timestamp: int,
                     data: Sequence[bytes]) -> None:
-        """
-        Write messages of one log time.
-
-        :param connections: topic of each message.
-        :param timestamp: their log time, ns.
-        :param data: serialized messages.
-        """
+        """Write messages of one log time; ``timestamp``: their log time, ns."""
         self.cursor.executemany(
             'INSERT INTO messages (topic_id, timestamp, data) VALUES(?, ?, ?)',
             zip([connection.id for connection in connections], repeat(timestamp), data,

@@ -24,8 +24,6 @@ _REPAIRABLE = 'a whole bag; `state_sensor repair` recovers its readable messages
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """A topic in a storage file."""
-
     name: str
     type_name: str
     # Of its type, in the language ``encoding`` (``ros2msg``, ``ros2idl``, ``''``).
@@ -69,11 +67,8 @@ DEFAULT_LIMITS = BagLimits()
 
 
 def limits_of(n_bytes: int | None) -> BagLimits:
-    """
-    Return the limits with a given size.
-
-    :param n_bytes: size of a message and of a chunk, bytes; None for the default.
-    """
+    """Return the limits with a given size."""
+    # n_bytes: size of a message and of a chunk, bytes; None for the default.
     return DEFAULT_LIMITS if n_bytes is None else BagLimits(n_bytes)
 
 
@@ -93,23 +88,13 @@ class BagError(TrajectoryFormatError):
 
 
 def damaged(where: str, fault: str) -> BagError:
-    """
-    Return the error for a violation of a bag's format.
-
-    :param where: place in a file.
-    :param fault: short description of the fault.
-    """
+    """Return the error for a violation of a bag's format."""
     return BagError(where, f'a damaged bag ({fault})', _REPAIRABLE, fault)
 
 
 def too_large(where: str, what: str, limit: int) -> BagError:
-    """
-    Return the error for data above a limit.
-
-    :param where: place in a file.
-    :param what: noun with its article, such as ``a chunk``.
-    :param limit: limit that it exceeds, bytes.
-    """
+    """Return the error for data above a limit."""
+    # what: noun with its article, such as ``a chunk``.
     found = f'{what} of more than {limit} bytes'
     return BagError(where, found, 'no more than that (--max-bag-bytes; in the node '
                     'max_frame_bytes)', f'{found}, see --max-bag-bytes')

@@ -6,10 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Frames as tables in Parquet and CSV, and back.
-
-It may import cdr/, objects/, topics/, pipeline/, files/ and the modules directly in the
-package; no simulator and no command. The libraries of the formats are imported where a file is
-written or read.
-"""
+"""Frames as tables in Parquet and CSV, and back."""

@@ -20,16 +20,9 @@ _FRAME = 'frame'
 
 
 def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
-    """
-    Copy the rows of the whole frames: of all but the last, whose rows may not all be there.
-
-    :param cut: truncated file, open for reading.
-    :param target: file to copy to, open for writing.
-    :param name: name of the file, for errors.
-    :returns: number of the frames, of the rows for a table without their column; description of
-        the loss, empty for none.
-    :raises TrajectoryFormatError: if there is no whole frame.
-    """
+    """Copy the rows of the whole frames: of all but the last, whose rows may not all be there."""
+    # Returns number of the frames, of the rows for a table without their column; description of
+    # the loss, empty for none.
     rows = _rows(cut)
     head = next(rows, b'')
     names = _fields(head)

@@ -98,14 +98,8 @@ FLOAT_NAMES = tuple(column.name for column in COLUMNS
 
 
 def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[TableColumn, ...]:
-    """
-    Return columns by name.
-
-    :param names: names of columns in any order, None for all but :data:`SAFETY`.
-    :param where: name of the option or parameter, for the error.
-    :returns: columns in the order of the table.
-    :raises ConfigError: if there is no such column, or ``names`` is empty.
-    """
+    """Return columns by name."""
+    # names: names of columns in any order, None for all but :data:`SAFETY`.
     if names is None:
         return COLUMNS
     # A text is an iterable, too: of its characters.
@@ -119,14 +113,8 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
 
 def new_schema(columns: Iterable[TableColumn], *, source: str, format_name: str, generation: str,
                default_sizes: Iterable[float]) -> pa.Schema:
-    """
-    Return the schema of a table, with units and the source in its metadata.
-
-    :param source: name of the recording.
-    :param format_name: format of the recording in words.
-    :param generation: generation of its first frame.
-    :param default_sizes: length, width and height of each class without a box, m.
-    """
+    """Return the schema of a table, with units and the source in its metadata."""
+    # default_sizes: length, width and height of each class without a box, m.
     import pyarrow as pa
     types = {TEXT: pa.string(), LIST: pa.list_(pa.string()), BOOL: pa.bool_(),
              NAME: pa.dictionary(pa.int32(), pa.string()), INT64: pa.int64(),

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-A table that is being written from frames, in constant memory: Parquet or CSV.
-
-Rows are collected and written as row groups of about a hundred thousand.
-"""
+"""A table that is being written from frames, in constant memory: Parquet or CSV."""
 
 from __future__ import annotations
 
@@ -52,15 +48,7 @@ _KINDS = ('object', 'vehicle')
 
 
 class TableBuilder:
-    """
-    Collect rows, and return them as Arrow batches.
-
-    :param columns: names, None for all.
-    :param source: name of the recording.
-    :param format_name: format of the recording in words.
-    :param settings: settings; default_sizes and ego_tag are used.
-    :raises ConfigError: if there is no such column.
-    """
+    """Collect rows, and return them as Arrow batches."""
 
     def __init__(self, columns: Iterable[str] | None, *, source: str, format_name: str,
                  settings: Settings = DEFAULTS) -> None:
@@ -83,12 +71,7 @@ class TableBuilder:
                           generation=generation, default_sizes=self._default_sizes)
 
     def add(self, frame: Frame) -> list[pa.RecordBatch]:
-        """
-        Add a frame.
-
-        :param frame: next frame in time; SI, REP-103 axes.
-        :returns: a batch for each group of enough rows.
-        """
+        """Add a frame; ``frame``: next frame in time; SI, REP-103 axes."""
         if not self.n_frames:
             self.schema = self._schema(frame.generation)
         self.n_frames += 1
@@ -113,7 +96,6 @@ class TableBuilder:
         return batches
 
     def _batch(self) -> pa.RecordBatch:
-        """Return the collected rows."""
         frames, self._frames = self._frames, []
         n_rows, self._n_collected = self._n_collected, 0
         if not n_rows:
@@ -124,13 +106,9 @@ class TableBuilder:
 
 
 class _Arrays:
-    """
-    The columns of some frames as Arrow arrays.
+    """The columns of some frames as Arrow arrays."""
 
-    :param arrow: the module pyarrow.
-    :param frames: frames with at least one row together.
-    :param names: numbers of names so far; new names are added.
-    """
+    # frames: frames with at least one row together.
 
     def __init__(self, arrow: Any, frames: Sequence[FrameRows],  # noqa: ANN401
                  names: dict[str, int]) -> None:
@@ -154,7 +132,6 @@ class _Arrays:
                                         arrow.string())}
 
     def of(self, name: str) -> Any:  # noqa: ANN401
-        """Return a column."""
         if name in self._makers:
             return self._makers[name]()
         if name in FLOAT_NAMES:
@@ -235,7 +212,6 @@ class _Arrays:
                                       strict=True)], self._arrow.string())
 
     def _derived(self) -> Any:  # noqa: ANN401
-        """Return which numbers of each row are not the source's."""
         codes = np.concatenate([rows.derived for rows in self._frames])
         if not codes.any():
             return self._arrow.nulls(len(codes), self._arrow.string())
@@ -266,14 +242,9 @@ def _texts(arrow: Any, texts: Iterable[str]) -> Any:  # noqa: ANN401
 
 
 class TableOutput(WholeFile, FrameWriter):
-    """
-    A table in a file.
+    """A table in a file."""
 
-    :param path: NAME.parquet or NAME.csv, compressed as NAME.csv.gz or NAME.csv.zst.
-    :param options: options of the recording; ``columns`` names, separated by commas.
-    :raises ConfigError: if there is no such column.
-    :raises SinkError: if the file cannot be written.
-    """
+    # options: options of the recording; ``columns`` names, separated by commas.
 
     # This saves half of the time: the other parts have no columns.
     needs = NEEDS
@@ -290,12 +261,7 @@ class TableOutput(WholeFile, FrameWriter):
         super().__init__(path, force=options.force)
 
     def write(self, frame: Frame) -> None:
-        """
-        Append the rows of a frame.
-
-        :param frame: frame; SI, REP-103 axes.
-        :raises OSError: if the file cannot be written.
-        """
+        """Append the rows of a frame; ``frame``: frame; SI, REP-103 axes."""
         self.n_frames += 1
         for batch in self._builder.add(frame):
             self._write(batch)

@@ -86,14 +86,7 @@ _OBJECTS = 'objects of --outputs'
 
 
 class TableRecording(FrameFile):
-    """
-    The rows of a Parquet file as frames.
-
-    :param path: path of the file.
-    :param limits: limit on the size of the rows of a frame.
-    :ivar missing: columns of boxes that the table lacks.
-    :raises TrajectoryFormatError: if it is not such a table, or lacks columns of a frame.
-    """
+    """The rows of a Parquet file as frames."""
 
     def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
         import pyarrow as pa
@@ -139,7 +132,6 @@ class TableRecording(FrameFile):
             self._handle, read_dictionary=texts, page_checksum_verification=True)
 
     def _check_type(self, name: str, types: list[pa.DataType]) -> None:
-        """Check that there is one column of a name, and that its type can hold the values."""
         import pyarrow.types as kinds
         kind = types[0]
         expected = _TYPES.get(name, 'float64')
@@ -170,11 +162,7 @@ class TableRecording(FrameFile):
         return TrajectoryFormatError(self.name, found, 'a Parquet file')
 
     def read(self) -> Iterator[FrameLike]:
-        """
-        Yield the frames; one without actors has no rows.
-
-        :raises TrajectoryFormatError: if the file is damaged.
-        """
+        """Yield the frames; one without actors has no rows."""
         import pyarrow as pa
         self._road_names = NO_ROADS
         rest: pa.RecordBatch | None = None
@@ -209,7 +197,6 @@ class TableRecording(FrameFile):
                 raise ValueError(f'{n_rows} of the {stated} rows of row group {i_group}')
 
     def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch in the types of a frame."""
         import pyarrow as pa
         types = {'list<string>': pa.list_(pa.string()), 'bool': pa.bool_()}
         arrays = []
@@ -236,11 +223,8 @@ class TableRecording(FrameFile):
                                   error.expected)
 
     def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
-        """
-        Add boxes to actors whose center and size are not those without a box.
-
-        :param shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
-        """
+        """Add boxes to actors whose center and size are not those without a box."""
+        # shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
         classes = np.array([self._class_of(kind, tags) for kind, tags in zip(
             frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
         usual = centres_of(frame, self._default_sizes, classes)
@@ -288,7 +272,6 @@ class TableRecording(FrameFile):
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Return whether values are text, directly or in a dictionary."""
     import pyarrow.types as kinds
     if kinds.is_dictionary(kind):
         kind = kind.value_type
@@ -326,11 +309,6 @@ def _derived(rows: dict[str, Any]) -> npt.NDArray[np.uint8] | None:
 
 
 def open_table(path: str, options: ReadOptions) -> TableRecording:
-    """
-    Open a table in a Parquet file.
-
-    :raises TrajectoryFormatError: if it is not such a table, or lacks columns of a frame.
-    """
     return TableRecording(Path(path), options.limits)
 
 
@@ -346,13 +324,8 @@ class TableGap:
 
 
 def gaps_of(table: TableRecording, settings: Settings, *, has_own: bool) -> list[TableGap]:
-    """
-    Return the parts of frames that a table lacks.
-
-    :param table: table, possibly with some of the columns only.
-    :param settings: settings of the bag to write; topics that they switch off are not named.
-    :param has_own: whether the table's simulator has its own topics.
-    """
+    """Return the parts of frames that a table lacks."""
+    # table: table, possibly with some of the columns only.
     frame = (FRAME_TOPIC.name,) if settings.frame else ()
     has_stack = 'autoware' in settings.outputs
     markers: tuple[str, ...] = (MARKERS_TOPIC.name,) \

@@ -70,8 +70,6 @@ class ActorColumns:
 
 @dataclass(slots=True, eq=False)
 class FrameRows:
-    """The N rows of a frame."""
-
     index: int
     stamp_ns: int | None  # None for a frame whose time ROS cannot represent
     game_time: float
@@ -108,10 +106,8 @@ class RowMaker:
     Frames are computed in blocks of about a thousand rows: for single frames of fifty actors, the
     overhead of numpy's calls would take most of the time.
 
-    :param settings: settings; default_sizes and ego_tag are used.
-    :param has_safety: whether to measure the safety of each vehicle.
-    :param default_class: class of actors without a class tag, index in CLASSES; None for the
-        usual one.
+    :param default_class: class of actors without a class tag, index in CLASSES; None for the usual
+        one.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, *,
@@ -130,12 +126,7 @@ class RowMaker:
         self._waiting: deque[FrameRows] = deque()
 
     def add(self, frame: Frame) -> list[FrameRows]:
-        """
-        Add a frame.
-
-        :param frame: next frame in time; SI, REP-103 axes.
-        :returns: the rows of frames that are complete now, in their order.
-        """
+        """Add a frame; ``frame``: next frame in time; SI, REP-103 axes."""
         complete: list[FrameRows] = []
         if self._block and not _are_alike(self._block[0].frame, frame):
             complete = self._compute_block()
@@ -150,11 +141,9 @@ class RowMaker:
         return self._compute_block() if self._block else []
 
     def finish(self) -> list[FrameRows]:
-        """Return the rows of the last frames."""
         return self.flush() + self._completed(None)
 
     def _compute_block(self) -> list[FrameRows]:
-        """Compute the rows of a block; return those of frames that are complete now."""
         complete: list[FrameRows] = []
         for rows in self._rows():
             if rows.step is not Step.REPEATED or len(self._waiting) > _MAX_REPEATED:
@@ -163,7 +152,6 @@ class RowMaker:
         return complete
 
     def _completed(self, following: FrameRows | None) -> list[FrameRows]:
-        """Compute the accelerations of the waiting frames, and return these."""
         complete = list(self._waiting)
         self._waiting.clear()
         if complete:

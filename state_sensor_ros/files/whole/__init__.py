@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Outputs that appear whole or not at all, also compressed; the check that an input opens at once.
-
-It may import errors.py only: no other folder, and no file format.
-"""
+"""Outputs that appear whole or not at all; the check that an input opens at once."""

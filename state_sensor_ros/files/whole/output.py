@@ -39,13 +39,7 @@ def sink_error(name: str, error: OSError) -> SinkError:
 
 
 def unnamed(name: str, error: OSError, part: Path) -> SinkError:
-    """
-    Return the error for a complete output that cannot get its name.
-
-    :param name: name of the output.
-    :param error: the reason.
-    :param part: place of the output.
-    """
+    """Return the error for a complete output that cannot get its name."""
     kept = f'; what was written is in {part}'
     if isinstance(error, SinkError) and error.expected:
         return SinkError(name, error.found, error.expected + kept)
@@ -59,35 +53,19 @@ class Output(ABC):
     remains = ''  # description of what is left of a replaced output, ``''`` for nothing
 
     def flush(self) -> None:  # noqa: B027
-        """
-        Write what is collected, as far as the format allows: it survives a kill of the program.
-
-        :raises OSError: if it cannot be written.
-        """
+        """Write what is collected, as far as the format allows: it survives a kill."""
 
     @abstractmethod
     def complete(self) -> None:
-        """
-        Sync everything to the disk; nothing can be written after that.
-
-        :raises SinkError: if that fails, for example on a full disk.
-        """
+        """Sync everything to the disk; nothing can be written after that."""
 
     @abstractmethod
     def commit(self) -> None:
-        """
-        Complete the output if necessary, and give it its name; a second call has no effect.
-
-        :raises SinkError: if that fails; a complete output is kept beside its name.
-        """
+        """Complete the output if necessary, and give it its name; a second call has no effect."""
 
     @abstractmethod
     def discard(self) -> str:
-        """
-        Remove the written data, from any thread; no effect after :meth:`commit`.
-
-        :returns: a line about the result.
-        """
+        """Remove the written data, from any thread; no effect after :meth:`commit`."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -156,8 +134,6 @@ def temporary_folder() -> Iterator[Path]:
 
     It is noted before it is made, so that the exception of a signal cannot come between the two;
     with :class:`tempfile.TemporaryDirectory` it could.
-
-    :raises OSError: if no folder can be made.
     """
     # Imported here: it would take 10 ms of each start of a command.
     import secrets

@@ -23,11 +23,7 @@ class Part:
     """
     ``.NAME.part`` beside the output NAME, or ``.NAME.2.part`` and so on where that name is taken.
 
-    :param output: path of the output.
-    :param is_folder: whether it is a folder.
     :ivar path: path of the part, at first an empty file or folder.
-    :ivar left_behind: parts that killed programs left, none of which is written to.
-    :raises OSError: if the part cannot be created.
     """
 
     def __init__(self, output: Path, *, is_folder: bool) -> None:
@@ -68,7 +64,6 @@ def _part_of(output: Path, number: int) -> Path:
 
 
 def _make(part: Path, *, is_folder: bool) -> bool:
-    """Create a part; return False if the name is taken."""
     try:
         if is_folder:
             part.mkdir()
@@ -80,12 +75,6 @@ def _make(part: Path, *, is_folder: bool) -> bool:
 
 
 def parts_left_behind(output: Path) -> list[Path]:
-    """
-    Return the parts of an output that no program writes.
-
-    :param output: path of the output.
-    :raises OSError: if its folder cannot be read.
-    """
     pattern = re.compile(rf'\.{re.escape(output.name)}(\.[0-9]+)?\.part')
     return [path for name in sorted(os.listdir(output.parent)) if pattern.fullmatch(name)
             and not _is_written(path := output.with_name(name))]
@@ -107,12 +96,6 @@ def _is_written(part: Path) -> bool:
 
 
 def remove_part(part: Path) -> None:
-    """
-    Remove a part, which may be gone.
-
-    :param part: path of a file or a folder.
-    :raises OSError: if a file cannot be removed.
-    """
     if not part.is_dir():
         part.unlink(missing_ok=True)
         return
@@ -130,12 +113,7 @@ def remove_part(part: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """
-    Write the content of a file, or the names in a folder, to the disk.
-
-    :param path: path of the file or the folder.
-    :raises OSError: if that fails, for example on a full disk.
-    """
+    """Write the content of a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -144,12 +122,6 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """
-    Write the names in a folder to the disk, if the folder can be read and synced.
-
-    :param path: path of the folder.
-    :raises OSError: if that fails.
-    """
     try:
         sync(path)
     except OSError as error:
@@ -158,12 +130,6 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """
-    Write all files and names in a folder to the disk.
-
-    :param folder: path of the folder, which is synced after its content.
-    :raises OSError: if that fails.
-    """
     for place, _, names in os.walk(folder, topdown=False):
         for name in names:
             sync(Path(place, name))

@@ -206,13 +206,8 @@ class WholeFile(Output):
 
 
 def _compressing(path: str, handle: BinaryIO) -> BinaryIO:
-    """
-    Return a file object that compresses the data for another one.
-
-    :param path: name of the output, which selects the compression.
-    :param handle: file, open for writing; it stays open when the returned one is closed.
-    :returns: ``handle`` itself if the name is not that of a compressed file.
-    """
+    """Return a file object that compresses the data for another one."""
+    # Returns ``handle`` itself if the name is not that of a compressed file.
     if path.endswith('.gz'):
         from gzip import GzipFile
         # Without name and time: equal contents are equal files.

@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Servers of CARLA 0.8 and the imitation-learning dataset as one of the simulators.
-
-It may import simulators/, emulator/: of these the public modules and emulator/carla_server/.
-Formats: doc/protocol/carla.md.
-"""
+"""Servers of CARLA 0.8 and the imitation-learning dataset: doc/protocol/carla.md."""

@@ -52,12 +52,9 @@ class Command:
 
 
 def command_inputs(*commands: Command) -> Floats:
-    """
-    Convert commands to the inputs of a driver.
-
-    :returns: (K, 4) float64: throttle, brake 0..1, steering -1..1 (+ = left), steering angle of
-        the default vehicle, rad (+ = left); NaN if a command has none.
-    """
+    """Convert commands to the inputs of a driver."""
+    # Returns (K, 4) float64: throttle, brake 0..1, steering -1..1 (+ = left), steering angle of
+    # the default vehicle, rad (+ = left); NaN if a command has none.
     # Adding 0.0 turns -0.0, a steer of 0 to the left, into 0.0.
     return to_rep103_inputs(np.array([
         (command.throttle, command.brake, command.steer, FULL_LOCK_DEG * command.steer)
@@ -142,7 +139,6 @@ class SensorData:
     errors: tuple[DecodeError, ...] = ()  # of messages that were dropped
 
     def __bool__(self) -> bool:
-        """Return whether there is any."""
         return bool(self.images or self.points or self.errors)
 
 
@@ -184,12 +180,8 @@ class CarlaData:
         return starts_with_player(self.classes)
 
     def select(self, rows: Rows) -> CarlaData:
-        """
-        Keep the actors at ``rows``; the player's status and sensors go with the player.
-
-        :param rows: (K,) int64, ascending.
-        :returns: the data of these K actors.
-        """
+        """Keep the actors at ``rows``; the player's status and sensors go with the player."""
+        # rows: (K,) int64, ascending.
         classes = self.classes[rows]
         has_player = starts_with_player(classes)
         return replace(

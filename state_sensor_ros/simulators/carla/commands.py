@@ -75,9 +75,6 @@ class EpisodeClient:
 
     It answers each frame with the newest command.
 
-    :param on_silence: called with one line when a reply has not arrived for a second.
-    :param on_lost_control: called from any thread with one line when the control connection has
-        failed, once for each.
     :ivar scene: protobuf SceneDescription with the sensors of the episode, and nothing else.
     """
 
@@ -102,11 +99,7 @@ class EpisodeClient:
         self._is_synchronous = bool(_SYNCHRONOUS.search(self._ini))
 
     def begin_episode(self) -> None:
-        """
-        Request an episode and wait until it is ready.
-
-        :raises TransportError: when the server does not reply as CARLA 0.8 does.
-        """
+        """Request an episode and wait until it is ready."""
         self._has_control, self._ahead = False, None
         self._control.close()
         try:
@@ -146,8 +139,6 @@ class EpisodeClient:
         Connect to the control port, unless it is connected in this episode.
 
         The server accepts it after the measurements port.
-
-        :raises TransportError: when the connection fails.
         """
         if self._has_control:
             return
@@ -166,9 +157,6 @@ class EpisodeClient:
         Answer the frames with a command, in place of the autopilot; from any thread.
 
         It is sent at once if no frame comes that it could answer, or if it is the first brake.
-
-        :param command: it counts until the next call, also in later episodes.
-        :raises TransportError: without an episode; the command is then sent in the next one.
         """
         self._command = command
         if not self._has_control:
@@ -265,11 +253,6 @@ def _proposal(packet: Packet) -> bytes:
 
 
 def _connect(connection: Connection, patience_s: float = 0.0) -> None:
-    """
-    Connect.
-
-    :param patience_s: how long a refused connect is tried again, s.
-    :raises TransportError: when no server listens there, or the connection was shut down.
-    """
+    """Connect; ``patience_s``: how long a refused connect is tried again, s."""
     connection.open(patience_s, remedy='is the CARLA server running?')
     connection.open_socket.settimeout(_READY_TIMEOUT_S)

@@ -10,9 +10,6 @@
 The folders of a dataset of the data collector, and their metadata.json, read.
 
 A dataset has a folder for each episode, or is one such folder: doc/protocol/carla.md#dataset.
-
-The metadata of the data collector has the yaw of each sensor, and one field of view. The member
-``sensors``, which a recording of this package has beside them, describes each sensor.
 """
 
 from __future__ import annotations
@@ -80,8 +77,6 @@ class _Rotation(msgspec.Struct):
 
 
 class _Description(msgspec.Struct, omit_defaults=True):
-    """One sensor."""
-
     type_: Literal['CAMERA', 'LIDAR_RAY_CAST'] = msgspec.field(name='type')
     width: int | None = None  # width, height: in pixels
     height: int | None = None
@@ -111,25 +106,12 @@ class Metadata:
         return frozenset(name for name, kind in self.described if kind == POINTS)
 
     def joined_with(self, other: Metadata) -> Metadata:
-        """
-        Return the values of both files; if both have one, that of this file.
-
-        :param other: metadata of the folder above.
-        """
         return Metadata({**other.yaw_deg, **self.yaw_deg},
                         other.fov_deg if math.isnan(self.fov_deg) else self.fov_deg,
                         {**other.described, **self.described},
                         {**other.members, **self.members})
 
     def sensor(self, name: str, kind: str) -> Sensor:
-        """
-        Describe a sensor.
-
-        :param name: name of the camera or lidar in topics.
-        :param kind: kind of the sensor.
-        :returns: with a pose if that sensor is described, or the yaw of that camera or lidar
-            is declared.
-        """
         if (name, kind) in self.described:
             return self.described[name, kind]
         if kind == POINTS:
@@ -145,7 +127,6 @@ NO_METADATA: Final = Metadata({}, math.nan)
 
 
 def _yaws(yaw_deg: Mapping[str, float], camera: str) -> Iterator[tuple[str, float]]:
-    """Yield kind and yaw of the sensors of a camera."""
     for name, yaw in yaw_deg.items():
         split = camera_and_kind(name)
         if split is not None and split[0] == camera:
@@ -157,12 +138,7 @@ def _pose(position: tuple[float, float, float], pitch: float, yaw: float | None)
 
 
 def metadata_of(text: bytes) -> Metadata:
-    """
-    Parse a metadata.json.
-
-    :param text: JSON.
-    :raises DecodeError: if it is not JSON.
-    """
+    """Parse a metadata.json."""
     tree = parse_payload(text)
     members = tree if isinstance(tree, dict) else {}
     numbers = {name: float(value) for name, value in members.items()
@@ -197,12 +173,7 @@ def _described(member: Json) -> dict[tuple[str, str], Sensor]:
 
 
 def is_of_recorder(text: bytes) -> bool:
-    """
-    Return whether a metadata.json is one of :func:`format_metadata`.
-
-    :param text: JSON.
-    :raises DecodeError: if it is not JSON.
-    """
+    """Return whether a metadata.json is one of :func:`format_metadata`."""
     tree = parse_payload(text)
     return isinstance(tree, dict) and (
         tree.get(_SENSORS) == {} or bool(_described(tree.get(_SENSORS))))
@@ -210,13 +181,9 @@ def is_of_recorder(text: bytes) -> bool:
 
 def format_metadata(sensors: Iterable[tuple[Sensor, tuple[int, int] | None]],
                     others: Iterable[tuple[str, str]] = ()) -> bytes:
-    """
-    Return a metadata.json with the members of the collector and ``sensors``.
-
-    :param sensors: each with width and height of its images, pixels; None of a lidar. Field of
-        view and size of the first camera are those that the collector has once.
-    :param others: name and JSON text of further members.
-    """
+    """Return a metadata.json with the members of the collector and ``sensors``."""
+    # sensors: each with width and height of its images, pixels; None of a lidar. Field of view and
+    # size of the first camera are those that the collector has once.
     described: dict[str, _Description] = {}
     members: dict[str, object] = {}
     for sensor, size in sensors:
@@ -255,10 +222,6 @@ def sensor_file_name(name: str, kind: str, number: int) -> str:
 
     >>> sensor_file_name('left', 'rgb', 42), sensor_file_name('lidar32', 'points', 7)
     ('LeftRGB_00042.png', 'Lidar32_00007.ply')
-
-    :param name: name of the camera or lidar in topics.
-    :param kind: kind of the sensor.
-    :param number: number of the measurement.
     """
     return f'{file_name_of(name, kind)}_{number:05d}.{"ply" if kind == POINTS else "png"}'
 
@@ -268,12 +231,9 @@ def sensor_file_parts(name: str, cameras: frozenset[str],
     """
     Split the name of an image or point file of a dataset.
 
-    >>> sensor_file_parts('CentralSemanticSeg_00042.png', frozenset(['central']))
-    ('central', 'segmentation', 42)
+    >>> sensor_file_parts('CentralSemanticSeg_00042.png', frozenset(['central'])) ('central',
+    'segmentation', 42)
 
-    :param name: without its folder; letter case is ignored.
-    :param cameras: names in topics of those that the dataset may have.
-    :param lidars: names in topics of those that have another name than a lidar's.
     :returns: name of the camera or lidar in topics, kind, and number of the measurement; None for
         any other name.
     """
@@ -304,8 +264,6 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The files of a dataset, or of one episode."""
-
     path: Path
     # In the order of their numbers, with files in the order of theirs.
     episodes: tuple[Episode, ...]
@@ -313,7 +271,6 @@ class Dataset:
     counts: Counter[tuple[str, str]]  # files by name of the camera or lidar and kind
 
     def sensors(self) -> tuple[Sensor, ...]:
-        """Return the sensors that have files."""
         return tuple(self.metadata.sensor(*key) for key in sorted(self.counts))
 
     def ignored(self) -> tuple[str, ...]:
@@ -323,13 +280,6 @@ class Dataset:
 
 
 def find_dataset(path: Path) -> Dataset:
-    """
-    List the files of a dataset.
-
-    :param path: folder of the dataset or of a single episode.
-    :raises TrajectoryFormatError: if a folder or its metadata.json cannot be read, or there
-        are no measurements.
-    """
     with reading(str(path)):
         shared = _metadata_in(path).joined_with(_metadata_above(path))
         found = [Episode(path, shared)]
@@ -348,12 +298,6 @@ def find_dataset(path: Path) -> Dataset:
 
 
 def read_frames(dataset: Dataset) -> Iterator[RecordedFrame]:
-    """
-    Read the frames of a dataset in order.
-
-    :param dataset: result of :func:`find_dataset`.
-    :raises TrajectoryFormatError: if a file cannot be read.
-    """
     has_members = any(episode.metadata.members for episode in dataset.episodes)
     index = 0
     for episode in dataset.episodes:
@@ -420,7 +364,6 @@ def _episode_folders(path: Path) -> list[Path]:
 
 
 def _list_files(episode: Episode, cameras: frozenset[str], lidars: frozenset[str]) -> None:
-    """List the files in the folder of an episode."""
     taken: set[tuple[str, str, int]] = set()
     for file in sorted(episode.folder.iterdir()):
         match = _MEASUREMENTS.fullmatch(file.name)

@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Writer of the folder of a dataset: its files are those of the data collector.
-
-It gets its name only when it is complete. Images and points are written as a server sent them, and
-of a bag as close to that as its messages have them.
-"""
+"""Writer of the folder of a dataset: its files are those of the data collector."""
 
 from __future__ import annotations
 
@@ -92,9 +87,7 @@ def format_measurement_file(frame: Frame) -> bytes:
     1e-9 m and angles below 1e-9 degrees are 0; angles differ by whole turns; the sign of a box's
     180 degrees, and the roll at a pitch of 90 degrees, are not recovered.
 
-    :param frame: with boxes and a CarlaData.
     :returns: JSON, sorted, indented by 4.
-    :raises StateError: if the frame is of another simulator.
     """
     data = frame.extension
     if not isinstance(data, CarlaData) or frame.forward_speed is None:
@@ -180,7 +173,6 @@ def _fill_box(body: Any, name: str, centre: Floats, rotator: Floats,  # noqa: AN
 
 
 def _command_members(dataset: DatasetCommands) -> dict[str, object]:
-    """Return the members of the collector."""
     members: dict[str, object] = {
         **_controls(dataset.expert, ''), **_controls(dataset.applied, '_noise'),
         'directions': dataset.directions, 'stop_pedestrian': dataset.stop_pedestrian,
@@ -222,12 +214,7 @@ _PLY_LINE: Final = '%.9g %.9g %.9g\n'
 
 
 def format_image(image: EncodedImage) -> bytes:
-    """
-    Return an image as a PNG file: red, green and blue as sent, also of depth and segmentation.
-
-    :param image: in the format WIRE or MESSAGE.
-    :raises DecodeError: if a server cannot send a depth.
-    """
+    """Return an image as a PNG file: red, green, blue as sent, also of depth and segmentation."""
     pixels = colour_bytes(image)
     height, width, n_colours = pixels.shape
     rows = np.empty((height, 1 + n_colours * width), np.uint8)
@@ -250,11 +237,7 @@ def _chunk(name: bytes, data: bytes) -> tuple[bytes, ...]:
 
 
 def format_points(points: EncodedPoints) -> bytes:
-    """
-    Return points as a PLY file, in the axes of the server.
-
-    :param points: in the format WIRE or MESSAGE.
-    """
+    """Return points as a PLY file, in the axes of the server."""
     rows = server_points(points)
     lines = _PLY_LINE * len(rows) % tuple(rows.ravel().tolist())
     return (_PLY_HEAD.format(len(rows)) + lines).encode()
@@ -275,11 +258,6 @@ class DatasetWriter(WholeFolder, FrameWriter):
 
     A frame that begins another run of the simulator begins an episode. The files of a single
     episode are in the folder itself, those of several in one sub-folder each.
-
-    :param path: path of the folder.
-    :param overwrite: whether a dataset of that name may be replaced.
-    :param sensors: descriptions of them, as far as they are known, for poses.
-    :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
     """
 
     def __init__(self, path: str | Path, *, overwrite: bool = False,
@@ -295,13 +273,7 @@ class DatasetWriter(WholeFolder, FrameWriter):
         self._last: tuple[float, int | None] = (0.0, None)  # game_time and identity
 
     def write(self, frame: Frame) -> None:
-        """
-        Add a frame.
-
-        :param frame: with boxes and a CarlaData, in SI units and REP-103 axes.
-        :raises SinkError: when the file cannot be written.
-        :raises StateError: if the frame is not one of CARLA.
-        """
+        """Add a frame; ``frame``: with boxes and a CarlaData, in SI units and REP-103 axes."""
         text, data = format_measurement_file(frame), frame.extension
         try:
             if not self._episodes or frame.begins_run(*self._last):
@@ -326,11 +298,7 @@ class DatasetWriter(WholeFolder, FrameWriter):
         self.last_dropped = text
 
     def complete(self) -> None:
-        """
-        Wait until the files have reached the disk.
-
-        :raises SinkError: when that fails.
-        """
+        """Wait until the files have reached the disk."""
         self._pool.shutdown()
         self.whole = self._episodes[0] if len(self._episodes) == 1 else self._dataset
         super().complete()
@@ -364,7 +332,6 @@ def _own_files(folder: Path) -> Own:
 
 
 def _is_recorded(metadata: Path) -> bool:
-    """Return whether a metadata.json is one that is written here."""
     try:
         with metadata.open('rb') as file:
             return is_of_recorder(file.read(_MAX_METADATA_BYTES))
@@ -373,12 +340,7 @@ def _is_recorded(metadata: Path) -> bool:
 
 
 def new_dataset(path: str, options: WriteOptions) -> DatasetWriter:
-    """
-    Begin a dataset; sensors are described by ``config_file``, else by the recording.
-
-    :raises ConfigError: when ``config_file`` cannot be read.
-    :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
-    """
+    """Begin a dataset; sensors are described by ``config_file``, else by the recording."""
     from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
     sensors: Iterable[Sensor] = ()
     if options.settings.config_file:
@@ -394,15 +356,9 @@ _MAX_NUMBERS: Final = 64
 
 
 class SensorFileWriter:
-    """
-    Write what the sensors of a server sent beside the measurements of an episode.
+    """Write what the sensors of a server sent beside the measurements of an episode."""
 
-    :param folder: folder of the episode.
-    :param pool: threads that compress; zlib and numpy release the lock of the interpreter.
-    :param sensors: descriptions by name and kind, as far as they are known.
-    :param members: name and JSON text of what describes the episode in its metadata.json.
-    :param leave_out: called with a line about a message that is not written.
-    """
+    # pool: threads that compress; zlib and numpy release the lock of the interpreter.
 
     def __init__(self, folder: Path, pool: Executor, sensors: Mapping[tuple[str, str], Sensor],
                  members: Sequence[tuple[str, str]], leave_out: Callable[[str], None]) -> None:
@@ -414,14 +370,6 @@ class SensorFileWriter:
             self._write_metadata()
 
     def write(self, number: int, data: CarlaData) -> None:
-        """
-        Write the files of a frame.
-
-        :param number: number of its measurement in the episode; an image of an earlier frame gets
-            the number of that one.
-        :param data: CARLA's data of the frame; what is a file already is not written.
-        :raises OSError: if a file cannot be written.
-        """
         self._numbers[data.frame_number] = number
         if len(self._numbers) > _MAX_NUMBERS:
             del self._numbers[next(iter(self._numbers))]

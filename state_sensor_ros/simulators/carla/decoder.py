@@ -97,12 +97,9 @@ def _finite(rows: Floats) -> Floats:
 
 
 def _place_boxes(box_rows: Floats, numbers: ActorNumbers, owners: Floats) -> None:
-    """
-    Place the boxes, which are relative to their owners, in the global frame.
-
-    :param box_rows: (M, 13) float64, output, the rows of :class:`Boxes`.
-    :param owners: (M, 7) float64, position and orientation of the owner of each box.
-    """
+    """Place the boxes, which are relative to their owners, in the global frame."""
+    # box_rows: (M, 13) float64, output, the rows of :class:`Boxes`.
+    # owners: (M, 7) float64, position and orientation of the owner of each box.
     boxes = _finite(as_rows(numbers.boxes, 9))
     position, orientation = owners[:, :3], owners[:, 3:]
     centre = global_from_unit(orientation) @ mirrored_vectors(boxes[:, 0:3])[:, :, None]
@@ -139,11 +136,8 @@ class GameClock:
         self._base = 0
 
     def seconds(self, game_timestamp: int) -> float:
-        """
-        Return the time since the episode began, s; it decreases when a new episode begins.
-
-        :param game_timestamp: ms, uint32.
-        """
+        """Return the time since the episode began, s; it decreases when a new episode begins."""
+        # game_timestamp: ms, uint32.
         if game_timestamp < self._last:
             wrapped = game_timestamp + _UINT32_MAX + 1 - self._last <= _LONGEST_STEP_MS
             self._base = self._base + _UINT32_MAX + 1 if wrapped else 0
@@ -156,8 +150,6 @@ class _MeasurementDecoder(SingleFrameDecoder):
     The common base of both decoders: the clock of a stream, and the frame of a measurement.
 
     An unchanged list of actors keeps its name objects.
-
-    :param needs: parts of the frame that are read afterward.
     """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
@@ -169,15 +161,6 @@ class _MeasurementDecoder(SingleFrameDecoder):
 
     def _decoded(self, tree: Tree, agents: Agents, player: Tree,
                  dataset: DatasetCommands | None, sensor_data: SensorData) -> Decoded:
-        """
-        Make the frame of a measurement.
-
-        :param tree: the measurement.
-        :param agents: its agents, from :func:`agents_of_message` or :func:`agents_of_file`.
-        :param player: its playerMeasurements, None if it has none.
-        :param dataset: commands of the collector of a dataset.
-        :param sensor_data: data of the sensors in the frame.
-        """
         if player is None and not tree.non_player_agents:
             raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
         counters = _counters(tree)
@@ -230,11 +213,7 @@ class _MeasurementDecoder(SingleFrameDecoder):
 
 
 class CarlaDecoder(_MeasurementDecoder):
-    """
-    Decode the payloads of a server.
-
-    :param needs: parts of the frame that are read afterward.
-    """
+    """Decode the payloads of a server."""
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
         super().__init__(needs)
@@ -242,26 +221,13 @@ class CarlaDecoder(_MeasurementDecoder):
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
-        """
-        Decode one frame; times and counts are read from the measurement, not from the header.
-
-        :param payload: messages with their lengths: a protobuf measurement and messages of
-            sensors; then the scene that names these.
-        :returns: one frame.
-        :raises DecodeError: if the payload is not a frame; no other error is raised.
-        """
+        """Decode one frame; times and counts are those of the measurement, not of the header."""
         (measurement, *messages), scene = split_frame(payload)
         return [self.decode_measurements(measurement, self._sensors.parse(messages, scene))]
 
     def decode_measurements(self, payload: bytes | memoryview,
                             sensor_data: SensorData = NO_SENSOR_DATA) -> Decoded:
-        """
-        Decode a measurement of a server.
-
-        :param payload: a protobuf ``Measurements``.
-        :param sensor_data: sensor data of the same frame.
-        :raises DecodeError: if it is not valid.
-        """
+        """Decode a measurement of a server; ``payload``: a protobuf ``Measurements``."""
         message = Measurements()
         try:
             message.ParseFromString(checked_message(payload, Measurements.DESCRIPTOR))
@@ -274,11 +240,6 @@ class CarlaDecoder(_MeasurementDecoder):
 
 
 class DatasetDecoder(_MeasurementDecoder):
-    """
-    Decode the frames of a dataset.
-
-    :param needs: parts of the frame that are read afterward.
-    """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
         super().__init__(needs)
@@ -293,8 +254,6 @@ class DatasetDecoder(_MeasurementDecoder):
         :param payload: messages with their lengths: a file of the dataset, then that of
             :func:`pack_episode` in the first frame of an episode, then those of sensors as
             :func:`pack_sensor_file` makes them.
-        :returns: one frame.
-        :raises DecodeError: if the payload is not a frame; no other error is raised.
         """
         parts = unpack_dataset(payload)
         if parts.members is not None:
@@ -303,13 +262,7 @@ class DatasetDecoder(_MeasurementDecoder):
 
     def decode_dataset(self, payload: bytes | memoryview,
                        sensor_data: SensorData = NO_SENSOR_DATA) -> Decoded:
-        """
-        Decode a file of the dataset.
-
-        :param payload: JSON text, UTF-8.
-        :param sensor_data: sensor data of the same frame.
-        :raises DecodeError: with the key path, if it is not valid.
-        """
+        """Decode a file of the dataset; ``payload``: JSON text, UTF-8."""
         parsed = parse_measurement_file(payload)
         self.unknown_members |= parsed.unknown
         file = parsed.file

@@ -64,7 +64,6 @@ class MeasurementFramer:
     :func:`split_frame`. The header values of a packet are unset, because CARLA sends them in the
     measurement.
 
-    :param max_frame_bytes: longest accepted frame, with images and lengths.
     :param where: name of the stream in errors, such as ``host:port``.
     :param scene: protobuf SceneDescription with the sensors, empty if it is not known.
     """
@@ -93,12 +92,8 @@ class MeasurementFramer:
         return self._view
 
     def advance(self, n_bytes: int) -> Packet | None:
-        """
-        Accept ``n_bytes`` that were written to the start of :meth:`buffer`.
-
-        :returns: the frame that they complete, ``None`` if there is none.
-        :raises FramingError: when a length exceeds the limit; the rest of the stream is unusable.
-        """
+        """Accept ``n_bytes`` that were written to the start of :meth:`buffer`."""
+        # Returns the frame that they complete, ``None`` if there is none.
         self._filled += n_bytes
         self._view = self._view[n_bytes:]
         if len(self._view):
@@ -119,11 +114,7 @@ class MeasurementFramer:
         return Packet(payload, math.nan, 0, 0)
 
     def end(self) -> None:
-        """
-        Accept the end of the stream.
-
-        :raises TransportError: when it ends inside a frame.
-        """
+        """Accept the end of the stream."""
         if self._filled:
             raise TransportError(self._where,
                                  f'the end of the stream {counted(self._filled, "byte")} into a '
@@ -132,13 +123,8 @@ class MeasurementFramer:
 
 
 def split_frame(payload: bytes | bytearray | memoryview) -> tuple[list[memoryview], memoryview]:
-    """
-    Split the payload of a frame.
-
-    :param payload: payload of a :class:`MeasurementFramer`.
-    :returns: views of its messages, the measurement first, and of the scene after them.
-    :raises DecodeError: if the lengths do not fit the payload, or there is no message.
-    """
+    """Split the payload of a frame."""
+    # Returns views of its messages, the measurement first, and of the scene after them.
     view = memoryview(payload)
     messages: list[memoryview] = []
     at, length = 0, 1
@@ -176,15 +162,12 @@ class SensorFile(msgspec.Struct, array_like=True):
 
 
 class DatasetPayload(msgspec.Struct, array_like=True):
-    """The payload of a frame of a dataset."""
-
     measurement: memoryview  # JSON text
     sensors: list[SensorFile]
     # Of the metadata.json of an episode by name, JSON texts; None but in its first frame.
     members: dict[str, str] | None = None
 
     def pack(self) -> bytes:
-        """Return the payload as bytes."""
         return msgspec.msgpack.encode(self)
 
     def sensor_data(self) -> SensorData:
@@ -200,11 +183,7 @@ _DATASET_PAYLOAD: Final = msgspec.msgpack.Decoder(DatasetPayload)
 
 
 def unpack_dataset(payload: bytes | bytearray | memoryview) -> DatasetPayload:
-    """
-    Return the parts of :meth:`DatasetPayload.pack`.
-
-    :raises DecodeError: if the payload is another one.
-    """
+    """Return the parts of :meth:`DatasetPayload.pack`."""
     try:
         return _DATASET_PAYLOAD.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -212,12 +191,8 @@ def unpack_dataset(payload: bytes | bytearray | memoryview) -> DatasetPayload:
 
 
 def sensors_of_reply(reply: bytes) -> bytes | None:
-    """
-    Return the sensors of a scene, for :class:`ServerSensors`.
-
-    :param reply: reply of the world port.
-    :returns: protobuf SceneDescription with nothing else; None for another reply.
-    """
+    """Return the sensors of a scene, for :class:`ServerSensors`."""
+    # Returns protobuf SceneDescription with nothing else; None for another reply.
     try:
         scene = SceneDescription.FromString(reply)
     except ProtobufError:
@@ -236,14 +211,8 @@ class ServerSensors:
         self._names: dict[int, tuple[str, bool]] = {}
 
     def parse(self, messages: Sequence[memoryview], scene: memoryview) -> SensorData:
-        """
-        Return the images and points of a frame; their data are views.
-
-        :param messages: messages of a frame, without the measurement.
-        :param scene: protobuf SceneDescription with the sensors; empty if it is not known.
-        :returns: them, and an error for each message that is dropped.
-        :raises DecodeError: if ``scene`` is not valid.
-        """
+        """Return the images and points of a frame; their data are views."""
+        # scene: protobuf SceneDescription with the sensors; empty if it is not known.
         if scene != self._scene:
             self._names = _names_of(scene)
             self._scene = bytes(scene)
@@ -266,7 +235,6 @@ class ServerSensors:
         return SensorData(tuple(images), tuple(points), tuple(errors))
 
     def _name(self, message: memoryview) -> tuple[str, bool]:
-        """Return the name of the sensor of a message, and whether it is a lidar."""
         if len(message) < _ID.size:
             raise DecodeError('sensor', counted(len(message), 'byte'), 'an id and data')
         (id_,) = _ID.unpack_from(message)
@@ -337,13 +305,8 @@ _EXPECTED: Final = 'an ASCII PLY file with x, y, z of each vertex'
 
 
 def decode_points(points: EncodedPoints) -> bytes:
-    """
-    Decode the points of a lidar.
-
-    :param points: a MESSAGE is returned unchanged.
-    :returns: x forward, y left, z up in meters, three float32, little-endian, for each point.
-    :raises DecodeError: if the data are not a PLY file of the collector.
-    """
+    """Decode the points of a lidar."""
+    # Returns x forward, y left, z up in meters, three float32, little-endian, for each point.
     if points.data_format is DataFormat.MESSAGE:
         return bytes(points.data)
     rows = _ply_rows(points) if points.data_format is DataFormat.FILE else _rows(points)
@@ -351,11 +314,7 @@ def decode_points(points: EncodedPoints) -> bytes:
 
 
 def server_points(points: EncodedPoints) -> npt.NDArray[np.float32]:
-    """
-    Return the points in the axes of the server, (N, 3), m.
-
-    :param points: in the format WIRE or MESSAGE.
-    """
+    """Return the points in the axes of the server, (N, 3), m."""
     rows = _rows(points)
     return rows if points.data_format is DataFormat.WIRE else _turned(rows)
 

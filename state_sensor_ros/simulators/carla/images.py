@@ -89,12 +89,7 @@ class DecodedImage:
 
 
 def image_size(image: EncodedImage) -> tuple[int, int]:
-    """
-    Return width and height of an image without decoding it, pixels.
-
-    :param image: in any format.
-    :raises DecodeError: if the data are not a PNG file or have too many pixels.
-    """
+    """Return width and height of an image without decoding it, pixels."""
     if image.size is not None:
         return image.size
     width, height, _ = _png_header(image)
@@ -102,13 +97,7 @@ def image_size(image: EncodedImage) -> tuple[int, int]:
 
 
 def decode_rgb(image: EncodedImage) -> DecodedImage:
-    """
-    Decode a color image.
-
-    :param image: image of kind RGB; a MESSAGE is returned unchanged.
-    :returns: three bytes per pixel: red, green, blue.
-    :raises DecodeError: if the data are not a PNG file or have too many pixels.
-    """
+    """Decode a color image: three bytes per pixel: red, green, blue."""
     if image.data_format is DataFormat.MESSAGE:
         return _message_pixels(image)
     if image.data_format is DataFormat.WIRE:
@@ -119,14 +108,10 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
 
 
 def colour_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
-    """
-    Return the red, green and blue that a file of the dataset has, (H, W, 3).
-
-    :param image: in the format WIRE or MESSAGE. The depth of a MESSAGE is rounded to the 24 bits
-        of the file: beyond 512 m one step aside of what was sent at most, 0.06 mm, and the same
-        float32 of meters.
-    :raises DecodeError: if a depth is not within 0 to 1000 m.
-    """
+    """Return the red, green and blue that a file of the dataset has, (H, W, 3)."""
+    # image: in the format WIRE or MESSAGE. The depth of a MESSAGE is rounded to the 24 bits of the
+    # file: beyond 512 m one step aside of what was sent at most, 0.06 mm, and the same float32 of
+    # meters.
     shape = *image_size(image)[::-1], 3
     if image.data_format is DataFormat.WIRE:
         return np.frombuffer(decode_rgb(image).data, np.uint8).reshape(shape)
@@ -145,13 +130,7 @@ def colour_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
 
 
 def decode_depth(image: EncodedImage) -> DecodedImage:
-    """
-    Decode a depth map.
-
-    :param image: image of kind DEPTH; a MESSAGE is returned unchanged.
-    :returns: one float32, little-endian, per pixel: meters, 0 to 1000.
-    :raises DecodeError: if the data are not a PNG file of 8-bit colors, or have too many pixels.
-    """
+    """Decode a depth map: one float32, little-endian, per pixel: meters, 0 to 1000."""
     if image.data_format is DataFormat.MESSAGE:
         return _message_pixels(image)
     # Red is the least significant byte.
@@ -169,13 +148,6 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
 
 
 def decode_segmentation(image: EncodedImage) -> DecodedImage:
-    """
-    Decode an image of classes.
-
-    :param image: image of kind SEGMENTATION, with the tag in red; a MESSAGE is returned unchanged.
-    :returns: one byte per pixel: the tag.
-    :raises DecodeError: if the data are not a PNG file or have too many pixels.
-    """
     if image.data_format is DataFormat.MESSAGE:
         return _message_pixels(image)
     if image.data_format is DataFormat.WIRE:
@@ -186,12 +158,7 @@ def decode_segmentation(image: EncodedImage) -> DecodedImage:
 
 
 def colored(tags: DecodedImage) -> DecodedImage:
-    """
-    Return an image of classes in colors.
-
-    :param tags: result of :func:`decode_segmentation`.
-    :returns: three bytes per pixel: the color of the tag.
-    """
+    """Return an image of classes in colors."""
     size = tags.width, tags.height
     picture = Image.frombuffer('P', size, tags.data, 'raw', 'P', 0, 1)
     picture.putpalette(_PALETTE.tobytes())
@@ -270,12 +237,7 @@ def _usual_pixels(image: EncodedImage, opened: Image.Image) -> npt.NDArray[np.ui
 
 
 def sensor_views(sensors: Iterable[Sensor], report: Report) -> SensorReader:
-    """
-    Return what decodes the images and points of frames.
-
-    :param sensors: with the poses of the lidars.
-    :param report: called with a kind and a line about what cannot be decoded.
-    """
+    """Return what decodes the images and points of frames."""
     poses = {sensor.name: (*sensor.pose[:3], *quaternion_from_rpy(
         np.array(sensor.pose[3:])).tolist()) for sensor in sensors
         if sensor.kind == POINTS and sensor.pose is not None}
@@ -302,11 +264,7 @@ def sensor_views(sensors: Iterable[Sensor], report: Report) -> SensorReader:
 
 
 def _view_of(image: EncodedImage) -> SensorImage:
-    """
-    Return an image to look at; a color image of a file stays as it is.
-
-    :raises DecodeError: if it cannot be decoded.
-    """
+    """Return an image to look at; a color image of a file stays as it is."""
     name = f'{image.camera}/{image.kind}'
     if image.kind == RGB and image.data_format is DataFormat.FILE:
         # Reads the size alone: the file must be a PNG file that is not too large.

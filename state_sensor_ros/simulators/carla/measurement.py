@@ -62,12 +62,10 @@ _OPTIONS: Final[dict[str, Any]] = {'forbid_unknown_fields': True, 'gc': False, '
 
 @cache
 def _part(message: str) -> type[msgspec.Struct]:
-    """Return the type of a message of the schema in a file."""
     return msgspec.defstruct(message, _members(message), rename='camel', **_OPTIONS)
 
 
 def _members(message: str) -> list[tuple[str, Any, Any]]:
-    """Return name, type and default of each member of a message in a file."""
     members: list[tuple[str, Any, Any]] = []
     for name, type_name, is_repeated in fields_of(message):
         if type_name in _VALUES:
@@ -101,18 +99,13 @@ _members_of = cache(members_of)
 
 
 def to_float(number: Number) -> float:
-    """
-    Return a JSON number or its string as a float, NaN for ``None``.
-
-    :param number: number of a parsed file; strings are NaN, Infinity and -Infinity.
-    """
+    """Return a JSON number or its string as a float, NaN for ``None``."""
+    # number: number of a parsed file; strings are NaN, Infinity and -Infinity.
     return math.nan if number is None else float(number)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A parsed file."""
-
     file: Tree  # the members with a type, its attributes are those of a protobuf message
     other_members: tuple[tuple[str, str], ...]  # name and JSON text of the others at the top level
     bad_actors: tuple[DecodeError, ...] = ()  # errors of the actors that were dropped
@@ -121,13 +114,8 @@ class Parsed:
 
 
 def parse_measurement_file(payload: bytes | bytearray | memoryview) -> Parsed:
-    """
-    Parse one file of the dataset. Agents that are not valid are dropped.
-
-    :param payload: JSON text in UTF-8.
-    :raises DecodeError: with the key path, when the text is not valid JSON, or when a member
-        outside the actors is not valid.
-    """
+    """Parse one file of the dataset. Agents that are not valid are dropped."""
+    # payload: JSON text in UTF-8.
     try:
         file = _DECODER.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -239,12 +227,8 @@ Agents: TypeAlias = Iterator[AgentBody | None]
 
 
 def agents_of_message(agents: Iterable[Tree]) -> Agents:
-    """
-    Yield the agents of a protobuf message, ``None`` for one of an unknown class.
-
-    :param agents: the entries of ``non_player_agents``.
-    :returns: id, CLASS_* and the message of that class.
-    """
+    """Yield the agents of a protobuf message, ``None`` for one of an unknown class."""
+    # agents: the entries of ``non_player_agents``.
     for agent in agents:
         # The most common class first: HasField takes half as long as WhichOneof.
         if agent.HasField('vehicle'):
@@ -285,14 +269,8 @@ class ActorNumbers:
 
 def collect(player: Tree | None, agents: Agents, *,
             with_boxes: bool) -> ActorNumbers:
-    """
-    Extract the numbers of the actors of a measurement, the player first.
-
-    :param player: its playerMeasurements, ``None`` if it has none.
-    :param agents: agents from :func:`agents_of_message` or :func:`agents_of_file`.
-    :param with_boxes: whether to extract the boxes.
-    :returns: the numbers of the valid actors, and the faults of the others.
-    """
+    """Extract the numbers of the actors of a measurement, the player first."""
+    # player: its playerMeasurements, ``None`` if it has none.
     numbers = ActorNumbers()
     if player is not None:
         _add_player(numbers, player, with_boxes)
@@ -356,7 +334,6 @@ def _add_agents(numbers: ActorNumbers, agents: Agents, with_boxes: bool) -> None
 # much as reading two numbers (measured by bench/carla_cost.py).
 
 def _add(numbers: ActorNumbers, id_: int, class_: int, body: Tree, speed: Number) -> bool:
-    """Add the pose of an actor; return whether it has one."""
     transform = body.transform
     if transform is None:
         return False
@@ -371,11 +348,8 @@ def _add(numbers: ActorNumbers, id_: int, class_: int, body: Tree, speed: Number
 
 
 def _add_box(numbers: ActorNumbers, body: Tree, *, is_in_cm: bool | None = None) -> None:
-    """
-    Add the box of the actor added last, if it has one.
-
-    :param is_in_cm: the unit of a box of 0.8.0 and 0.8.1, None for that of its size.
-    """
+    """Add the box of the actor added last, if it has one."""
+    # is_in_cm: the unit of a box of 0.8.0 and 0.8.1, None for that of its size.
     box = body.bounding_box
     if box is not None:
         at, extent = box.transform, box.extent

@@ -93,24 +93,14 @@ _MAX_WAITING: Final = 16
 
 
 def sensors_of_topics(topics: Iterable[tuple[str, str]]) -> tuple[Sensor, ...]:
-    """
-    Return the sensors that topics are of.
-
-    :param topics: name, without the node's, and type of each.
-    """
     return tuple(sensor for topic in sorted(topics)
                  if (sensor := sensor_of_topic(*topic)) is not None)
 
 
 def with_recorded_poses(sensors: Iterable[Sensor],
                         messages: Iterable[bytes]) -> tuple[Sensor, ...]:
-    """
-    Return sensors with the poses that a bag has.
-
-    :param sensors: sensors of the bag.
-    :param messages: serialized, of /tf_static; the last transform of a frame counts.
-    :raises DecodeError: if one is not a TFMessage.
-    """
+    """Return sensors with the poses that a bag has."""
+    # messages: serialized, of /tf_static; the last transform of a frame counts.
     placed = {transform.child_frame_id: transform for data in messages
               for transform in _read(STATIC_TF_TOPIC.name, data).transforms}
     sensors_with_poses = []
@@ -132,11 +122,7 @@ def _pose_of(transform: Any) -> Pose | None:  # noqa: ANN401
 
 
 def topics_with_sensors(topics: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """
-    Return the names of the topics that the frames of a bag are made of.
-
-    :param topics: name, without the node's, and type of each in the bag.
-    """
+    """Return the names of the topics that the frames of a bag are made of."""
     names = dict.fromkeys(TOPICS)
     for topic in sorted(topics):
         # The colored segmentation is computed from the tags.
@@ -151,13 +137,9 @@ def _info_name(camera: str) -> str:
 
 
 def parts_of_frames(messages: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
-    """
-    Group messages by their stamp, which is that of their ~/frame.
-
-    :param messages: names and serialized messages, roughly in the order of time.
-    :returns: the messages of each frame by name, in the order of time; a repeated ~/frame, and
-        the first and last of a bag, may be alone.
-    """
+    """Group messages by their stamp, which is that of their ~/frame."""
+    # Returns the messages of each frame by name, in the order of time; a repeated ~/frame, and the
+    # first and last of a bag, may be alone.
     waiting: dict[float, dict[str, bytes]] = {}
     for name, data in messages:
         stamp = stamp_s(data)
@@ -177,13 +159,7 @@ def _with_frame(waiting: Mapping[float, dict[str, bytes]]) -> Iterator[dict[str,
 
 
 def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]:
-    """
-    Decode the frames that have a ~/player/status.
-
-    :param messages: names of TOPICS and serialized messages, roughly in the order of time.
-    :returns: frames with a CarlaData, in the order of time.
-    :raises DecodeError: if a message is not of the type of its topic.
-    """
+    """Decode the frames that have a ~/player/status."""
     return (frame_of_messages(parts) for parts in parts_of_frames(messages) if _STATUS in parts)
 
 
@@ -196,13 +172,7 @@ class MessagesDecoder(SingleFrameDecoder):
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
-        """
-        Decode one frame. ``game_time``, ``time`` and ``sample_count`` are in its messages.
-
-        :param payload: an item of :func:`parts_of_frames` in MessagePack.
-        :returns: one frame.
-        :raises DecodeError: if a message is not of the type of its topic.
-        """
+        """Decode one frame. ``game_time``, ``time`` and ``sample_count`` are in its messages."""
         parts = msgspec.msgpack.decode(payload, type=dict[str, bytes])
         if _STATUS in parts:
             return [Decoded(frame_of_messages(parts), ())]
@@ -213,14 +183,9 @@ class MessagesDecoder(SingleFrameDecoder):
 
 
 def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
-    """
-    Decode the frame of the messages that have its stamp.
-
-    :param parts: serialized messages by the names of their topics; ``frame`` and
-        ``player/status`` must be among them.
-    :returns: the frame with a CarlaData.
-    :raises DecodeError: if one is not of the type of its topic, or the frame is not CARLA's.
-    """
+    """Decode the frame of the messages that have its stamp."""
+    # parts: serialized messages by the names of their topics; ``frame`` and ``player/status`` must
+    # be among them.
     frame = StateFrameDecoder().decode(parts[FRAME])[0].frame
     read = {name: _read(name, data) for name, data in parts.items()
             if name in TOPICS and name != FRAME}
@@ -353,7 +318,6 @@ def _dataset(status: Any, read: Mapping[str, Any]) -> DatasetCommands:  # noqa: 
 
 
 def _members_of(text: str, where: str) -> tuple[tuple[str, str], ...]:
-    """Return name and JSON text of each member of an object."""
     expected = 'a JSON object'
     try:
         members = json.loads(text)
@@ -370,15 +334,7 @@ def _members_of(text: str, where: str) -> tuple[tuple[str, str], ...]:
 
 
 class CarlaBagRecording(BagRecording):
-    """
-    The StateFrames of a bag, each with the messages of CARLA's topics that have its stamp.
-
-    :param bag: closed by :meth:`close`.
-    :ivar sensors: that have topics in the bag, with the poses that its /tf_static has.
-    :ivar sensor_counts: messages by name and kind of a sensor.
-    :ivar ignored: empty.
-    :raises TrajectoryFormatError: if its /tf_static cannot be decoded.
-    """
+    """The StateFrames of a bag, each with the messages of CARLA's topics that have its stamp."""
 
     simulator = 'carla'
 
@@ -420,15 +376,7 @@ class CarlaBagRecording(BagRecording):
 
 
 class DatasetRecording(TimedRecording):
-    """
-    The episodes of a dataset in order; at the start of each, game time restarts.
-
-    :param path: folder of the dataset or of one episode.
-    :ivar sensors: that have files.
-    :ivar sensor_counts: files by name and kind of a sensor.
-    :ivar ignored: names of the files that are not read.
-    :raises TrajectoryFormatError: if it has no measurements.
-    """
+    """The episodes of a dataset in order; at the start of each, game time restarts."""
 
     def __init__(self, path: Path) -> None:
         self._dataset = dataset = find_dataset(path)
@@ -439,18 +387,11 @@ class DatasetRecording(TimedRecording):
         self.ignored: Sequence[str] = dataset.ignored()
 
     def new_decoder(self) -> PayloadDecoder:
-        """Make a decoder of measurement files."""
         return DatasetDecoder()
 
     def entries(self) -> Iterator[RecordedFrame]:
-        """Yield a frame for each measurement."""
         return read_frames(self._dataset)
 
 
 def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:
-    """
-    Open a dataset or one of its episodes.
-
-    :raises TrajectoryFormatError: if the folder has no measurements.
-    """
     return DatasetRecording(Path(path))

@@ -77,11 +77,9 @@ _DECODERS = {RGB: decode_rgb, SEGMENTATION: decode_segmentation}
 
 
 class ImageEncoder(TopicEncoder):
-    """
-    One message for each image; only images of topics with a reader are decoded.
+    """One message for each image; only images of topics with a reader are decoded."""
 
-    :param sensors: cameras that have topics; images of others are dropped. None: all have.
-    """
+    # sensors: cameras that have topics; images of others are dropped. None: all have.
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report,
                  sensors: Sequence[Sensor] | None = None) -> None:
@@ -136,12 +134,8 @@ class ImageEncoder(TopicEncoder):
                                   now.stamp_ns, now.subscriptions))
 
     def _note_frame(self, frame_number: int, stamp_ns: int) -> None:
-        """
-        Keep the stamp of a frame for images of it that are received later.
-
-        :param frame_number: number of the measurement.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        """
+        """Keep the stamp of a frame for images of it that are received later."""
+        # stamp_ns: ns since the epoch of the messages' clock.
         if self._stamps and stamp_ns < next(reversed(self._stamps.values())):
             self._stamps.clear()
         self._stamps[frame_number] = stamp_ns
@@ -150,15 +144,9 @@ class ImageEncoder(TopicEncoder):
 
     def _encoded(self, images: tuple[EncodedImage, ...], player_frame: str, stamp_ns: int,
                  subscriptions: Subscriptions) -> Iterator[tuple[Topic, bytes]]:
-        """
-        Encode the images with subscriptions, and before the first segmentation its legend.
-
-        :param images: images of a frame.
-        :param player_frame: frame of the player, which carries the cameras.
-        :param stamp_ns: stamp of that frame, ns since the epoch of the messages' clock; an image
-            of an earlier frame gets the stamp of that one.
-        :param subscriptions: the topics that have subscribers.
-        """
+        """Encode the images with subscriptions, and before the first segmentation its legend."""
+        # stamp_ns: stamp of that frame, ns since the epoch of the messages' clock; an image of an
+        # earlier frame gets the stamp of that one.
         described: dict[tuple[str, int], tuple[int, int]] = {}
         for image in images:
             if not self._has_topic(image):
@@ -257,11 +245,9 @@ _LAST_FIELDS = ('data', 'is_dense')
 
 
 class PointEncoder(TopicEncoder):
-    """
-    One message for the points of each lidar that has a reader.
+    """One message for the points of each lidar that has a reader."""
 
-    :param sensors: lidars that have topics; points of others are dropped. None: all have.
-    """
+    # sensors: lidars that have topics; points of others are dropped. None: all have.
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report,
                  sensors: Sequence[Sensor] | None = None) -> None:
@@ -280,11 +266,9 @@ class PointEncoder(TopicEncoder):
             'point_step': POINT_BYTES, 'row_step': Given('row_step'), 'is_dense': True})
 
     def is_wanted(self, settings: Settings, subscriptions: Subscriptions) -> bool:
-        """Return whether any lidar may have a reader."""
         return self._has_all_topics or super().is_wanted(settings, subscriptions)
 
     def messages(self, now: FrameToSend) -> Messages:
-        """Return the points of a frame."""
         data, messages = data_of(now.frame), Messages()
         if data is None or not data.has_player:
             return messages

@@ -63,10 +63,8 @@ def camera_and_kind(name: str) -> tuple[str, str] | None:
     """
     Split the name of a sensor at its kind.
 
-    >>> camera_and_kind('LeftSemanticSeg')
-    ('left', 'segmentation')
+    >>> camera_and_kind('LeftSemanticSeg') ('left', 'segmentation')
 
-    :param name: name that CARLA uses; letter case is ignored.
     :returns: the name of the camera in topics, and RGB, DEPTH or SEGMENTATION; None for a name
         that ends with no kind.
     """
@@ -81,11 +79,7 @@ def camera_name(name: str, kind: str) -> str:
     """
     Return the name of a camera in topics.
 
-    >>> camera_name('CameraDepth', 'depth'), camera_name('MyCamera', 'rgb')
-    ('camera', 'mycamera')
-
-    :param name: name of the sensor that CARLA uses.
-    :param kind: kind of its images.
+    >>> camera_name('CameraDepth', 'depth'), camera_name('MyCamera', 'rgb') ('camera', 'mycamera')
     """
     split = camera_and_kind(name)
     return split[0] if split is not None and split[1] == kind else topic_token(name)
@@ -97,10 +91,6 @@ def file_name_of(name: str, kind: str) -> str:
 
     >>> file_name_of('central', 'segmentation'), file_name_of('lidar32', 'points')
     ('CentralSemanticSeg', 'Lidar32')
-
-    :param name: name of the camera or lidar in topics.
-    :param kind: RGB, DEPTH, SEGMENTATION or POINTS.
-    :returns: for cameras the inverse of :func:`camera_and_kind`.
     """
     return f'{name.capitalize()}{_KIND_NAMES[kind]}'
 
@@ -109,10 +99,9 @@ def topic_token(name: str) -> str:
     """
     Make the name of a sensor legal as a token of a topic.
 
-    >>> topic_token('Lidar32'), topic_token('Roof/Front'), topic_token('3rd')
-    ('lidar32', 'roof_front', 'sensor_3rd')
+    >>> topic_token('Lidar32'), topic_token('Roof/Front'), topic_token('3rd') ('lidar32',
+    'roof_front', 'sensor_3rd')
 
-    :param name: any text.
     :returns: lower-case letters, digits and ``_``, not beginning with a digit.
     """
     token = _ILLEGAL.sub('_', name.lower()).strip('_')
@@ -120,12 +109,9 @@ def topic_token(name: str) -> str:
 
 
 def pose_of_carla(position: Iterable[float], pitch: float, yaw: float, roll: float) -> Pose:
-    """
-    Convert the pose of a sensor to the axes of REP-103 (doc/protocol/carla.md#rotators).
-
-    :param position: x, y, z in CARLA's axes of the player, m.
-    :param pitch: degrees of the engine's rotator, as ``yaw`` and ``roll``.
-    """
+    """Convert the pose of a sensor to the axes of REP-103 (doc/protocol/carla.md#rotators)."""
+    # position: x, y, z in CARLA's axes of the player, m.
+    # pitch: degrees of the engine's rotator, as ``yaw`` and ``roll``.
     x, y, z = position
     # Adding 0.0 turns -0.0 into 0.0.
     return (x, 0.0 - y, z, math.radians(roll), 0.0 - math.radians(pitch),
@@ -138,12 +124,9 @@ def known_pose(pose: Pose) -> Pose | None:
 
 
 def carla_of_pose(pose: Pose) -> tuple[_Triple, _Triple]:
-    """
-    Convert the pose of a sensor to CARLA's axes: the inverse of :func:`pose_of_carla`.
-
-    :param pose: in the axes of REP-103.
-    :returns: position, m, and pitch, yaw, roll, degrees.
-    """
+    """Convert the pose of a sensor to CARLA's axes: the inverse of :func:`pose_of_carla`."""
+    # pose: in the axes of REP-103.
+    # Returns position, m, and pitch, yaw, roll, degrees.
     x, y, z, roll, pitch, yaw = pose
     # Rounded so that an ordinary angle is recovered exactly.
     angles = [round(math.degrees(angle), _ANGLE_DIGITS) + 0.0 for angle in (-pitch, -yaw, roll)]
@@ -151,12 +134,7 @@ def carla_of_pose(pose: Pose) -> tuple[_Triple, _Triple]:
 
 
 def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sensor, ...]:
-    """
-    Replace what parameters give: a field of view that is not 0, and poses that are not all 0.
-
-    :param sensors: sensors as their file describes them.
-    :param settings: settings with ``camera_fov`` and ``camera_poses``.
-    """
+    """Replace what parameters give: a field of view or poses that are not 0."""
     own = settings.of(CarlaParameters)
     given = {camera: pose for i, camera in enumerate(CAMERAS)
              if any(pose := _pose(own.camera_poses[6 * i:6 * i + 6]))}
@@ -167,13 +145,8 @@ def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sens
 
 
 def mounts(sensors: Iterable[Sensor], settings: Settings) -> dict[str, Sensor]:
-    """
-    Return the frames of sensors on the player.
-
-    :param sensors: sensors as their file describes them; without any, those of ``camera_poses``.
-    :param settings: settings with ``camera_fov`` and ``camera_poses``.
-    :returns: one sensor of each camera and lidar by the last part of its frame's name.
-    """
+    """Return the frames of sensors on the player."""
+    # sensors: sensors as their file describes them; without any, those of ``camera_poses``.
     known = tuple(sensors) or tuple([Sensor(camera, RGB) for camera in CAMERAS])
     found: dict[str, Sensor] = {}
     for sensor in with_parameters(known, settings):
@@ -184,20 +157,12 @@ def mounts(sensors: Iterable[Sensor], settings: Settings) -> dict[str, Sensor]:
 
 
 def mount_frame(sensor: Sensor) -> str:
-    """
-    Return the last part of the frame of a sensor.
-
-    :param sensor: camera or lidar.
-    """
+    """Return the last part of the frame of a sensor."""
     return lidar_frame(sensor.name) if sensor.kind == POINTS else f'camera_{sensor.name}'
 
 
 def lidar_frame(name: str) -> str:
-    """
-    Return the last part of the frame of a lidar, given its name in topics.
-
-    :param name: characters that names in topics have.
-    """
+    """Return the last part of the frame of a lidar, given its name in topics."""
     return name if name.startswith('lidar') else f'lidar_{name}'
 
 
@@ -212,23 +177,14 @@ _OPTICAL_END = '_optical'
 
 
 def optical_frame(player_frame: str, camera: str) -> str:
-    """
-    Return the frame of a camera's images: z forward, x right, y down (REP-103).
-
-    :param player_frame: name of the player's own frame.
-    :param camera: its name in topics.
-    """
+    """Return the frame of a camera's images: z forward, x right, y down (REP-103)."""
     return f'{player_frame}/camera_{camera}{_OPTICAL_END}'
 
 
 def sensor_transforms(sensors: Iterable[Sensor],
                       settings: Settings) -> tuple[StaticTransform, ...]:
-    """
-    Return the frames of the sensors on the player, none unless ``camera_tf`` is true.
-
-    :param sensors: as for :func:`mounts`; a pose that is unknown is that of the player.
-    :param settings: frames, and the place of base_link.
-    """
+    """Return the frames of the sensors on the player, none unless ``camera_tf`` is true."""
+    # sensors: as for :func:`mounts`; a pose that is unknown is that of the player.
     if not settings.of(CarlaParameters).camera_tf:
         return ()
     # Loaded for topics only.
@@ -263,22 +219,11 @@ _DEFAULTS: Final = {
 
 
 def read_sensors(path: str) -> tuple[Sensor, ...]:
-    """
-    Return the sensors of a CarlaSettings.ini.
-
-    :param path: path of the file.
-    :raises ConfigError: if it cannot be read; see also :func:`sensors_of_ini`.
-    """
+    """Return the sensors of a CarlaSettings.ini."""
     return sensors_of_ini(read_ini(path), path)
 
 
 def read_ini(path: str) -> str:
-    """
-    Return the text of a CarlaSettings.ini.
-
-    :param path: path of the file.
-    :raises ConfigError: if it cannot be read.
-    """
     try:
         # Editors of Windows write a BOM, which the server does not read.
         return Path(path).read_text('utf-8-sig')
@@ -289,14 +234,6 @@ def read_ini(path: str) -> str:
 
 
 def sensors_of_ini(text: str, where: str) -> tuple[Sensor, ...]:
-    """
-    Return the sensors of an episode.
-
-    :param text: content of a CarlaSettings.ini.
-    :param where: name of the file, for errors.
-    :raises ConfigError: if the text has another format, a sensor is not described, or two
-        sensors have the same topic.
-    """
     parser = configparser.ConfigParser(interpolation=None, strict=False,
                                        comment_prefixes=(';', '#'))
     try:

@@ -76,11 +76,7 @@ class CarlaSimulator(Simulator):
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
     def check(self, settings: Settings) -> None:
-        """
-        Reject ports that exclude each other, and what has no effect without them.
-
-        :raises ConfigError: for a relay beside an episode of the node, or on the server's ports.
-        """
+        """Reject ports that exclude each other, and what has no effect without them."""
         own = settings.of(CarlaParameters)
         if not own.relay_port:
             refuse_unused(own, 'carla.', ['relay_bind'], 'without carla.relay_port')
@@ -100,11 +96,7 @@ class CarlaSimulator(Simulator):
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
-        """
-        Make the source of the measurements: the server's port, or a relay.
-
-        :raises ConfigError: when ``config_file`` cannot be read.
-        """
+        """Make the source of the measurements: the server's port, or a relay."""
         from state_sensor_ros.simulators.carla.source import CarlaSource, open_relay
         if settings.of(CarlaParameters).relay_port:
             return open_relay(settings, report, reconnect=reconnect)
@@ -118,11 +110,7 @@ class CarlaSimulator(Simulator):
         return source.client
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
-        """
-        Return the player's status, commands, lights, limits, and the sensors on the player.
-
-        :raises ConfigError: when ``config_file`` cannot be read.
-        """
+        """Return the player's status, commands, lights, limits, and the sensors on the player."""
         from state_sensor_ros.simulators.carla.sensors import sensor_transforms
         from state_sensor_ros.simulators.carla.topics import carla_encoders
         sensors = _sensors(settings, recording)
@@ -132,25 +120,16 @@ class CarlaSimulator(Simulator):
 
     def sensor_reader(self, settings: Settings, report: Report,
                       recording: RecordingReader | None = None) -> SensorReader:
-        """
-        Return what decodes the images and points of a frame.
-
-        :raises ConfigError: when ``config_file`` cannot be read.
-        """
+        """Return what decodes the images and points of a frame."""
         from state_sensor_ros.simulators.carla.images import sensor_views
         return sensor_views(_sensors(settings, recording), report)
 
     def open_bag(self, bag: Bag) -> BagRecording:
-        """Return a bag with CARLA's topics as a recording."""
         from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
         return CarlaBagRecording(bag)
 
     def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
-        """
-        Yield the frames of a bag that have a player's status.
-
-        :raises TrajectoryFormatError: if a message cannot be decoded.
-        """
+        """Yield the frames of a bag that have a player's status."""
         from state_sensor_ros.simulators.carla.recording import (
             CarlaBagRecording,
             frames_of_messages,
@@ -176,11 +155,7 @@ class CarlaSimulator(Simulator):
                     'Town01); the road is always a ring')
 
     def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
-        """
-        Start a mock server with synthetic traffic.
-
-        :raises StateSensorError: if an option or a port is not usable.
-        """
+        """Start a mock server with synthetic traffic."""
         from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
         from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
         if options.file is not None:
@@ -209,11 +184,7 @@ def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sen
 
 
 def _check_relay(settings: Settings) -> None:
-    """
-    Check the ports of the relay against the server's.
-
-    :raises ConfigError: naming the parameter, the value and what is allowed.
-    """
+    """Check the ports of the relay against the server's."""
     own = settings.of(CarlaParameters)
     if settings.control_input:
         raise ConfigError('control_input', settings.control_input,

@@ -37,10 +37,6 @@ class CarlaSource:
     In such an episode each frame is answered with a command: that of a stack, or before the first
     of these what the simulator's autopilot proposes, so that the player moves and a server in
     synchronous mode continues.
-
-    :param reconnect: whether it connects again, as :class:`TcpSource` does.
-    :ivar client: of the episodes, None without.
-    :raises ConfigError: when ``config_file`` cannot be read.
     """
 
     def __init__(self, settings: Settings, *, reconnect: bool = True) -> None:
@@ -72,11 +68,7 @@ class CarlaSource:
             self.client.take_control()
 
     def reconfigure(self, settings: Settings) -> None:
-        """
-        Do nothing: no dynamic parameter concerns the source.
-
-        :param settings: not used.
-        """
+        """Do nothing: no dynamic parameter concerns the source."""
 
     def _note_silence(self, text: str) -> None:
         """Keep the line about a world port that does not reply."""
@@ -94,12 +86,7 @@ class CarlaSource:
 
 
 def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) -> Relay:
-    """
-    Make the source of what passes between a client of ``carla.relay_port`` and the server.
-
-    :param report: called with a kind, for throttling, and a line about what is lost.
-    :param reconnect: whether it connects again, as :class:`Relay` does.
-    """
+    """Make the source of what passes between a client of ``carla.relay_port`` and the server."""
     own = settings.of(CarlaParameters)
     return Relay(
         settings, settings.port - MEASUREMENTS_AFTER_WORLD, own.relay_bind, own.relay_port, report,
@@ -109,12 +96,7 @@ def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) ->
 
 
 def silence_of_a_port(host: str, port: int) -> str:
-    """
-    Return the warning about a measurements port that accepts a connection and sends nothing.
-
-    :param host: host of the server.
-    :param port: its measurements port.
-    """
+    """Return the warning about a measurements port that accepts a connection and sends nothing."""
     return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '
             'of CARLA 0.8 serves one client, so end the other one, or let it connect through '
             'relay_port; for CARLA 0.9, use source carla9')

@@ -48,12 +48,6 @@ _POINTS_TOPIC: Final = re.compile(r'lidar/(?P<lidar>[a-z0-9_]+)/points')
 
 @cache
 def image_topic(camera: str, kind: str) -> Topic:
-    """
-    Return the topic of the images of a camera.
-
-    :param camera: its name in topics.
-    :param kind: RGB, DEPTH or SEGMENTATION.
-    """
     return Topic(f'~/camera/{camera}/{_TOKENS[kind]}', IMAGE)
 
 
@@ -76,11 +70,7 @@ def points_topic(lidar: str) -> Topic:
 
 
 def sensor_topics(sensors: Iterable[Sensor]) -> tuple[Topic, ...]:
-    """
-    Return the topics of sensors, and that of the legend if there is a segmentation.
-
-    :param sensors: sensors with name and kind.
-    """
+    """Return the topics of sensors, and that of the legend if there is a segmentation."""
     topics: dict[Topic, None] = {}
     for sensor in sensors:
         if sensor.kind == POINTS:
@@ -94,13 +84,9 @@ def sensor_topics(sensors: Iterable[Sensor]) -> tuple[Topic, ...]:
 
 
 def sensor_of_topic(name: str, type_name: str) -> Sensor | None:
-    """
-    Return the sensor that a topic is of.
-
-    :param name: name of the topic, without the node's.
-    :param type_name: ``package/msg/Name``.
-    :returns: None for another topic, such as that of intrinsics or of colors.
-    """
+    """Return the sensor that a topic is of."""
+    # type_name: ``package/msg/Name``.
+    # Returns None for another topic, such as that of intrinsics or of colors.
     if type_name == POINT_CLOUD and (match := _POINTS_TOPIC.fullmatch(name)):
         return Sensor(match['lidar'], POINTS)
     if type_name == IMAGE and (match := _IMAGE_TOPIC.fullmatch(name)):

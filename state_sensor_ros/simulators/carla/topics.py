@@ -86,11 +86,7 @@ def control_fields(origin: int) -> Fields:
 
 
 def control_numbers(player: PlayerStatus) -> Numbers:
-    """
-    Return the numbers of the commands of all origins.
-
-    :param player: status of the player.
-    """
+    """Return the numbers of the commands of all origins."""
     dataset = player.dataset
     commands = (player.autopilot, _NO_COMMAND, _NO_COMMAND) if dataset is None else (
         player.autopilot, dataset.expert, dataset.applied)
@@ -112,11 +108,9 @@ class ControlEncoder(TopicEncoder):
         self._template = self.message(CONTROL, control_fields(self.origin))
 
     def key(self, now: FrameToSend) -> object:
-        """Return whether the frame has the command."""
         return self._has_command(now)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the message."""
         if not self._has_command(now):
             return []
         command = MessageInstance(self._template, {'frame': now.actor_list.actors[0].frame_id})
@@ -135,8 +129,6 @@ class ControlEncoder(TopicEncoder):
 
 
 class AutopilotControlEncoder(ControlEncoder):
-    """What the autopilot proposes."""
-
     topics = (AUTOPILOT_CONTROL_TOPIC,)
     origin = AUTOPILOT
 
@@ -194,7 +186,6 @@ class PlayerStatusEncoder(TopicEncoder):
                 player.dataset.episode_members)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the message."""
         player = player_of(now.frame)
         if player is None or now.frame.forward_speed is None:
             return []
@@ -249,11 +240,7 @@ SPEED_LIMITS = Table('speed limits', np.float64, 1)
 
 
 def add_sign_poses(now: FrameToSend, data: CarlaData, numbers: Numbers) -> None:
-    """
-    Add SIGN_POSES once for all topics of lights and signs; rows of other actors are not used.
-
-    :param data: CARLA's own data of the frame.
-    """
+    """Add SIGN_POSES once for all topics of lights and signs; other rows are not used."""
     if SIGN_POSES in numbers:
         return
     poses = now.frame.kinematics[:, :7].copy()
@@ -282,7 +269,6 @@ class SignArrayEncoder(TopicEncoder):
         return None if data is None else (data.classes.tobytes(), data.ids.tobytes())
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the array."""
         data, actors = data_of(now.frame), now.actor_list.actors
         if data is None:
             return []
@@ -303,8 +289,6 @@ class SignArrayEncoder(TopicEncoder):
 
 
 class TrafficLightsEncoder(SignArrayEncoder):
-    """The traffic lights and their states."""
-
     topics = (LIGHTS_TOPIC,)
     class_ = CLASS_TRAFFIC_LIGHT
     element_type = 'state_sensor_ros/msg/TrafficLightState'
@@ -312,8 +296,6 @@ class TrafficLightsEncoder(SignArrayEncoder):
 
 
 class SpeedLimitsEncoder(SignArrayEncoder):
-    """The speed limit signs and their limits."""
-
     topics = (LIMITS_TOPIC,)
     class_ = CLASS_SPEED_LIMIT_SIGN
     element_type = 'state_sensor_ros/msg/SpeedLimit'
@@ -425,12 +407,7 @@ _OF_DATASETS = (ExpertControlEncoder, AppliedControlEncoder)
 
 def carla_encoders(sensors: Sequence[Sensor] | None = None, *,
                    is_dataset: bool = True) -> tuple[NewTopicEncoder, ...]:
-    """
-    Return the topics of a stream or a recording.
-
-    :param sensors: those that have topics, None for all that send.
-    :param is_dataset: whether the frames may have what the collector of a dataset adds.
-    """
+    """Return the topics of a stream or a recording."""
     return tuple([
         partial(encoder, sensors=sensors) if encoder in (ImageEncoder, PointEncoder) else encoder
         for encoder in CARLA_TOPICS if is_dataset or encoder not in _OF_DATASETS])

@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-CARLA 0.9: its recorder logs, and its live frames through CARLA's own client library.
-
-It may import simulators/, emulator/: of these the public modules and emulator/carla9_server/.
-Formats: doc/protocol/carla9.md.
-"""
+"""CARLA 0.9: recorder logs, and live frames by its client library: doc/protocol/carla9.md."""

@@ -82,7 +82,6 @@ class WorldActor:
 
     @property
     def is_vehicle(self) -> bool:
-        """Whether it is a vehicle."""
         return self.tags[0] == _VEHICLE
 
     @property
@@ -92,7 +91,6 @@ class WorldActor:
 
     @property
     def is_light(self) -> bool:
-        """Whether it is a traffic light."""
         return self.tags[0] == TRAFFIC_LIGHT
 
 
@@ -117,20 +115,13 @@ class ActorRows:
     block: Floats
 
     def vehicles(self) -> list[int]:
-        """Return the rows of the vehicles."""
         rows: list[int] = np.flatnonzero(self.kinds == KIND_VEHICLE).tolist()
         return rows
 
 
 def tags_of(type_id: str, attributes: Mapping[str, str], *, with_level: bool) -> tuple[str, ...]:
-    """
-    Return the tags of an actor, without that of the ego.
-
-    :param type_id: name of its blueprint.
-    :param attributes: attributes of the blueprint by name.
-    :param with_level: whether objects of the level are actors.
-    :returns: empty for what is not an actor of a frame: sensors, controllers, the spectator.
-    """
+    """Return the tags of an actor, without that of the ego."""
+    # Returns empty for what is not an actor of a frame: sensors, controllers, the spectator.
     group = type_id.partition('.')[0]
     if group == _VEHICLE:
         return _VEHICLE, _vehicle_tag(type_id, attributes)
@@ -157,12 +148,9 @@ def _vehicle_tag(type_id: str, attributes: Mapping[str, str]) -> str:
 
 
 def box_of(center_xyz: Iterable[float], extent_xyz: Iterable[float]) -> tuple[float, ...]:
-    """
-    Return a box as :attr:`WorldActor.box` has it.
-
-    :param center_xyz: m from the origin of the actor, CARLA's axes.
-    :param extent_xyz: half edge lengths, m. Sensors have infinite ones, and no box.
-    """
+    """Return a box as :attr:`WorldActor.box` has it."""
+    # center_xyz: m from the origin of the actor, CARLA's axes.
+    # extent_xyz: half edge lengths, m. Sensors have infinite ones, and no box.
     values = (*extent_xyz, *center_xyz)
     if not all(map(math.isfinite, values)) or min(values[:3]) <= 0.0:
         return NO_BOX
@@ -170,12 +158,9 @@ def box_of(center_xyz: Iterable[float], extent_xyz: Iterable[float]) -> tuple[fl
 
 
 class WorldActors:
-    """
-    The actors that exist.
+    """The actors that exist."""
 
-    :param ego: role name or id of the ego; empty for the usual role names.
-    :param with_level: whether objects of the level are actors.
-    """
+    # ego: role name or id of the ego; empty for the usual role names.
 
     def __init__(self, ego: str, *, with_level: bool) -> None:
         self._ego, self._with_level = ego, with_level
@@ -202,15 +187,7 @@ class WorldActors:
 
     def add(self, number: int, type_id: str, attributes: Mapping[str, str],
             box: tuple[float, ...] = NO_BOX) -> bool:
-        """
-        Add an actor; one with the same id is replaced.
-
-        :param number: its id.
-        :param type_id: name of its blueprint.
-        :param attributes: attributes of the blueprint by name.
-        :param box: as of :func:`box_of`.
-        :returns: False if there are too many, and it is dropped.
-        """
+        """Add an actor; one with the same id is replaced."""
         self.remove(number)
         if len(self._actors) + len(self._others) >= MAX_ACTORS:
             return False
@@ -231,14 +208,7 @@ class WorldActors:
         return True
 
     def add_parked(self, number: int, name: str, tag: str, box: tuple[float, ...]) -> None:
-        """
-        Add a parked vehicle of the level.
-
-        :param number: an id that no actor has.
-        :param name: its name in the level.
-        :param tag: its class.
-        :param box: as of :func:`box_of`.
-        """
+        """Add a parked vehicle of the level."""
         if name in self._names or not name:
             name = f'{name}_{number - FIRST_PARKED}'
         self._serial += 1
@@ -255,7 +225,6 @@ class WorldActors:
         return f'{name}_{n_lives + 1}' if n_lives else name
 
     def remove(self, number: int) -> None:
-        """Remove an actor, if there is one of this id."""
         self._others.pop(number, None)
         actor = self._actors.pop(number, None)
         if actor is None:
@@ -268,12 +237,6 @@ class WorldActors:
         self._key = b''
 
     def set_box(self, number: int, box: tuple[float, ...]) -> None:
-        """
-        Set the box of an actor, if there is one of this id.
-
-        :param number: its id.
-        :param box: as of :func:`box_of`.
-        """
         actor = self._actors.get(number)
         if actor is not None and not actor.is_fixed and not (
                 actor.has_assumed_box and box is NO_BOX):
@@ -281,11 +244,6 @@ class WorldActors:
             self._key = b''
 
     def ego_of(self, numbers: Iterable[int]) -> int | None:
-        """
-        Return the id of the ego.
-
-        :param numbers: ids of the actors of a frame, all known.
-        """
         vehicles = [self._actors[number] for number in numbers if self._actors[number].is_vehicle]
         for role in (self._ego,) if self._ego else _EGO_ROLES:
             for vehicle in vehicles:
@@ -294,11 +252,8 @@ class WorldActors:
         return None
 
     def rows(self, numbers: Rows) -> ActorRows:
-        """
-        Return the properties of the actors of a frame; computed again if these change.
-
-        :param numbers: (N,) ids, all known.
-        """
+        """Return the properties of the actors of a frame; computed again if these change."""
+        # numbers: (N,) ids, all known.
         key = numbers.tobytes()
         if self._rows is None or not self._key or key != self._key:
             self._key, self._rows = key, self._collected(numbers)

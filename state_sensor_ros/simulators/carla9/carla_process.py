@@ -74,12 +74,7 @@ _MAX_WAITING = 8
 
 
 class WorldClient:
-    """
-    One connection to a server.
-
-    :param run: parameters of the process.
-    :param messages: connection to the driver.
-    """
+    """One connection to a server."""
 
     def __init__(self, run: ClientRun, messages: Connection) -> None:
         self._run, self._own, self._messages = run, run.own, messages
@@ -114,11 +109,6 @@ class WorldClient:
         self._waiting: SimpleQueue[Any] = SimpleQueue()
 
     def connect(self) -> None:
-        """
-        Connect.
-
-        :raises UnreachableError: if no server answers.
-        """
         with importing('source carla9'):
             import carla
         own = self._own
@@ -260,11 +250,7 @@ class WorldClient:
                 self._waiting.get_nowait()
 
     def _is_other_episode(self) -> bool:
-        """
-        Return whether another episode has begun; otherwise send why there are no steps.
-
-        :raises RuntimeError: if the server does not answer.
-        """
+        """Return whether another episode has begun; otherwise send why there are no steps."""
         world = self._client.get_world()
         if world.id != self._episode:
             return True
@@ -276,11 +262,7 @@ class WorldClient:
         return False
 
     def _send(self, snapshot: Any, *, is_first: bool) -> bool:  # noqa: ANN401
-        """
-        Send the frame of a snapshot; return False if another episode has begun meanwhile.
-
-        :raises RuntimeError: if the server does not answer.
-        """
+        """Send the frame of a snapshot; return False if another episode has begun meanwhile."""
         assert self._reader is not None
         try:
             scene, step = self._reader.step(snapshot, self._needed, is_first=is_first)
@@ -323,11 +305,7 @@ class WorldClient:
     # Requests, in threads of their own.
 
     def serve(self, requests: Connection) -> None:
-        """
-        Take requests until they end, then end the process.
-
-        :param requests: requests of the driver.
-        """
+        """Take requests until they end, then end the process."""
         try:
             while True:
                 if requests.poll(self._command_left_s()):
@@ -408,11 +386,7 @@ class WorldClient:
             self._messages.send_bytes(pickled)
 
     def end_on_signal(self, signals: int) -> None:
-        """
-        Wait for a signal, then end the process.
-
-        :param signals: descriptor to which the interpreter writes a byte for each signal.
-        """
+        """Wait for a signal, then end the process."""
         os.read(signals, 1)
         self.end()
 

@@ -25,21 +25,12 @@ class Carla9Commands:
     Send commands to the process, whose thread for requests applies them at once.
 
     If it cannot take them, the ego is braked without it.
-
-    :param source: runs the process.
     """
 
     def __init__(self, source: Carla9Source) -> None:
         self._source = source
 
     def send(self, command: EgoCommand) -> None:
-        """
-        Send a command to the ego.
-
-        :param command: counts until the next.
-        :raises TransportError: before the first frame, and if the process does not run or does
-            not read commands any more.
-        """
         if not self._source.has_frame:
             raise TransportError(self._source.address, 'no frame yet')
         self._source.drive(command)

@@ -73,13 +73,9 @@ class _PlaceTable:
 
 
 class LogDecoder:
-    """
-    Decodes the frames of one log, in their order.
+    """Decodes the frames of one log, in their order."""
 
-    :param header: of the log.
-    :param ego: role name or id of the ego, empty for the usual ones.
-    :param with_level: whether objects of the level are actors.
-    """
+    # ego: role name or id of the ego, empty for the usual ones.
 
     def __init__(self, header: LogHeader, ego: str, *, with_level: bool) -> None:
         self._date = header.date
@@ -90,12 +86,6 @@ class LogDecoder:
 
     def frames(self, items: Iterable[LoggedFrame | DecodeError | TruncatedError],
                ) -> Iterator[Decoded | DecodeError]:
-        """
-        Yield the frames.
-
-        :param items: all of the log; an error stands for a frame that cannot be read.
-        :raises TruncatedError: after the whole frames, if it is the last item.
-        """
         last: _Moment | None = None
         now: _Moment | None = None
         for item in items:
@@ -236,14 +226,12 @@ class _Faults:
         self._n_more = 0
 
     def add(self, number: int, found: str, expected: str) -> None:
-        """Add the fault of an actor."""
         if len(self._faults) < _MAX_FAULTS:
             self._faults.append(Fault(DROPPED, DecodeError(f'actor {number}', found, expected)))
         else:
             self._n_more += 1
 
     def listed(self) -> tuple[Fault, ...]:
-        """Return the faults."""
         if self._n_more:
             return (*self._faults, Fault(DROPPED, DecodeError(
                 'actors', f'{self._n_more} more faults', 'none')))

@@ -76,7 +76,6 @@ class Displays:
         return Displays(tuple(self.texts[i] for i in rows.tolist()))
 
     def displays(self) -> tuple[str, ...]:
-        """Return the texts."""
         return self.texts
 
 
@@ -105,13 +104,10 @@ def to_rep103(poses: Floats, velocities: Floats, rates: Floats) -> Floats:
 
 
 def to_inputs(controls: Floats) -> Floats:
-    """
-    Convert the controls of vehicles.
-
-    :param controls: (N, 4) float64: throttle 0..1, brake 0..1, steer -1..1 (+ = right), angle of
-        the front wheels, degrees (+ = right); NaN if unknown.
-    :returns: (N, 4) float64, as :attr:`Frame.inputs`.
-    """
+    """Convert the controls of vehicles."""
+    # controls: (N, 4) float64: throttle 0..1, brake 0..1, steer -1..1 (+ = right), angle of the
+    # front wheels, degrees (+ = right); NaN if unknown.
+    # Returns (N, 4) float64, as :attr:`Frame.inputs`.
     inputs = np.empty((len(controls), _N_INPUTS))
     inputs[:, 0:2] = np.clip(controls[:, 0:2], 0.0, 1.0)
     inputs[:, 2] = np.clip(-controls[:, 2], -1.0, 1.0) + 0.0
@@ -126,17 +122,12 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
     """
     Make the frame of N actors.
 
-    :param rows: their constant properties.
     :param kinematics: (N, 13) from :func:`to_rep103`.
     :param game_time: s since the episode or the recording began.
     :param number: of the frame, below 2^32.
     :param time: s since the Unix epoch, 0 if it is unknown.
     :param inputs: (N, 4) from :func:`to_inputs`.
-    :param lights: from :func:`shown_lights`.
     :param accelerations: (N, 3) m/s2, REP-103 axes of the world, None if they are unknown.
-    :param lanes: lane states of the actors.
-    :param town: its map.
-    :param with_boxes: whether it has boxes.
     """
     n_actors, boxes, block = len(kinematics), None, kinematics
     if with_boxes:
@@ -165,14 +156,10 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
 
 def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
                  states: npt.NDArray[np.uint8]) -> ShownLights:
-    """
-    Return the traffic lights of a frame.
-
-    :param rows: constant properties of its N actors.
-    :param kinematics: (N, 13) from :func:`to_rep103`.
-    :param light_rows: (K,) rows of lights.
-    :param states: (K,) their states as CARLA's; one without a color is dropped.
-    """
+    """Return the traffic lights of a frame."""
+    # kinematics: (N, 13) from :func:`to_rep103`.
+    # light_rows: (K,) rows of lights.
+    # states: (K,) their states as CARLA's; one without a color is dropped.
     known = states < len(_LIGHTS)
     shown_rows, colors = light_rows[known], np.array(_LIGHTS, np.uint8)[states[known]]
     shown = TrafficLights(
@@ -210,11 +197,7 @@ class WorldStep(NamedTuple):
 
 
 class WorldFrames:
-    """
-    Makes the frames of the steps of one scene.
-
-    :param scene: its actors.
-    """
+    """Makes the frames of the steps of one scene."""
 
     def __init__(self, scene: StepActors) -> None:
         self._scene = scene
@@ -226,12 +209,6 @@ class WorldFrames:
         self._lanes: Lanes = NO_LANES
 
     def late(self, step: WorldStep, town: TownMap) -> LateFrame:
-        """
-        Return what makes the frame of a step.
-
-        :param step: of this scene, newer than the last one.
-        :param town: its map.
-        """
         if step.lights != self._states:
             # The lights themselves do not move.
             with np.errstate(all='ignore'):
@@ -267,11 +244,7 @@ def _kinematics(step: WorldStep) -> tuple[Floats, Floats]:
 
 
 def _lanes_of(columns: Floats) -> Lanes:
-    """
-    Return lane states.
-
-    :param columns: (L, 6) as of :attr:`WorldStep.lanes`.
-    """
+    """Return lane states; ``columns``: (L, 6) as of :attr:`WorldStep.lanes`."""
     across = columns[:, 5]
     return lane_states(
         columns[:, 0], columns[:, 1:4], columns[:, 4],

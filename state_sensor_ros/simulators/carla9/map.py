@@ -29,8 +29,6 @@ def read_town(text: str) -> tuple[TownMap, str]:
     Return a map, and why it has no lanes.
 
     CARLA mirrors y of OpenDRIVE, as REP 103 does that of CARLA: the axes are those of the file.
-
-    :param text: OpenDRIVE of the client library.
     """
     lines: Sequence[MapLine] = ()
     problem = ''

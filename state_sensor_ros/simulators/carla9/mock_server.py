@@ -62,13 +62,6 @@ _LIGHT_TAGS = ('traffic_light',)
 
 
 def open_mock(options: argparse.Namespace, default_port: int) -> WorldServer:
-    """
-    Start a server.
-
-    :param options: options of the command `simulate`.
-    :param default_port: port of calls if none is given.
-    :raises StateSensorError: if a file or a port is not usable.
-    """
     period_s = PERIOD_S if isinstance(options.rate, str) else 1.0 / options.rate
     if options.port == 65535:
         raise ConfigError('--port', '65535', '0 to 65534: the streams have the port after it')
@@ -97,13 +90,7 @@ def _recorded(path: str, read_options: ReadOptions, xodr: str) -> RecordedScene:
 
 
 def scene_frames(path: str, read_options: ReadOptions) -> Iterator[SceneFrame]:
-    """
-    Yield the frames of a recording in the axes of CARLA.
-
-    :param path: recording of any format.
-    :param read_options: options of its reader.
-    :raises StateSensorError: if it cannot be read.
-    """
+    """Yield the frames of a recording in the axes of CARLA."""
     recording = open_any(path, read_options)
     bodies = KnownBodies()
     try:
@@ -123,12 +110,9 @@ class KnownBodies:
         self._row: tuple[Body, ...] = ()
 
     def scene_frame(self, frame: Frame) -> SceneFrame:
-        """
-        Convert a frame.
-
-        :param frame: SI, REP-103 axes.
-        :returns: CARLA's units and axes; what is unknown is 0.
-        """
+        """Convert a frame."""
+        # frame: SI, REP-103 axes.
+        # Returns CARLA's units and axes; what is unknown is 0.
         lights = frame.traffic_lights
         light_names = () if lights is None else lights.names
         numbers: Floats = np.zeros((len(frame.names) + len(light_names), N_NUMBERS))

@@ -66,8 +66,6 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True, slots=True)
 class AddedActor:
-    """An actor that appears."""
-
     number: int
     pose: tuple[float, ...]  # position xyz cm, roll pitch yaw degrees
     type_id: str  # its blueprint
@@ -76,8 +74,6 @@ class AddedActor:
 
 @dataclass(slots=True)
 class LoggedFrame:
-    """What a log has of one frame."""
-
     number: int  # number, elapsed_s: of its start
     elapsed_s: float
     # added, removed: (R,) ids, in the order of the file.
@@ -90,11 +86,6 @@ class LoggedFrame:
     end: int = 0  # offset after it
 
     def of(self, packet: int) -> Records:
-        """
-        Return the records of a packet.
-
-        :param packet: its id.
-        """
         found = self.records.get(packet)
         return np.zeros(0, _RECORDS[packet]) if found is None else found
 
@@ -109,15 +100,9 @@ class LogHeader:
 
 
 class LogFile:
-    """
-    An open log.
+    """An open log."""
 
-    :param file: seekable.
-    :param name: of the file, for errors.
-    :param max_bytes: size above which a packet that is needed is refused.
-    :ivar unknown: ids of the packets that were skipped because they are not known.
-    :raises TrajectoryFormatError: if it is not a log, or ends in its header.
-    """
+    # unknown: ids of the packets that were skipped because they are not known.
 
     def __init__(self, file: BinaryIO, name: str, max_bytes: int) -> None:
         self._file, self._name, self._max_bytes = file, name, max_bytes
@@ -125,7 +110,6 @@ class LogFile:
         self.header = self._read_header()
 
     def _read(self, offset: int, n_bytes: int) -> bytes:
-        """Return bytes; fewer at the end of the file."""
         self._file.seek(offset)
         return self._file.read(n_bytes)
 
@@ -151,11 +135,7 @@ class LogFile:
             lost='the frame that is not complete' if n_frames else 'everything')
 
     def frames(self) -> Iterator[LoggedFrame | DecodeError | TruncatedError]:
-        """
-        Yield the frames; in place of one that cannot be read its error; a cut as the last item.
-
-        :raises TrajectoryFormatError: if a packet is larger than allowed.
-        """
+        """Yield the frames, the error of one that cannot be read, and a cut as the last item."""
         size = self._file.seek(0, os.SEEK_END)
         offset = end = self.header.end
         frame: LoggedFrame | DecodeError | None = None
@@ -192,11 +172,7 @@ class LogFile:
             yield self._cut(f'frame {n_frames}', n_frames, end)
 
     def _packets(self, size: int) -> Iterator[tuple[int, int, int]]:
-        """
-        Yield id, offset and length of the content of each complete packet; note unknown ones.
-
-        :param size: of the file.
-        """
+        """Yield id, offset and length of each complete packet; note unknown ones."""
         offset = self.header.end
         while offset + _PACKET.size <= size:
             packet, length = _PACKET.unpack(self._read(offset, _PACKET.size))
@@ -232,11 +208,6 @@ def _outside(n_packets: int, place: str) -> DecodeError:
 
 
 def _take(frame: LoggedFrame, packet: int, content: bytes, place: str) -> None:
-    """
-    Add a packet to its frame.
-
-    :raises DecodeError: if its length is not that of its records.
-    """
     where = f'{place}: {_NAMES[packet]}'
     if len(content) < _COUNT.size:
         raise DecodeError(where, f'{len(content)} bytes', 'a number of records')
@@ -264,11 +235,7 @@ def _take(frame: LoggedFrame, packet: int, content: bytes, place: str) -> None:
 
 
 def _text(content: bytes, offset: int) -> tuple[str, int]:
-    """
-    Return a text, and the offset after it.
-
-    :raises DecodeError: if it is longer than the content.
-    """
+    """Return a text, and the offset after it."""
     begin = offset + _LENGTH.size
     if begin <= len(content):
         end = begin + _LENGTH.unpack_from(content, offset)[0]
@@ -278,11 +245,6 @@ def _text(content: bytes, offset: int) -> tuple[str, int]:
 
 
 def _added(content: bytes, where: str) -> Sequence[AddedActor]:
-    """
-    Return the actors that appear.
-
-    :raises DecodeError: if the packet is shorter than they are.
-    """
     actors: list[AddedActor] = []
     [count] = _COUNT.unpack_from(content)
     offset = _COUNT.size
@@ -307,11 +269,7 @@ def _added(content: bytes, where: str) -> Sequence[AddedActor]:
 
 
 def _steering(content: bytes, where: str) -> Iterator[tuple[int, float]]:
-    """
-    Yield id of a vehicle and angle of its front wheels, degrees.
-
-    :raises DecodeError: if the packet is shorter than its wheels.
-    """
+    """Yield id of a vehicle and angle of its front wheels, degrees."""
     [count] = _COUNT.unpack_from(content)
     offset, n_vehicles = _COUNT.size, 0
     while offset < len(content) or n_vehicles < count:

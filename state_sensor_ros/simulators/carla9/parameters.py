@@ -40,10 +40,7 @@ class Carla9Parameters:
 
 
 def has_ackermann(release: str) -> bool:
-    """
-    Return whether a version of CARLA follows speeds.
-
-    :param release: such as ``0.9.16``, or with more after it; another one counts as newer.
-    """
+    """Return whether a version of CARLA follows speeds."""
+    # release: such as ``0.9.16``, or with more after it; another one counts as newer.
     numbers = re.match(r'(\d+)\.(\d+)\.(\d+)', release)
     return numbers is None or tuple(map(int, numbers.groups())) >= (0, 9, 14)

@@ -33,30 +33,16 @@ _COPIED_BYTES = 1 << 20
 
 
 class _LogFrames(FrameDecoder):
-    """
-    Stands for a decoder: frames are not decoded.
-
-    :param unknown: ids of the packets that were skipped so far.
-    """
 
     def __init__(self, unknown: set[int]) -> None:
         self._unknown = unknown
 
     @property
     def unknown_members(self) -> frozenset[str]:  # type: ignore[override]
-        """Names of the packets that were skipped."""
         return frozenset(f'packet {packet}' for packet in self._unknown)
 
 
 class LogRecording(FrameFile):
-    """
-    A recorder log.
-
-    :param path: path of an existing file.
-    :param own: parameters of the simulator.
-    :param max_bytes: size above which a packet is refused.
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
 
     def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
         self._file: BinaryIO = open_positioned(path)
@@ -75,43 +61,23 @@ class LogRecording(FrameFile):
         return decoder.frames(self._log.frames())
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 def open_log(path: str, options: ReadOptions) -> LogRecording:
-    """
-    Open a recorder log.
-
-    :param path: path of the file.
-    :param options: options of the command or the node.
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
     return LogRecording(path, options.settings.of(Carla9Parameters), options.limits.n_bytes)
 
 
 def is_log(path: Path) -> bool:
-    """
-    Return whether a file begins as a recorder log does.
-
-    :param path: path of an existing file.
-    :raises OSError: if it cannot be read.
-    """
+    """Return whether a file begins as a recorder log does."""
     with path.open('rb') as file:
         head = file.read(_VERSION_BYTES + len(MAGIC))[_VERSION_BYTES:]
     return bool(head) and MAGIC.startswith(head)
 
 
 def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
-    """
-    Copy a log up to its last complete frame.
-
-    :param cut: log that was cut, seekable.
-    :param target: file to copy to.
-    :param name: name of the log, for errors.
-    :returns: number of its frames; description of the loss, empty for none.
-    :raises TrajectoryFormatError: if there is no complete frame.
-    """
+    """Copy a log up to its last complete frame."""
+    # Returns number of its frames; description of the loss, empty for none.
     n_frames, end, lost = 0, 0, ''
     log = LogFile(cut, name, ReadOptions().limits.n_bytes)
     for item in log.frames():

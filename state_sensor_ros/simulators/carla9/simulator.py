@@ -63,12 +63,7 @@ class Carla9Simulator(Simulator):
         return f'{own.host}:{own.port}'
 
     def check(self, settings: Settings) -> None:
-        """
-        Check that the parameters have an effect.
-
-        :raises StateSensorError: if one is for a world that it ticks, or if the
-            client library is missing.
-        """
+        """Check that the parameters have an effect."""
         own = settings.of(Carla9Parameters)
         if not own.tick:
             refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
@@ -115,10 +110,6 @@ class Carla9Simulator(Simulator):
                     help='OpenDRIVE map to serve with FILE (default: a map without roads)')
 
     def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
-        """
-        Start the mock server with synthetic traffic or a recording.
-
-        :raises StateSensorError: if a file or a port is not usable.
-        """
+        """Start the mock server with synthetic traffic or a recording."""
         from state_sensor_ros.simulators.carla9.mock_server import open_mock
         return open_mock(options, 2000)

@@ -6,12 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Steps of the snapshots of CARLA's client library.
-
-An actor costs about 5 us in each snapshot, most of it in the library; lights and signs, which do
-not move, are read once. A getter of a property takes a tenth less time than the property.
-"""
+"""Steps of the snapshots of CARLA's client library; lights and signs are read once."""
 
 from __future__ import annotations
 
@@ -42,17 +37,7 @@ _PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'm
 
 
 class WorldReader:
-    """
-    Reads the snapshots of one episode.
-
-    :ivar scene: actors of the last snapshot.
-
-    :param carla: the client library.
-    :param world: the world of the episode.
-    :param town: its map.
-    :param table: actors of the episode, empty.
-    :param with_parked: whether parked vehicles of the level are actors.
-    """
+    """Reads the snapshots of one episode."""
 
     def __init__(self, carla: ModuleType, world: World, town: Any,  # noqa: ANN401
                  table: WorldActors, *, with_parked: bool) -> None:
@@ -98,15 +83,7 @@ class WorldReader:
 
     def step(self, snapshot: Snapshot, needed: Needs, *,
              is_first: bool) -> tuple[StepActors, WorldStep]:
-        """
-        Return the step of a snapshot and its scene, the same object until that changes.
-
-        :param snapshot: newer than the last one.
-        :param needed: what is used of the step.
-        :param is_first: whether it is the first one of its episode.
-        :raises RuntimeError: of the library, if the server does not answer or has another
-            episode.
-        """
+        """Return the step of a snapshot and its scene, the same object until that changes."""
         states = list(snapshot)
         ids = tuple(map(self._id, states))
         if ids != self._ids:
@@ -183,11 +160,6 @@ class WorldReader:
         self._are_lanes_blank = False
 
     def actor(self, number: int) -> ClientActor | None:
-        """
-        Return an actor of the library.
-
-        :param number: its id.
-        """
         return self._actors.get(number)
 
     @property
@@ -230,14 +202,7 @@ class WorldReader:
         return np.array(found, float).tobytes()
 
     def _lane(self, numbers: Sequence[float]) -> tuple[int, int, int, float, float] | None:
-        """
-        Return the lane of a vehicle: road, section, lane, s (m), speed to the right (m/s).
-
-        It takes about 20 us, in the library.
-
-        :param numbers: of the vehicle, in the order of :class:`WorldStep`.
-        :returns: None beside the roads.
-        """
+        """Return the lane of a vehicle: road, section, lane, s (m), speed to the right (m/s)."""
         waypoint = self._town.get_waypoint(self._location(*numbers[:3]), project_to_road=False)
         if waypoint is None:
             return None

@@ -79,8 +79,6 @@ class StepSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClientRun:
-    """What the process does."""
-
     own: Carla9Parameters
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether steps are made on request only
@@ -113,14 +111,9 @@ class WorldNote:
 
 
 class Carla9Source(StepSource):
-    """
-    Yield a frame for each step of the world.
+    """Yield a frame for each step of the world."""
 
-    :param settings: ``rate``, ``carla9.*``, and waits before the process is started again.
-    :param report: called with what was found beside the frames.
-    :param decoders: those that show what is used of the frames.
-    :param reconnect: whether to connect again after a failure.
-    """
+    # reconnect: whether to connect again after a failure.
 
     simulator = 'CARLA'
 
@@ -156,11 +149,7 @@ class Carla9Source(StepSource):
         return client_command(self._own.python, self._module)
 
     def first_request(self) -> ClientRun:
-        """
-        Return what the process does; a server of another kind is recognized before its start.
-
-        :raises TransportError: if no server of CARLA 0.9 answers.
-        """
+        """Return what the process does; another kind of server is recognized before."""
         self.begun()
         self.health.fault, self.unanswered_since_s = '', math.inf
         self._check_server()
@@ -212,7 +201,6 @@ class Carla9Source(StepSource):
             self._probe.close()
 
     def take(self, message: object) -> FrameLike | Packet | None:
-        """Take a message of the process."""
         if isinstance(message, WorldStep):
             return self._stepped(message)
         if isinstance(message, StepActors):
@@ -261,12 +249,7 @@ class Carla9Source(StepSource):
                             message.number, is_first=message.is_first)
 
     def drive(self, command: EgoCommand) -> None:
-        """
-        Send a command to the process; if it does not take it, brake the ego without it.
-
-        :param command: counts until the next.
-        :raises TransportError: if the process does not run, or reads no commands.
-        """
+        """Send a command to the process; if it does not take it, brake the ego without it."""
         is_stuck = self.unread_s() > _STUCK_S
         self._driven = command
         try:

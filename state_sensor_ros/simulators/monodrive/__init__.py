@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Everything about monoDrive: sensor and control connections, frame generations, trajectory files.
-
-It may import simulators/, emulator/: of these the public modules and emulator/monodrive_server/.
-"""
+"""monoDrive: sensor and control connections, frame generations, trajectory files."""

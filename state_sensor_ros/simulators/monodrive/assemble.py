@@ -78,8 +78,6 @@ class ActorTable:
 
     An unchanged result is the same object as before, so that later comparisons take no time. One
     new actor among a thousand costs the decoding of one. Methods accept texts or decoded values.
-
-    :ivar has_lengths: :func:`are_lengths` of the last sizes.
     """
 
     def __init__(self) -> None:
@@ -94,11 +92,7 @@ class ActorTable:
         self._lane_columns: tuple[Bools, Ints] = NO_LANES.is_changing, NO_LANES.ids
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """
-        Return ``names``, of all actors, as the objects of the previous frame if they are equal.
-
-        :raises DecodeError: when two actors have the same name.
-        """
+        """Return ``names`` as the objects of the previous frame if they are equal."""
         old = self._names
         if names != old:
             head, tail = common_ends(old, names)
@@ -110,12 +104,6 @@ class ActorTable:
         return self._names
 
     def tags(self, texts: list[Raw | Tags]) -> tuple[Tags, ...]:
-        """
-        Return the tags of all actors.
-
-        :param texts: one for each actor.
-        :raises msgspec.DecodeError: when one is not a list of strings.
-        """
         old = self._tag_texts
         if texts != old:
             head, tail = common_ends(old, texts)
@@ -125,14 +113,8 @@ class ActorTable:
         return self._tags
 
     def sizes(self, extents: list[Raw | Vector], scales: list[Raw | Vector]) -> Floats:
-        """
-        Return the extents and scales of all boxes.
-
-        :param extents: M, one for each box.
-        :param scales: M, likewise.
-        :returns: (M, 6) float64, extents and scale xyz as sent; must not be written to.
-        :raises msgspec.DecodeError: when one is not a vector.
-        """
+        """Return the extents and scales of all boxes."""
+        # Returns (M, 6) float64, extents and scale xyz as sent; must not be written to.
         if extents != self._extents or scales != self._scales:
             head, tail = map(min, zip(common_ends(self._extents, extents),
                                       common_ends(self._scales, scales), strict=True))
@@ -147,13 +129,9 @@ class ActorTable:
         return self._sizes
 
     def lane_columns(self, lanes: Sequence[ControlState]) -> tuple[Bools, Ints]:
-        """
-        Return the columns of L lane states that seldom change.
-
-        :param lanes: lanes of the frame, in the order of its vehicles.
-        :returns: (L, 2) bool, whether changes to the left and right are under way; (L, 3) int32,
-            road, section and lane.
-        """
+        """Return the columns of L lane states that seldom change."""
+        # Returns (L, 2) bool, whether changes to the left and right are under way; (L, 3) int32,
+        # road, section and lane.
         # Bytes, as objects of one frame that stay in memory would keep that around them.
         packed = b''.join([_LANE.pack(
             lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
@@ -184,14 +162,8 @@ _BODY, _POSE = struct.Struct('13d'), struct.Struct('7d')
 
 def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Head, needs: Needs,
                 units: Units, table: ActorTable) -> Frame:
-    """
-    Assemble a v2 frame: objects, then vehicles.
-
-    :param needs: parts of the frame to fill; the others are None or NaN.
-    :param table: actor table of the stream.
-    :raises DecodeError: when two actors have one name, or two wheels of a vehicle one id.
-    :raises msgspec.DecodeError: when tags are not a list of strings.
-    """
+    """Assemble a v2 frame: objects, then vehicles."""
+    # needs: parts of the frame to fill; the others are None or NaN.
     states = [*objects, *[vehicle.state for vehicle in vehicles]]
     n_objects, n_actors = len(objects), len(objects) + len(vehicles)
     owned = [state.oriented_bounding_box for state in states] if needs.boxes else []
@@ -242,14 +214,9 @@ def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., Non
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
                   head: Head, needs: Needs, units: Units, table: ActorTable) -> Frame:
-    """
-    Assemble a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles.
-
-    :param names: names of ``actors``; those of v0 have no member for it.
-    :param needs: parts of the frame to fill; the others are None or NaN.
-    :param table: actor table of the stream.
-    :raises DecodeError: when two actors have one name, or two wheels of an actor one id.
-    """
+    """Assemble a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles."""
+    # names: names of ``actors``; those of v0 have no member for it.
+    # needs: parts of the frame to fill; the others are None or NaN.
     numbers: list[Number] = []
     for actor in actors:
         numbers += actor.position
@@ -270,12 +237,7 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
 
 @lru_cache(maxsize=4096)
 def kind_of(tags: Tags) -> int:
-    """
-    Return the kind of an actor of v0 or v1, which do not separate objects and vehicles.
-
-    :param tags: tags of the actor; VEHICLE_TAG counts in upper or lower case.
-    :returns: KIND_VEHICLE or KIND_OBJECT.
-    """
+    """Return the kind of an actor of v0 or v1, which do not separate objects and vehicles."""
     return KIND_VEHICLE if VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
 
 
@@ -354,12 +316,8 @@ def _inputs(actors: Sequence[FlatActor]) -> Floats:
 
 
 def head_of(payload_head: PayloadHead, packet: Head) -> Head:
-    """
-    Fill missing head members of a payload from its packet header.
-
-    :param payload_head: ``game_time``, ``time``, ``sample_count``; ``None`` or NaN when missing.
-    :param packet: the same of the packet header.
-    """
+    """Fill missing head members of a payload from its packet header."""
+    # payload_head: ``game_time``, ``time``, ``sample_count``; ``None`` or NaN when missing.
     game_time, time, sample_count = payload_head
     return (packet[0] if game_time is None or game_time != game_time else game_time,
             packet[1] if time is None else time,
@@ -370,7 +328,6 @@ def head_of_v1t(actors: Sequence[FlatActor]) -> tuple[str, Number, int | None]:
     """
     Return the time of a frame whose actors have it: that of the ego, else of the first of them.
 
-    :param actors: actors of one frame, in the order of the payload.
     :returns: the generation, ``v1`` when no actor has a time either; ``game_time``; ``time``.
     """
     timed = [actor for actor in actors if actor.game_time is not None]

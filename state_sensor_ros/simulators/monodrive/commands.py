@@ -93,11 +93,6 @@ class ControlClient:
     Keep the simulator's State sensor as in ``settings``, and sample it.
 
     Each connect to the sensor port follows :meth:`configure` and precedes :meth:`connected`.
-
-    :param report: called with a kind, for throttling, and a line about a failure.
-    :param on_silence: called with one line when a reply has not arrived for a second.
-    :param reply_timeout_s: replaces the usual time-outs.
-    :param packet_timeout_s: longest wait for the packet of a sample.
     """
 
     def __init__(self, settings: Settings, report: Report, *,
@@ -125,7 +120,6 @@ class ControlClient:
 
     @property
     def state(self) -> ClientState:
-        """State of the client."""
         return self._state
 
     def configure(self) -> None:
@@ -134,9 +128,6 @@ class ControlClient:
 
         No request is sent within a second of the last one when its sensor port has not been
         connected since and the control connection is open: the port may be about to open.
-
-        :raises RefusalError: with the message of the simulator's reply.
-        :raises TransportError: when there is no reply.
         """
         with self._configuring:
             is_settling = self._is_settling()
@@ -164,22 +155,13 @@ class ControlClient:
             self._changed.notify_all()
 
     def reconfigure(self, settings: Settings) -> None:
-        """
-        Change the sensor in the control thread; failures are reported.
-
-        :param settings: differ from the current ones in dynamic parameters only.
-        """
+        """Change the sensor in the control thread; failures are reported."""
         with self._changed:
             self._settings = settings
             self._changed.notify_all()
 
     def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
-        """
-        Send a request of a further thread at once; see :meth:`ControlSession.order`.
-
-        :raises RefusalError: with the message of the simulator's reply to an earlier one.
-        :raises TransportError: when there is no control connection.
-        """
+        """Send a request of a further thread at once; see :meth:`ControlSession.order`."""
         session = self._session
         if session is None:
             raise TransportError(f'{self._settings.host}:{self._settings.control_port}',
@@ -193,11 +175,7 @@ class ControlClient:
             raise
 
     def order_otherwise(self, command: str, message: Callable[[], object]) -> None:
-        """
-        Send a request on the second connection, which is there for this only.
-
-        :raises StateSensorError: as :meth:`order`.
-        """
+        """Send a request on the second connection, which is there for this only."""
         if (spare := self._spare) is not None:
             spare.order(command, message, may_wait=False)
 
@@ -353,23 +331,14 @@ class ControlClient:
 
 
 class MonodriveCommands:
-    """
-    Send each command at once, as a request whose reply is read later.
+    """Send each command at once, as a request whose reply is read later."""
 
-    :param client: client of the control port; it connects again after a loss.
-    """
+    # client: client of the control port; it connects again after a loss.
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
 
     def send(self, command: EgoCommand) -> None:
-        """
-        Send a command.
-
-        :param command: the hand brake, which the simulator does not have, is full brake.
-        :raises TransportError: when there is no connection, or too many replies are missing.
-        :raises RefusalError: when an earlier command was refused, such as without an ego.
-        """
         self._client.order(CONTROL_EGO, lambda: _message(command.now()),
                            may_wait=command.throttle > 0.0)
 

@@ -84,15 +84,9 @@ _MAX_SHOWN = 200
 
 
 def encode_request(command: str, message: object, reference: int) -> bytes:
-    """
-    Encode one request.
-
-    :param command: the command's identifier.
-    :param message: its body, plain data or ``msgspec.Raw`` JSON, which is sent unchanged.
-    :param reference: 1 to :data:`MAX_REFERENCE`, repeated by the reply.
-    :returns: header and JSON.
-    :raises FramingError: when its length does not fit the header.
-    """
+    """Encode one request."""
+    # message: its body, plain data or ``msgspec.Raw`` JSON, which is sent unchanged.
+    # reference: 1 to :data:`MAX_REFERENCE`, repeated by the reply.
     body = msgspec.json.encode({'type': command, 'reference': reference, 'message': message})
     length = _HEADER.size + len(body)
     if length > _MAX_REQUEST_BYTES:
@@ -102,23 +96,14 @@ def encode_request(command: str, message: object, reference: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Reply of the simulator."""
-
     command: str
     reference: int | None  # None if the reply has none
     message: object
     success: bool  # as sent, else derived from the text
 
     def check(self, where: str, command: str, reference: int) -> None:
-        """
-        Check that the reply belongs to the request and reports success.
-
-        :param where: named in errors, such as ``host:port``.
-        :param command: command of the request, named in errors.
-        :param reference: reference of the request.
-        :raises DecodeError: when it belongs to another request.
-        :raises RefusalError: with the simulator's text, when it reports a failure.
-        """
+        """Check that the reply belongs to the request and reports success."""
+        # where: named in errors, such as ``host:port``.
         if self.reference not in (None, reference):
             raise DecodeError(where, f'a reply to request {self.reference}',
                               f'one to request {reference}, {command}')
@@ -156,13 +141,8 @@ class ReplyReader:
         return self._reply
 
     def feed(self, data: bytes) -> None:
-        """
-        Process up to ``n_wanted`` bytes.
-
-        :param data: the next bytes of the stream, at most ``n_wanted``.
-        :raises FramingError: when magic or length is impossible: the stream is unusable.
-        :raises DecodeError: when the body is not an object with an integer reference.
-        """
+        """Process up to ``n_wanted`` bytes."""
+        # data: the next bytes of the stream, at most ``n_wanted``.
         assert len(data) <= self.n_wanted
         in_header = len(self._header) < _HEADER.size
         (self._header if in_header else self._body).extend(data)
@@ -175,11 +155,7 @@ class ReplyReader:
             self._body_complete()
 
     def end(self) -> None:
-        """
-        Process the end of the stream.
-
-        :raises DecodeError: always: the reply is incomplete.
-        """
+        """Process the end of the stream."""
         n_bytes = len(self._header) + len(self._body)
         raise self._unfinished or DecodeError(
             self._where, f'{counted(n_bytes, "byte")} of a reply', f'{self.n_wanted} more')
@@ -226,7 +202,6 @@ class ReplyReader:
 
 
 def _shown(value: object) -> str:
-    """Return a short text of a value, one line."""
     return shortened(repr(value), _MAX_SHOWN)
 
 
@@ -260,14 +235,7 @@ class _Sent:
 
 
 class ControlSession:
-    """
-    A control connection; requests of several threads wait for each other.
-
-    :param host: host of the simulator.
-    :param port: its control port.
-    :param reply_timeout_s: replaces the usual time-outs.
-    :param on_silence: called with one line when a reply has not arrived for a second.
-    """
+    """A control connection; requests of several threads wait for each other."""
 
     def __init__(self, host: str, port: int, *, reply_timeout_s: float | None = None,
                  on_silence: OnSilence = ignore) -> None:
@@ -287,25 +255,13 @@ class ControlSession:
         self._reader = ReplyReader(self.where)
 
     def connect(self) -> None:
-        """
-        Connect; once for each object.
-
-        :raises TransportError: when no simulator listens there, or the session was closed.
-        """
         with self._requesting:
             self._connection.open()
             self._is_connected = True
 
     def request(self, command: str, message: object) -> object:
-        """
-        Send a request and wait for its reply.
-
-        :param command: the command's identifier.
-        :param message: its body, plain data or ``msgspec.Raw`` JSON.
-        :returns: the message of the reply.
-        :raises RefusalError: when the reply reports a failure; the connection stays open.
-        :raises TransportError: when there is no valid reply; the connection is closed.
-        """
+        """Send a request and wait for its reply."""
+        # message: its body, plain data or ``msgspec.Raw`` JSON.
         with self._requesting, self._closed_on_failure():
             reference = self._send(command, message)
             reply = self._reply_to(reference, self._wait(f'reply to {command}', command))
@@ -313,16 +269,8 @@ class ControlSession:
             return reply.message
 
     def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
-        """
-        Send a request at once, and do not wait for its reply.
-
-        :param command: the command's identifier.
-        :param message: called immediately before it is sent, for its body.
-        :param may_wait: whether it is not sent while several orders have no reply.
-        :raises UnansweredError: when it was not sent; the connection stays open.
-        :raises RefusalError: when the reply to an earlier one reports a failure.
-        :raises TransportError: when the connection failed.
-        """
+        """Send a request at once, and do not wait for its reply."""
+        # message: called immediately before it is sent, for its body.
         if not self._is_connected:
             raise UnansweredError(self.where, 'no connection yet')
         self._read_replies()
@@ -341,7 +289,6 @@ class ControlSession:
         return max(time.monotonic() - at_s, 0.0)
 
     def _read_replies(self) -> None:
-        """Read the replies that are there."""
         # A thread that waits for a reply reads those before it.
         if self._requesting.acquire(blocking=False):
             try:
@@ -371,11 +318,7 @@ class ControlSession:
 
     @contextmanager
     def _closed_on_failure(self) -> Iterator[None]:
-        """
-        Close the connection if the block fails, unless it was only refused or has to wait.
-
-        :raises TransportError: in place of any other error.
-        """
+        """Close the connection if the block fails, unless it was only refused or has to wait."""
         try:
             yield
         except (RefusalError, UnansweredError):
@@ -414,12 +357,7 @@ class ControlSession:
             raise self._connection.failed(error) from error
 
     def _send_order(self, command: str, message: Callable[[], object]) -> None:
-        """
-        Send a short request now.
-
-        :raises UnansweredError: when an earlier one is not read.
-        :raises TransportError: when the connection failed.
-        """
+        """Send a short request now."""
         if not self._sending.acquire(timeout=_ORDER_S):
             raise UnansweredError(self.where, 'an earlier request is not read')
         try:

@@ -78,12 +78,9 @@ _OTHER_UNITS = {'ms': 10 ** 3, 'us': 10 ** 6, 'ns': 10 ** 9}
 
 
 class Decoder:
-    """
-    Decode the payloads of one stream; unchanged names, tags and sizes are decoded once.
+    """Decode the payloads of one stream; unchanged names, tags and sizes are decoded once."""
 
-    :param units: units of extents and of ``s`` in this simulator.
-    :param needs: parts of the frame to decode.
-    """
+    # units: units of extents and of ``s`` in this simulator.
 
     def __init__(self, units: Units = DEFAULT_UNITS, needs: Needs = EVERYTHING) -> None:
         self._units = units
@@ -111,19 +108,11 @@ class Decoder:
             self._reader.use(needs)
 
     def is_at(self, payload: bytes) -> bool:
-        """
-        Return whether this object is the last one that :meth:`decode` was called with.
-
-        :param payload: compared by identity.
-        """
+        """Return whether this object is the last one that :meth:`decode` was called with."""
         return payload is self._last
 
     def is_read_ahead(self, payload: bytes) -> bool:
-        """
-        Return whether the next :meth:`decode` of this object uses what :meth:`read_ahead` parsed.
-
-        :param payload: compared by identity.
-        """
+        """Return whether the next :meth:`decode` uses what :meth:`read_ahead` parsed."""
         return self._ahead is not None and self._ahead[0] is payload
 
     def read_ahead(self, payload: bytes) -> float:
@@ -146,11 +135,8 @@ class Decoder:
         return math.nan if frame.game_time is None else frame.game_time
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """
-        Return the payload of each frame in a payload, undecoded: see :func:`split_frames`.
-
-        :param payload: JSON text, UTF-8: a frame or an array of frames.
-        """
+        """Return the payload of each frame in a payload, undecoded: see :func:`split_frames`."""
+        # payload: JSON text, UTF-8: a frame or an array of frames.
         return split_frames(payload)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
@@ -161,9 +147,7 @@ class Decoder:
         :param payload: JSON text, UTF-8.
         :param game_time: s, from the packet's header, for frames without one.
         :param time: s since 1970, likewise.
-        :param sample_count: likewise.
         :returns: one frame with its faults, or several of an array of frames; SI, REP-103 axes.
-        :raises DecodeError: when the payload is not a frame; no other error is raised.
         """
         packet = game_time, time, sample_count
         self._last = payload
@@ -183,7 +167,6 @@ class Decoder:
 
     def _usual(self, generation: str, payload: bytes | bytearray | memoryview,
                packet: Head) -> Frame:
-        """Decode a payload in the usual format of a generation."""
         if generation == V2:
             v2: FrameV2 = (self._ahead and self._read(payload, V2)) \
                 or self._reader.read(V2, payload)
@@ -254,13 +237,10 @@ def _dated(frame: Frame, faults: tuple[Fault, ...]) -> Decoded:
 
 
 def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-    """
-    Split a payload that is an array of frames.
-
-    :param payload: JSON text, UTF-8.
-    :returns: the text of each element, which need not be a frame; the payload itself when it is
-        no array, or one that cannot be split: :meth:`Decoder.decode` then raises the reason.
-    """
+    """Split a payload that is an array of frames."""
+    # payload: JSON text, UTF-8.
+    # Returns the text of each element, which need not be a frame; the payload itself when it is no
+    # array, or one that cannot be split: :meth:`Decoder.decode` then raises the reason.
     if payload.startswith(b'{') and STRING_KEY.encode() not in payload:
         return (payload,)
     try:
@@ -271,21 +251,13 @@ def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
 
 
 def _check_text(payload: bytes | bytearray | memoryview) -> None:
-    """
-    Check the whole text, also members that the typed decoders skip.
-
-    :raises DecodeError: when it is not UTF-8.
-    """
+    """Check the whole text, also members that the typed decoders skip."""
     if isinstance(payload, memoryview) or not payload.isascii():
         check_utf8(payload)
 
 
 def _head_of_v0(payload: dict[str, Any]) -> PayloadHead:
-    """
-    Return the members of the frame itself, which stand between the actors.
-
-    :raises DecodeError: when one is not of the usual type.
-    """
+    """Return the members of the frame itself, which stand between the actors."""
     game_time, time, sample_count = map(payload.get, ('game_time', 'time', 'sample_count'))
     if not isinstance(game_time, int | float | None) or isinstance(game_time, bool) \
             or not _is_count(time, INT64_MAX) or not _is_count(sample_count, UINT32_MAX):

@@ -64,7 +64,6 @@ def format_payload(frame: Frame, generation: str | None = None,
     :param generation: v0, v1, v1t or v2; None for that of the frame.
     :param units: units of extents and of ``s`` in the payload.
     :returns: compact JSON, UTF-8.
-    :raises ConfigError: if there is no such generation.
     """
     return msgspec.json.encode(format_frame(frame, generation, units))
 
@@ -78,7 +77,6 @@ def format_frame(frame: Frame, generation: str | None = None,
     :param generation: v0, v1, v1t or v2; None for that of the frame.
     :param units: units of extents and of ``s`` in the value.
     :returns: dicts and lists, keys in alphabetical order, None for NaN.
-    :raises ConfigError: if there is no such generation.
     """
     generation = checked_generation(frame.generation if generation is None else generation)
     head: Record = {}
@@ -102,11 +100,7 @@ def format_frame(frame: Frame, generation: str | None = None,
 
 
 def checked_generation(generation: str) -> str:
-    """
-    Return ``generation`` if it exists.
-
-    :raises ConfigError: if not.
-    """
+    """Return ``generation`` if it exists."""
     if generation not in GENERATIONS:
         raise ConfigError('generation', repr(generation),
                           f'one of {", ".join(sorted(GENERATIONS))}')
@@ -276,13 +270,8 @@ _WRITTEN = frozenset((LANES, BOXES, WHEELS, INPUTS, COLORS, IDS, CLOCK))
 
 
 def conversion_losses(frame: Frame, generation: str) -> list[str]:
-    """
-    Return the parts of a frame that its payload of another generation would lack.
-
-    :param generation: v0, v1, v1t or v2.
-    :returns: names of the parts; none for the generation of a decoded frame.
-    :raises ConfigError: if there is no such generation.
-    """
+    """Return the parts of a frame that its payload of another generation would lack."""
+    # generation: v0, v1, v1t or v2.
     checked_generation(generation)
     wheels, inputs = frame.wheels, frame.inputs
     flat = generation in FLAT

@@ -34,12 +34,6 @@ SENSOR_PORT = 8700
 
 
 def open_mock_server(options: argparse.Namespace) -> MonodriveServer:
-    """
-    Start a server.
-
-    :param options: options of the command `simulate`.
-    :raises StateSensorError: if the file or a port is not usable.
-    """
     return MonodriveServer(_playback(options), MonodriveOptions(
         port=SENSOR_PORT if options.port is None else options.port,
         control_port=options.control_port or None, bind=options.bind, rate=options.rate,
@@ -49,15 +43,6 @@ def open_mock_server(options: argparse.Namespace) -> MonodriveServer:
 
 def read_recording(path: str, generation: str,
                    options: ReadOptions = READ_DEFAULTS) -> list[EmulatedFrame]:
-    """
-    Read a recording of any format.
-
-    :param path: a trajectory, - for one on standard input, or a bag or a dataset.
-    :param generation: to write frames of other simulators in.
-    :param options: options of the reader of another format than a trajectory.
-    :returns: its frames; those of a trajectory have the text of the file, if it is strict JSON.
-    :raises TrajectoryFormatError: when there are none.
-    """
     recording = JsonRecording(path, generation, options)
     try:
         texts = [bytes(recorded.packet.payload) for recorded in recording.frames()]

@@ -75,12 +75,8 @@ _INNER = msgspec.json.Decoder(_Inner)
 
 
 def game_time_of(payload: bytes) -> float:
-    """
-    Look for the time of a frame without decoding it.
-
-    :param payload: JSON of any generation.
-    :returns: s, NaN if there is none or the payload is irregular.
-    """
+    """Look for the time of a frame without decoding it."""
+    # Returns s, NaN if there is none or the payload is irregular.
     try:
         game_time = _HEAD.decode(payload).game_time
         if game_time is None:
@@ -91,12 +87,10 @@ def game_time_of(payload: bytes) -> float:
 
 
 class _Clocks:
-    """
-    Times of frames, read while it is checked whether a frame is JSON: one pass, not two.
+    """Times of frames, read while it is checked whether a frame is JSON: one pass, not two."""
 
-    :param decoder: decoder of the recording. If it decoded the frame before, it decodes the next
-        one here already, so that the text is parsed once.
-    """
+    # decoder: decoder of the recording. If it decoded the frame before, it decodes the next one
+    # here already, so that the text is parsed once.
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
@@ -123,11 +117,9 @@ class _Clocks:
 
 
 class TrajectoryRecording(TimedRecording):
-    """
-    A trajectory file, or standard input for ``-``.
+    """A trajectory file, or standard input for ``-``."""
 
-    :param path: opened here, so that what is missing is missed at once.
-    """
+    # path: opened here, so that what is missing is missed at once.
 
     unit = 'B'
 
@@ -177,7 +169,6 @@ class TrajectoryRecording(TimedRecording):
         return read_range(self._file, self.name, byte_range)
 
     def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
-        """Return the file to read, and the decompression if it is compressed."""
         if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
             # Loaded for compressed files only.
             from state_sensor_ros.simulators.recordings import decompressed
@@ -185,13 +176,11 @@ class TrajectoryRecording(TimedRecording):
         return self._file, None
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not sys.stdin.buffer:
             self._file.close()
 
 
 def open_trajectory(path: str, options: ReadOptions) -> TrajectoryRecording:
-    """Open a trajectory; every file may be one."""
     return TrajectoryRecording(path, options.units)
 
 
@@ -200,12 +189,7 @@ _TABLES = frozenset(('parquet', 'csv'))
 
 
 def check_no_table(path: str) -> None:
-    """
-    Check that a recording is not a table, which lacks parts of a frame.
-
-    :param path: path of the recording, - for standard input.
-    :raises TrajectoryFormatError: if it is one.
-    """
+    """Check that a recording is not a table, which lacks parts of a frame."""
     found = format_of_name(path)
     if found is not None and found.name in _TABLES:
         raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or another '
@@ -214,25 +198,15 @@ def check_no_table(path: str) -> None:
 
 
 def is_trajectory(path: str) -> bool:
-    """
-    Return whether a recording can only be a trajectory: it is neither a bag nor a folder.
-
-    :param path: path of the recording, - for standard input.
-    """
+    """Return whether a recording can only be a trajectory: it is neither a bag nor a folder."""
     return path == STANDARD_INPUT or (not Path(path).is_dir() and format_of_name(path) in (
         None, TRAJECTORY))
 
 
 class JsonRecording:
-    """
-    The frames of a bag or a dataset as JSON; those of a trajectory as they are in the file.
+    """The frames of a bag or a dataset as JSON; those of a trajectory as they are in the file."""
 
-    :param path: path of a recording of any format, ``-`` for a trajectory on standard input.
-    :param generation: schema of frames of other simulators; those of this one keep theirs.
-    :param options: options of the reader of another format.
-    :ivar lost: description of what the generation cannot hold of the frames so far.
-    :raises TrajectoryFormatError: if it cannot be opened.
-    """
+    # path: path of a recording of any format, ``-`` for a trajectory on standard input.
 
     def __init__(self, path: str, generation: str,
                  options: ReadOptions = READ_DEFAULTS) -> None:
@@ -252,12 +226,6 @@ class JsonRecording:
         return self._recording.cut
 
     def frames(self) -> Iterator[RecordedFrame]:
-        """
-        Yield all frames.
-
-        :raises TrajectoryFormatError: if the recording is damaged, or a frame of a bag cannot
-            be decoded.
-        """
         if isinstance(self._recording, TrajectoryRecording):
             yield from self._recording.frames()
             return
@@ -268,7 +236,6 @@ class JsonRecording:
                     recorded.packet.sample_count))
 
     def _payloads(self, recorded: RecordedFrame) -> Iterator[bytes]:
-        """Yield the frames of a bag as JSON."""
         try:
             decoded = decode_packet(self.decoder, recorded.packet)
         except DecodeError as error:

@@ -84,27 +84,15 @@ class Trajectory:
         return len(self.game_times)
 
     def span_s(self, from_index: int, to_index: int) -> float:
-        """
-        Return the time between two frames.
-
-        :param from_index: index of the one frame.
-        :param to_index: index of the other, which may be the earlier one.
-        :returns: s, not negative; at 20 Hz if the game times are unknown or equal, or the clock
-            has a step between them.
-        """
+        """Return the time between two frames."""
+        # Returns s, not negative; at 20 Hz if the game times are unknown or equal, or the clock
+        # has a step between them.
         span = abs(self.game_times[to_index] - self.game_times[from_index])
         n_frames = abs(to_index - from_index)
         return span if 0 < span <= MAX_GAP_S * n_frames else PERIOD_S * n_frames
 
 
 def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
-    """
-    Read a whole trajectory.
-
-    :param name: name of the file.
-    :param entries: all frames of the file.
-    :raises TrajectoryFormatError: when Replay Mode would refuse it, with the place.
-    """
     text = io.BytesIO()
     writer = TrajectoryWriter(text)
     decoder = Decoder(needs=Needs())
@@ -141,15 +129,9 @@ def _checked(payload: bytes, recorded: RecordedFrame, decoder: Decoder, name: st
 
 
 class Cursor:
-    """
-    Index of the frame that the simulator shows, and of the next one.
+    """Index of the frame that the simulator shows, and of the next one."""
 
-    :param n_frames: number of frames of the trajectory.
-    :param step: frames to advance at a time, at least 1.
-    :param start: index of the first frame shown.
-    :param loop: whether to continue at the other end.
-    :param is_backwards: initial direction.
-    """
+    # step: frames to advance at a time, at least 1.
 
     def __init__(self, n_frames: int, *, step: int = 1, start: int = 0, loop: bool = False,
                  is_backwards: bool = False) -> None:
@@ -205,9 +187,6 @@ class ReplayClient:
     Step a simulator through a trajectory, one request at a time.
 
     :meth:`run` is called in one thread, the other methods from any.
-
-    :param on_silence: called with one line when a reply has not arrived for a second.
-    :raises ConfigError: when the first frame of the plan is not in the trajectory.
     """
 
     def __init__(self, trajectory: Trajectory, plan: Plan,
@@ -238,7 +217,6 @@ class ReplayClient:
 
     @property
     def n_frames(self) -> int:
-        """Return the number of frames."""
         return self.trajectory.n_frames
 
     @property
@@ -273,9 +251,6 @@ class ReplayClient:
 
         Then the connections are closed, that of the sensor first. The simulator keeps its
         configuration, which the protocol has no command to revert.
-
-        :raises RefusalError: with the message of the simulator's reply.
-        :raises TransportError: when there is no connection or no reply.
         """
         try:
             self._session.connect()
@@ -325,7 +300,6 @@ class ReplayClient:
                 self._changed.notify_all()
 
     def _step_through(self) -> None:
-        """Perform each step when it is due."""
         due_s = time.monotonic()
         while not self._is_stopping and (target := self.cursor.target()) is not None:
             self.state = ReplayState.PLAYING
@@ -376,12 +350,8 @@ class ReplayClient:
 
 def open_replay(options: argparse.Namespace, reading: Reading,
                 warn: Callable[[str], None]) -> ReplayClient:
-    """
-    Read the recording, and prepare its replay.
-
-    :param options: options of the command.
-    :param reading: progress display, as for :meth:`Simulator.open_replay`; ``warn`` likewise.
-    """
+    """Read the recording, and prepare its replay."""
+    # reading: progress display, as for :meth:`Simulator.open_replay`; ``warn`` likewise.
     return ReplayClient(_read(options, reading, warn), _plan(options), warn)
 
 

@@ -48,12 +48,7 @@ _ESCAPED = re.compile(rb'\\.', re.DOTALL)
 
 
 class BracketScanner:
-    """
-    Find the closing brackets down to a depth in text that arrives in pieces.
-
-    :param outer: greatest depth after the brackets to find.
-    :param depth: depth of the first byte.
-    """
+    """Find the closing brackets down to a depth in text that arrives in pieces."""
 
     def __init__(self, outer: int, depth: int) -> None:
         self.outer = outer
@@ -61,13 +56,9 @@ class BracketScanner:
         self._in_string = False
 
     def scan(self, text: bytes) -> tuple[list[int], list[int], int]:
-        """
-        Scan the next piece of the text.
-
-        :param text: text after the bytes that were scanned before.
-        :returns: offsets in ``text`` after the brackets found; the depths there; the number of
-            bytes scanned, which excludes a backslash at the end.
-        """
+        """Scan the next piece of the text."""
+        # Returns offsets in ``text`` after the brackets found; the depths there; the number of
+        # bytes scanned, which excludes a backslash at the end.
         if b'\\' in text:
             text = _ESCAPED.sub(b'__', text).removesuffix(b'\\')
         classes = np.frombuffer(text.translate(_CLASSES), np.int8)
@@ -101,10 +92,8 @@ def frame_end_on_line(text: bytearray, *, is_first: bool,
     is one frame: no text that follows can belong to it.
 
     :param text: with the comma before the frame, unless ``is_first``.
-    :param is_first: whether it is the first frame of the array.
-    :param is_json: returns whether a text is strict JSON.
-    :returns: the offset after the frame; INCOMPLETE when more text must be read to decide;
-        NO_LINE when the frame does not occupy one line: its brackets must be scanned.
+    :returns: the offset after the frame; INCOMPLETE when more text must be read to decide; NO_LINE
+        when the frame does not occupy one line: its brackets must be scanned.
     """
     lead = _LEAD.match(text)
     assert lead is not None

@@ -42,8 +42,6 @@ def state_sensor(settings: Settings) -> dict[str, object]:
 
     It has no ``ros`` block: with one, the simulator would not open the data connection
     (doc/protocol/sensor.md#configuration-keys).
-
-    :returns: the body of a command that configures the sensor.
     """
     zero_vector, zero_rotator = dict.fromkeys('xyz', 0.0), dict.fromkeys(
         ('pitch', 'yaw', 'roll'), 0.0)
@@ -68,11 +66,8 @@ def read_sensor_config(path: str | Path) -> dict[str, object]:
     The file has one sensor, an array of sensors, or an object whose members are either. Keys
     without a parameter are ignored.
 
-    :param path: path of the file.
     :returns: parameters by name: ``port``, ``desired_tags``, ``undesired_tags``, ``include_obb``
         and ``debug_drawing``, those that the file sets.
-    :raises ConfigError: if it cannot be read or is not JSON (with line and column), has no
-        State sensor or several, or a value of a wrong type.
     """
     where = str(path)
     entries = [entry for entry in _sensors(read_json(path), where)
@@ -109,12 +104,7 @@ def _parameters(entry: Mapping[str, Json], where: str) -> dict[str, object]:
 
 
 def read_json(path: str | Path) -> object:
-    """
-    Read a configuration file of the simulator, of any content.
-
-    :param path: path of the file.
-    :raises ConfigError: if it cannot be read or is not JSON, with line and column.
-    """
+    """Read a configuration file of the simulator, of any content."""
     where = str(path)
     try:
         with Path(path).open('rb') as file:
@@ -130,7 +120,6 @@ def read_json(path: str | Path) -> object:
 
 
 def _sensors(value: Json, where: str, depth: int = 0) -> Iterator[Mapping[str, Json]]:
-    """Yield the sensors in a file; other values are skipped."""
     if isinstance(value, dict) and 'type' in value:
         yield value
     elif isinstance(value, (list, dict)):

@@ -58,11 +58,7 @@ class MonodriveSimulator(Simulator):
     formats = (TRAJECTORY,)
 
     def check(self, settings: Settings) -> None:
-        """
-        Check that a sensor that is configured has a tag: the simulator sends nothing without.
-
-        :raises ConfigError: if it has none, and for commands without the control port.
-        """
+        """Check that a configured sensor has a tag: the simulator sends nothing without."""
         if settings.control_input and not settings.control_port:
             raise ConfigError('control_port', '0', 'the port that takes commands, such as 8999, '
                               'if control_input is set')

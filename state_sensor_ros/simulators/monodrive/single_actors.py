@@ -94,25 +94,13 @@ class PartialFrame:
 
 
 def partial_frames(payload: Text, reader: TypedReader) -> list[PartialFrame]:
-    """
-    Decode a payload as far as possible.
-
-    :param payload: JSON text, UTF-8.
-    :param reader: decoders of the stream.
-    :returns: one frame, or each frame of an array.
-    :raises DecodeError: if it is not a frame of any generation.
-    """
+    """Decode a payload as far as possible; ``payload``: JSON text, UTF-8."""
     return [_frame(text, where, reader) for text, where in frame_texts(payload)]
 
 
 def frame_texts(payload: Text, where: str = '') -> list[tuple[bytes, str]]:
-    """
-    Return the strict JSON of each frame in a payload, with its key path.
-
-    :param payload: JSON text, UTF-8: a frame, an array of them, or an object with either as text.
-    :param where: key path of the payload.
-    :raises DecodeError: if it is neither.
-    """
+    """Return the strict JSON of each frame in a payload, with its key path."""
+    # payload: JSON text, UTF-8: a frame, an array of them, or an object with either as text.
     text = bytes(payload)
     if not is_strict_json(text):
         text = repaired(text)
@@ -144,12 +132,10 @@ def _frame(text: bytes, where: str, reader: TypedReader) -> PartialFrame:
 
 
 def begins_with(text: Text, bracket: bytes) -> bool:
-    """Return whether JSON text begins with a bracket."""
     return bytes(memoryview(text)[:64]).lstrip().startswith(bracket)
 
 
 def _elements(text: bytes, where: str) -> list[Raw]:
-    """Return the frames of an array."""
     name = where or 'payload'
     try:
         # What is no object is refused first: the texts of `[0,0,…]` would fill the memory.
@@ -241,7 +227,6 @@ def _items(text: Raw, where: str) -> list[tuple[Raw, str]]:
 
 
 class _ActorReader:
-    """Decode actors into a frame."""
 
     def __init__(self, reader: TypedReader, frame: PartialFrame) -> None:
         self.reader, self.frame = reader, frame

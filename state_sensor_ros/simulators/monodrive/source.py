@@ -57,12 +57,9 @@ _JSON_OPENERS = b'{['
 
 
 class PacketFramer:
-    """
-    Divide the bytes of one connection into packets.
+    """Divide the bytes of one connection into packets."""
 
-    :param max_frame_bytes: longest packet accepted, header included.
-    :param where: named in errors, such as ``host:port``.
-    """
+    # where: named in errors, such as ``host:port``.
 
     def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
         self._max = max_frame_bytes
@@ -84,13 +81,7 @@ class PacketFramer:
         return self._view
 
     def advance(self, n_bytes: int) -> Packet | None:
-        """
-        Process bytes that were written to :meth:`buffer`.
-
-        :param n_bytes: their number, from the start of the buffer.
-        :returns: the packet that they complete, if any.
-        :raises FramingError: when a length is impossible; the stream cannot be used further.
-        """
+        """Process bytes that were written to :meth:`buffer`."""
         self._filled += n_bytes
         self._view = self._view[n_bytes:]
         if len(self._view):
@@ -102,11 +93,7 @@ class PacketFramer:
         return self._packet()
 
     def end(self) -> None:
-        """
-        Process the end of the stream.
-
-        :raises TransportError: when it is inside a packet.
-        """
+        """Process the end of the stream."""
         if self._filled:
             raise TransportError(
                 self._where, f'the end of the stream {self._filled} bytes into a packet',
@@ -185,13 +172,7 @@ _SILENCE = ('check that the port is that of the sensor, that the sensor is confi
 def open_sensor_port(settings: Settings, *, reconnect: bool = True,
                      before_connect: Callable[[], None] | None = None,
                      after_connect: Callable[[], None] | None = None) -> TcpSource:
-    """
-    Make the source of ``settings.port``; it connects when its packets are iterated over.
-
-    :param reconnect: whether it connects again, as :class:`TcpSource` does.
-    :param before_connect: called before each connect, as by :class:`TcpSource`.
-    :param after_connect: called after each connect.
-    """
+    """Make the source of ``settings.port``; it connects when its packets are iterated over."""
     source = TcpSource(
         settings.host, settings.port,
         lambda where: PacketFramer(settings.max_frame_bytes, where), settings, reconnect=reconnect,
@@ -201,14 +182,10 @@ def open_sensor_port(settings: Settings, *, reconnect: bool = True,
 
 
 class ConfiguredSource:
-    """
-    Packets of ``settings.port``, with the sensor configured over ``settings.control_port``.
+    """Packets of ``settings.port``, with the sensor configured over ``settings.control_port``."""
 
-    :param report: called with a kind, for throttling, and a line about a failure of the control
-        port; a failure that prevents a connection to the sensor port is in ``health`` only.
-    :param reconnect: whether it connects again, as :class:`TcpSource` does.
-    :ivar client: of the control port.
-    """
+    # report: called with a kind, for throttling, and a line about a failure of the control port; a
+    # failure that prevents a connection to the sensor port is in ``health`` only.
 
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         self._report = report

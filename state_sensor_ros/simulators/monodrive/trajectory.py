@@ -70,12 +70,7 @@ class Payload:
     column: int
 
     def error(self, name: str, error: DecodeError) -> TrajectoryFormatError:
-        """
-        Return an error with the place in the file, for a frame that cannot be decoded.
-
-        :param name: name of the file.
-        :param error: error of the decoder.
-        """
+        """Return an error with the place in the file, for a frame that cannot be decoded."""
         line, column = self.line, self.column
         if isinstance(error, JsonError):
             column = error.column + (self.column - 1 if error.line == 1 else 0)
@@ -96,13 +91,6 @@ def read_payloads(handle: BinaryIO, name: str, *,
 
     A file with a single frame and no array is a trajectory of one. NaN, Infinity and single quotes
     are accepted, as in payloads.
-
-    :param handle: open for reading, at the beginning; need not be seekable.
-    :param name: name of the file, for messages.
-    :param is_json: returns whether a frame is strict JSON; it is called with each of them.
-    :returns: an iterator over the frames.
-    :raises TrajectoryFormatError: while iterating, with line and column, when the text is not
-        JSON, not a trajectory or truncated; frames before that place have been yielded.
     """
     return _Reader(handle, name, is_json).payloads()
 
@@ -217,11 +205,8 @@ class _Reader:
         return int(is_array)
 
     def _scan(self, scanner: BracketScanner) -> tuple[list[int], int | None]:
-        """
-        Find the ends of frames in the bytes read since the last call.
-
-        :returns: offsets after the frames that end here; offset after the array if it ends here.
-        """
+        """Find the ends of frames in the bytes read since the last call."""
+        # Returns offsets after the frames that end here; offset after the array if it ends here.
         begin = self._offset + self._n_scanned
         ends, depths, n_scanned = scanner.scan(bytes(self._buffer[self._n_scanned:]))
         self._n_scanned += n_scanned
@@ -262,7 +247,6 @@ class _Reader:
                 f'a closed-loop scenario (member {min(found)!r})', 'a JSON array of frames')
 
     def _finish(self) -> None:
-        """Check that no text follows."""
         self._skip_blank()
         while not self._buffer and self._fill():
             self._skip_blank()
@@ -318,11 +302,7 @@ def _shown(text: bytearray) -> str:
 
 
 class TrajectoryWriter:
-    """
-    Write frames as the elements of one JSON array, unchanged.
-
-    :param handle: open for writing; need not be seekable, is not closed.
-    """
+    """Write frames as the elements of one JSON array, unchanged."""
 
     def __init__(self, handle: BinaryIO) -> None:
         self._handle = handle
@@ -336,7 +316,6 @@ class TrajectoryWriter:
         A payload that is not strict JSON (NaN, single quotes, BOM) is rewritten as strict JSON.
 
         :param payload: UTF-8.
-        :raises DecodeError: when it is not JSON; nothing has been written then.
         """
         text = (payload if is_strict_json(payload) else repaired(payload)).strip()
         frames = [bytes(frame) for frame in _ELEMENTS.decode(text)] if text.startswith(b'[') \
@@ -353,13 +332,7 @@ class TrajectoryWriter:
 
 
 def complete_trajectory(handle: BinaryIO) -> int:
-    """
-    Complete a trajectory whose writer was killed: keep the whole frames, end the array.
-
-    :param handle: open for reading and writing, at the beginning, seekable.
-    :returns: the number of frames in it now.
-    :raises TrajectoryFormatError: when it has another fault; it is unchanged then.
-    """
+    """Complete a trajectory whose writer was killed: keep the whole frames, end the array."""
     n_frames = 0
     try:
         for _ in read_payloads(handle, 'trajectory'):

@@ -87,13 +87,7 @@ _TEXT = msgspec.json.Decoder(str)
 
 
 class TagFilter:
-    """
-    Keep the actors that have a ``desired`` tag, any if it is empty, and no ``undesired`` one.
-
-    :param desired: compared as :class:`TagRule` does.
-    :param undesired: compared in the same way.
-    :param names: names of the actors to keep, empty for all.
-    """
+    """Keep the actors with a ``desired`` tag, any if empty, and no ``undesired`` one."""
 
     def __init__(self, desired: tuple[str, ...], undesired: tuple[str, ...],
                  names: tuple[str, ...] = ()) -> None:
@@ -101,13 +95,7 @@ class TagFilter:
         self._names = frozenset(names)
 
     def frames(self, payload: bytes) -> list[bytes]:
-        """
-        Split a payload into its frames, without the actors that do not pass.
-
-        :param payload: JSON of one frame, or an array of frames.
-        :returns: JSON of each; the payload itself when no actor is removed.
-        :raises DecodeError: when it is not JSON.
-        """
+        """Split a payload into its frames, without the actors that do not pass."""
         try:
             return self._frames(payload)
         except NOT_TYPED:
@@ -173,15 +161,11 @@ class TagFilter:
 
 
 class TrajectoryOutput(WholeFile, FrameWriter):
-    """
-    Frames as the elements of a JSON array.
+    """Frames as the elements of a JSON array."""
 
-    :param path: path of the file, ``-`` for standard output.
-    :param force: whether a file of that name may be replaced.
-    :param generation: to write, None for that of each frame; v2 of another simulator.
-    :param units: units of box extents and of ``s``.
-    :raises SinkError: if it cannot be written.
-    """
+    # path: path of the file, ``-`` for standard output.
+    # generation: to write, None for that of each frame; v2 of another simulator.
+    # units: units of box extents and of ``s``.
 
     is_timed = False
 
@@ -201,11 +185,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
             else []
 
     def write(self, frame: Frame) -> None:
-        """
-        Append a frame.
-
-        :param frame: in SI units and REP-103 axes.
-        """
+        """Append a frame; ``frame``: in SI units and REP-103 axes."""
         generation = self._generation
         if generation is None and frame.generation not in GENERATIONS:
             generation = self._generation = V2
@@ -231,12 +211,7 @@ def new_trajectory(path: str, options: WriteOptions) -> TrajectoryOutput:
 
 
 class TrajectoryPayloads:
-    """
-    Payloads to a trajectory: a ``PayloadWriter``.
-
-    :param file: open for writing.
-    :param selector: selection of the frames that are written.
-    """
+    """Payloads to a trajectory: a ``PayloadWriter``."""
 
     def __init__(self, file: BinaryIO, selector: FrameSelector) -> None:
         selection = selector.selection
@@ -282,11 +257,7 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
 
     Frames after a damaged place are copied as well if each frame occupies one line.
 
-    :param source: open for reading, at the beginning, seekable.
-    :param target: open for writing.
-    :param name: name of the file, for messages.
     :returns: the number of frames copied; a description of the loss, ``''`` for none.
-    :raises TrajectoryFormatError: when there is no whole frame; nothing has been written then.
     """
     n_frames = end = 0
     have_lines = True
@@ -333,7 +304,6 @@ def _copy(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
 
 
 def _frames_on_lines(source: BinaryIO) -> Iterator[bytes]:
-    """Yield the JSON objects that occupy one line each."""
     while line := source.readline(MAX_ELEMENT_BYTES):
         text = line.strip(b', \t\r\n')
         if text.startswith(b'{') and is_strict_json(text):

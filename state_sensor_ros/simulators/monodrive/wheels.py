@@ -63,14 +63,7 @@ WheelNumbers = npt.NDArray[np.uint8]
 
 
 def read_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
-    """
-    Collect the wheels of v2.
-
-    :param vehicles: in the order of the frame.
-    :param i_first: row of the first of them.
-    :returns: wheels in SI, REP-103 axes.
-    :raises DecodeError: when two wheels of a vehicle have the same id.
-    """
+    """Collect the wheels of v2: wheels in SI, REP-103 axes."""
     wheels = [wheel for vehicle in vehicles for wheel in vehicle.wheels]
     try:
         rows = _rows_of(wheels, _ROW.pack_into)
@@ -96,15 +89,8 @@ def _rows_of(wheels: list[Wheel], pack_into: Callable[..., None]) -> Floats:
 @lru_cache(maxsize=8)
 def _entries(i_first: int, counts: tuple[int, ...],
              ids: tuple[int, ...]) -> tuple[Rows, WheelNumbers, Ints, Rows]:
-    """
-    Return what all frames have in common whose vehicles have the same entries.
-
-    :param i_first: row of the first vehicle.
-    :param counts: number of entries of each vehicle.
-    :param ids: ids of all entries.
-    :returns: the first four arguments of :func:`_placed`, read-only.
-    :raises DecodeError: when two entries of a vehicle have the same id.
-    """
+    """Return what all frames have in common whose vehicles have the same entries."""
+    # Returns the first four arguments of :func:`_placed`, read-only.
     actor = np.repeat(np.arange(i_first, i_first + len(counts)), counts)
     entry_ids = np.array(ids, np.int64)
     if len(np.unique(actor * (WHEEL_MAX + 1) + entry_ids)) < len(actor):
@@ -117,13 +103,8 @@ def _entries(i_first: int, counts: tuple[int, ...],
 
 
 def read_flat_wheels(actors: Iterable[FlatActor]) -> Wheels:
-    """
-    Collect the wheels of v0 and v1, whose speeds are a list apart from the entries.
-
-    :param actors: in the order of the frame.
-    :returns: wheels in SI, REP-103 axes.
-    :raises DecodeError: when two entries of an actor have the same id.
-    """
+    """Collect the wheels of v0 and v1, whose speeds are a list apart from the entries."""
+    # Returns wheels in SI, REP-103 axes.
     rows: list[int] = []
     wheel_ids: list[int] = []
     source_ids: list[int] = []
@@ -155,12 +136,9 @@ def _source_ids(ids: Iterable[int], n_speeds: int) -> dict[int, int]:
 
 def _placed(actor: Rows, wheel: WheelNumbers, source_id: Ints, fours: Rows,
             source: Floats) -> Wheels:
-    """
-    Make wheels of entries, and move the poses of shifted samples to their wheels.
-
-    :param fours: (K, 4), by ascending wheel, the rows of the actors that have four wheels.
-    :param source: (W, 8) position cm, orientation xyzw, speed; all NaN when absent.
-    """
+    """Make wheels of entries, and move the poses of shifted samples to their wheels."""
+    # fours: (K, 4), by ascending wheel, the rows of the actors that have four wheels.
+    # source: (W, 8) position cm, orientation xyzw, speed; all NaN when absent.
     rows = to_rep103_wheels(source)
     position_known, orientation_known = np.ones((2, len(actor)), np.bool_)
     unknown = np.isnan(source)
@@ -221,14 +199,10 @@ def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
 
 
 def entry_ids(wheels: Wheels, *, from_flat: bool | None, to_flat: bool) -> Ints:
-    """
-    Return the ids of the entries to write.
-
-    :param from_flat: whether the frame was read from v0 or v1; None for one of another simulator,
-        whose ids have another meaning.
-    :param to_flat: whether it is written as one of them.
-    :returns: (W,) int32; -1 for wheels without an entry.
-    """
+    """Return the ids of the entries to write."""
+    # from_flat: whether the frame was read from v0 or v1; None for one of another simulator, whose
+    # ids have another meaning.
+    # Returns (W,) int32; -1 for wheels without an entry.
     if from_flat == to_flat:
         return wheels.source_id
     wheel = wheels.wheel.astype(np.int32)
@@ -237,13 +211,10 @@ def entry_ids(wheels: Wheels, *, from_flat: bool | None, to_flat: bool) -> Ints:
 
 
 def wheel_entries(wheels: Wheels, ids: Ints) -> tuple[Ints, Floats]:
-    """
-    Return the entries that reading would turn into ``wheels``.
-
-    :param ids: (W,) int32, of the entries to write, -1 for wheels without one.
-    :returns: ids (W,), of shifted samples 0 to 3; (W, 8) source, position cm, orientation xyzw,
-        speed rad/s, all NaN when absent.
-    """
+    """Return the entries that reading would turn into ``wheels``."""
+    # ids: (W,) int32, of the entries to write, -1 for wheels without one.
+    # Returns ids (W,), of shifted samples 0 to 3; (W, 8) source, position cm, orientation xyzw,
+    # speed rad/s, all NaN when absent.
     source = from_rep103_wheels(np.hstack((
         wheels.position_xyz, wheels.orientation_xyzw, wheels.speed[:, None])))
     ids, stored = ids.copy(), source.copy()

@@ -248,10 +248,6 @@ class _Types:
 
     Members that are not needed are left out, and skipped as all that a type without them does not
     have: the others refuse unknown members.
-
-    :param needs: the parts to decode.
-    :param members: unknown members, which are skipped.
-    :param is_open: whether all other unknown members are skipped, instead of refused.
     """
 
     def __init__(self, needs: Needs, members: Set[_Member], is_open: bool) -> None:
@@ -260,13 +256,6 @@ class _Types:
         self._members, self._is_open, self._has_lanes = members, is_open, needs.lanes
 
     def of(self, kind: type[Struct], path: str, texts: Set[str] = frozenset()) -> type[Struct]:
-        """
-        Return a type with the members of another one.
-
-        :param kind: the other type.
-        :param path: key path of its objects.
-        :param texts: members of it, and of types in it, that are kept as text.
-        """
         members: list[Any] = []
         others = [name for at, name in self._members if at == path]
         is_open = self._is_open or not all(map(_is_declarable, others))
@@ -286,7 +275,6 @@ class _Types:
             kw_only=True)
 
     def _of(self, annotation: Any, path: str, texts: Set[str]) -> Any:  # noqa: ANN401
-        """Return a type with the structs in it replaced."""
         if annotation is not UnreadControlState and isinstance(annotation, type) \
                 and issubclass(annotation, Struct):
             return self.of(annotation, path, texts)
@@ -325,12 +313,7 @@ def _decoders(needs: Needs, members: frozenset[_Member],
 
 
 class TypedReader:
-    """
-    Decode payloads and single actors of a stream with the types for a set of needs.
-
-    :ivar unknown_members: key paths of the members that no type has, [] for any index.
-    :ivar decoders: decoder for each kind of text.
-    """
+    """Decode payloads and single actors of a stream with the types for a set of needs."""
 
     def __init__(self, needs: Needs) -> None:
         self._members: frozenset[_Member] = frozenset()
@@ -351,14 +334,8 @@ class TypedReader:
         return len(members) >= MAX_UNKNOWN_MEMBERS
 
     def read(self, kind: str, text: bytes | bytearray | memoryview | Raw) -> Any:  # noqa: ANN401
-        """
-        Decode a text, and note the unknown members in it.
-
-        :param kind: generation of a payload, or ``state``, ``vehicle`` or ``flat`` for an actor.
-
-        :raises msgspec.DecodeError: if it has another type, or is not JSON, as
-            :data:`NOT_TYPED` does; nothing is noted then.
-        """
+        """Decode a text, and note the unknown members in it."""
+        # kind: generation of a payload, or ``state``, ``vehicle`` or ``flat`` for an actor.
         try:
             return self.decoders[kind].decode(text)
         except msgspec.ValidationError as error:
@@ -386,12 +363,7 @@ class TypedReader:
 
     def _refused(self, kind: str, text: bytes | bytearray | memoryview | Raw,
                  error: msgspec.ValidationError) -> _Member:
-        """
-        Return the unknown member because of which a text was refused.
-
-        :raises msgspec.ValidationError: ``error``, if it has another cause, or the text is not of
-            this kind at all.
-        """
+        """Return the unknown member because of which a text was refused."""
         found = _UNKNOWN.fullmatch(str(error))
         if found is None:
             raise error

@@ -6,10 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Programs that output ASAM OSI: traces, and ground truth over UDP (doc/guide/osi.md).
-
-The messages are those of ASAM's own package osi3, imported in the functions that read them. It
-may import simulators/, files/osi/: the public modules, and the numbers of types, which the writer
-has as well.
-"""
+"""Programs that output ASAM OSI: traces, and ground truth over UDP (doc/guide/osi.md)."""

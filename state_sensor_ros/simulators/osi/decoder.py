@@ -70,8 +70,6 @@ _VELOCITY, _TURNING, _ACCELERATION = slice(9, 12), slice(12, 15), slice(15, 18)
 
 @dataclass(slots=True)
 class _Actors:
-    """The objects of a message, in their order."""
-
     names: list[str] = field(default_factory=list)
     tags: list[tuple[str, ...]] = field(default_factory=list)
     are_vehicles: list[bool] = field(default_factory=list)
@@ -93,7 +91,6 @@ class OsiDecoder(SingleFrameDecoder):
 
     Stationary objects, lanes and the host may be in the first message only, and are kept.
 
-    :param kind: kind of the messages, None to find it by the first ones.
     :param ego: name or id of the ego of a trace without a host, empty for none.
     :param first: message whose lanes, stationary objects and host are used until another message
         has them; empty for none.
@@ -113,11 +110,6 @@ class OsiDecoder(SingleFrameDecoder):
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
-        """
-        Decode one message.
-
-        :raises DecodeError: if it cannot be parsed, or has too many objects.
-        """
         data = bytes(payload)
         kind = self._kind
         if kind is None:
@@ -129,12 +121,7 @@ class OsiDecoder(SingleFrameDecoder):
         return [self._decoded(timed)]
 
     def _take_static(self, timed: TimedGroundTruth) -> list[Fault]:
-        """
-        Take from a message what later ones need not repeat.
-
-        :param timed: ground truth of the message.
-        :returns: a fault for each object that is dropped.
-        """
+        """Take from a message what later ones need not repeat."""
         truth = timed.truth
         if timed.host is not None:
             self._host = timed.host
@@ -187,7 +174,6 @@ class OsiDecoder(SingleFrameDecoder):
         return self._ego in (name, str(id_))
 
     def _host_fault(self) -> list[Fault]:
-        """Return a fault if no object is the host, once for each host."""
         host = self._host
         if host is None or host in self._names or host == self._missing_host:
             return []

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Serialized messages of OSI as ground truth: which of the two kinds they are, and their time.
-
-Lists that frames do not need, such as lane boundaries, are not parsed.
-"""
+"""Serialized messages of OSI as ground truth: which of the two kinds they are, and their time."""
 
 from __future__ import annotations
 
@@ -67,8 +63,6 @@ _OTHER_IN_NAME = re.compile(r'^(?:\d{8}T\d+Z?_)?([a-z]+)_\d[\d.]{2,}_')
 
 @dataclass(frozen=True, slots=True)
 class TimedGroundTruth:
-    """The ground truth of a message."""
-
     truth: GroundTruth
     game_time: float  # s, NaN without a timestamp
     host: int | None  # id of the host vehicle, None without one
@@ -84,12 +78,7 @@ def text_of(value: str | bytes) -> str:
 
 
 def kind_of_name(name: str) -> MessageKind | None:
-    """
-    Return the kind of the messages of a trace, None if its name does not say it.
-
-    :param name: name of the file.
-    :raises DecodeError: if it says another type, as ASAM names traces.
-    """
+    """Return the kind of the messages of a trace, None if its name does not say it."""
     match = _OTHER_IN_NAME.match(name)
     if match is not None and match[1] in _OTHER_KINDS:
         raise DecodeError('name', f'a trace of osi3.{_OTHER_KINDS[match[1]]} (_{match[1]}_)',
@@ -104,9 +93,6 @@ def kind_of_messages(messages: Iterable[bytes]) -> tuple[MessageKind | None, boo
 
     Messages of Protobuf do not name their type, and parsing skips members that a type does not
     have: the first message that has objects with positions as one of the kinds decides.
-
-    :param messages: first messages of a trace or stream, serialized.
-    :raises DecodeError: if it is SensorData, what sensors report.
     """
     guess = None
     for data in messages:
@@ -134,7 +120,6 @@ def _score(data: bytes, kind: MessageKind) -> int:
 
 
 def n_placed(truth: GroundTruth | SensorData) -> int:
-    """Return the number of objects with a position."""
     return sum(thing.base.HasField('position')
                for objects in (truth.moving_object, truth.stationary_object) for thing in objects)
 
@@ -154,15 +139,6 @@ def _sensed(data: bytes) -> int:
 
 def parse_truth(data: bytes, kind: MessageKind,
                 members: frozenset[str] = _USED) -> TimedGroundTruth:
-    """
-    Parse a message.
-
-    :param data: serialized message.
-    :param kind: its type.
-    :param members: members of the ground truth that are used.
-    :raises DecodeError: if it is not a message of that type.
-    :raises TooManyError: if one of its lists is too long.
-    """
     # Imported here: other recordings need no library of OSI.
     from google.protobuf.message import DecodeError as ProtobufError
     from osi3.osi_groundtruth_pb2 import GroundTruth

@@ -72,11 +72,7 @@ class KnownObject:
 
 
 class ObjectNames:
-    """
-    The objects of a message; names and tags are kept from the message before.
-
-    :ivar taken: names in this message.
-    """
+    """The objects of a message; names and tags are kept from the message before."""
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
@@ -84,21 +80,15 @@ class ObjectNames:
         self._now: dict[int, KnownObject] = {}
 
     def begin(self) -> None:
-        """Begin a message."""
         self._last, self._now = self._now, {}
         self.taken = set()
 
     def __contains__(self, id_: int) -> bool:
-        """Return whether this message has an object of this id."""
         return id_ in self._now
 
     def of_moving(self, moving: MovingObject) -> KnownObject | None:
-        """
-        Return what is known of a moving object.
-
-        :param moving: object of this message.
-        :returns: None if another object of the message has its id or its name.
-        """
+        """Return what is known of a moving object."""
+        # Returns None if another object of the message has its id or its name.
         types = moving.type, moving.vehicle_classification.type
         known = self._last.get(moving.id.value)
         if known is None or known.types != types:
@@ -107,12 +97,6 @@ class ObjectNames:
         return self._entered(moving.id.value, known)
 
     def of_stationary(self, still: StationaryObject) -> KnownObject | None:
-        """
-        Return what is known of a stationary object.
-
-        :param still: object of this message.
-        :returns: as for :meth:`of_moving`.
-        """
         types = still.classification.type, 0
         tags = stationary_tags(types[0])
         known = KnownObject(_name_of(still, tags), tags, False, types)
@@ -157,12 +141,7 @@ class AxleWheels:
         self._rows: list[tuple[float, ...]] = []
 
     def add(self, row: int, vehicle: MovingObject) -> None:
-        """
-        Add the wheels of a car, or the ends of the rear axle of another vehicle.
-
-        :param row: row of the actor.
-        :param vehicle: moving object with vehicle attributes.
-        """
+        """Add the wheels of a car, or the ends of the rear axle of another vehicle."""
         attributes, size = vehicle.vehicle_attributes, vehicle.base.dimension
         # Places in OSI are counted from the center of the box.
         up = size.height / 2.0
@@ -183,7 +162,6 @@ class AxleWheels:
                                    axle.z + up, *(np.nan,) * 4))
 
     def wheels(self) -> Wheels:
-        """Return the wheels of all vehicles."""
         if not self._rows:
             return NO_WHEELS
         rows = np.array(self._rows).reshape(-1, _N_COLUMNS)
@@ -195,13 +173,7 @@ class AxleWheels:
 
 
 class LaneTable:
-    """
-    Road, section and lane by the ids of logical and of physical lanes.
-
-    :ivar logical: by the id of a logical lane.
-    :ivar physical: by the id of a lane.
-    :ivar road_names: id of each road whose id is not a number, by the number that stands for it.
-    """
+    """Road, section and lane by the ids of logical and of physical lanes."""
 
     def __init__(self) -> None:
         self.logical: dict[int, tuple[int, int, int]] = {}
@@ -209,11 +181,7 @@ class LaneTable:
         self.road_names: dict[int, str] = {}
 
     def update(self, truth: GroundTruth) -> None:
-        """
-        Take the lanes of a message; one without lanes changes nothing.
-
-        :param truth: ground truth of the message.
-        """
+        """Take the lanes of a message; one without lanes changes nothing."""
         if truth.logical_lane:
             self.logical = self._numbered(truth.logical_lane)
         if truth.lane:
@@ -244,11 +212,7 @@ class LaneTable:
 
 
 class LaneStates:
-    """
-    Collects the lanes of the actors of a message.
-
-    :param table: table of the lanes so far.
-    """
+    """Collects the lanes of the actors of a message."""
 
     def __init__(self, table: LaneTable) -> None:
         self._table = table
@@ -257,12 +221,7 @@ class LaneStates:
         self._s: list[float] = []
 
     def add(self, row: int, moving: MovingObject) -> None:
-        """
-        Add the lane of an actor: by its logical lane, else by its physical one.
-
-        :param row: row of the actor.
-        :param moving: moving object of this message.
-        """
+        """Add the lane of an actor: by its logical lane, else by its physical one."""
         ids, s = None, math.nan
         classification = moving.moving_object_classification
         if self._table.logical:
@@ -281,7 +240,6 @@ class LaneStates:
             self._s.append(s)
 
     def states(self) -> Lanes:
-        """Return the lanes of all actors."""
         return lane_states(self._rows, np.array(self._ids).reshape(-1, 3), self._s,
                            road_names=self._table.road_names)
 

@@ -67,8 +67,6 @@ _FORMAT = 'a trace of ASAM OSI'
 
 @dataclass(frozen=True, slots=True)
 class StoredGroundTruth:
-    """One message."""
-
     data: bytes  # serialized
     position: int  # of its end in the file, in :attr:`MessageFile.unit`
     # Offset and length, None if it cannot be read again by them.
@@ -83,12 +81,7 @@ class MessageFile(Protocol):
     unit: str
 
     def messages(self) -> Iterator[StoredGroundTruth]:
-        """
-        Yield all messages, from the first one on.
-
-        :raises TruncatedError: if the file ends in a message.
-        :raises TrajectoryFormatError: if it is damaged.
-        """
+        """Yield all messages, from the first one on."""
 
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
         """Return a message by its byte range."""
@@ -107,13 +100,7 @@ class CutTraceError(TruncatedError):
 
 
 class PlainTrace:
-    """
-    A file of messages, each after its length.
-
-    :param path: path of the file.
-    :param limit: longest message, bytes.
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
+    """A file of messages, each after its length."""
 
     unit = 'B'
 
@@ -146,7 +133,6 @@ class PlainTrace:
                 raise
 
     def messages(self) -> Iterator[StoredGroundTruth]:
-        """Yield all messages."""
         self._file.seek(0)
         offset = n_messages = 0
         while offset < self.total:
@@ -177,23 +163,16 @@ class PlainTrace:
                              lost=f'the last {self.total - offset} bytes')
 
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return a message by its byte range."""
         return read_range(self._file, self._name, byte_range)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 class McapTrace:
-    """
-    The messages of one channel of an MCAP file.
+    """The messages of one channel of an MCAP file."""
 
-    :param path: path of the file.
-    :param topic: topic of the channel, empty for the only one with ground truth.
-    :param limits: on records and chunks.
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
+    # topic: topic of the channel, empty for the only one with ground truth.
 
     unit = 'frame'
 
@@ -209,7 +188,6 @@ class McapTrace:
         self.total = self._reader.counts[self._channel]
 
     def _chosen(self, topic: str) -> int:
-        """Return the number of the channel."""
         channels = {stored.name: number for number, stored in self._reader.topics.items()
                     if is_truth(stored.type_name, stored.serialization)
                     and self._reader.counts[number]}
@@ -234,7 +212,6 @@ class McapTrace:
         raise TrajectoryFormatError(self._name, f'the byte range {byte_range}', 'none')
 
     def close(self) -> None:
-        """Close the file."""
         self._reader.close()
 
 
@@ -243,9 +220,6 @@ def is_mcap_trace(path: Path) -> bool:
     Return whether an MCAP file is a trace: not of ROS, and with a channel of ground truth.
 
     A damaged one is, too, if it is not of ROS: opening it gives the reason.
-
-    :param path: an existing file.
-    :raises OSError: if it cannot be read.
     """
     if profile_of(path) in (None, PROFILE):
         return False
@@ -261,12 +235,7 @@ def is_mcap_trace(path: Path) -> bool:
 
 
 def is_truth(type_name: str, encoding: str) -> bool:
-    """
-    Return whether a channel has ground truth.
-
-    :param type_name: name of its schema.
-    :param encoding: encoding of its messages.
-    """
+    """Return whether a channel has ground truth."""
     return encoding == _PROTOBUF and type_name in {kind.value for kind in MessageKind}
 
 
@@ -274,14 +243,9 @@ PLAIN = '.osi'
 
 
 class OsiRecording(TimedRecording):
-    """
-    A trace; a frame is one message.
+    """A trace; a frame is one message."""
 
-    :param name: path of the trace.
-    :param file: its messages, closed with the recording.
-    :param ego: name or id of the ego if there is no host, empty for none.
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
+    # ego: name or id of the ego if there is no host, empty for none.
 
     def __init__(self, name: str, file: MessageFile, ego: str = '') -> None:
         self._file, self._ego = file, ego
@@ -315,7 +279,6 @@ class OsiRecording(TimedRecording):
                                         error.expected) from error
 
     def entries(self) -> Iterator[RecordedFrame]:
-        """Yield a frame for each message."""
         for index, stored in enumerate(self._file.messages()):
             try:
                 clock_s = parse_truth(stored.data, self._file.kind, TIME).game_time
@@ -330,16 +293,10 @@ class OsiRecording(TimedRecording):
         return self._file.message_at(byte_range)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 def open_trace(path: str, options: ReadOptions) -> OsiRecording:
-    """
-    Open a trace.
-
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
     where = Path(path)
     file: MessageFile
     if where.name.endswith(PLAIN):

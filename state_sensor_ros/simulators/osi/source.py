@@ -39,15 +39,10 @@ _END_S = 5.0
 
 
 class OsiSource(LiveSource):
-    """
-    Yield a packet for each message.
+    """Yield a packet for each message."""
 
-    :param settings: ``osi.bind``, ``osi.port`` and ``max_frame_bytes`` are used.
-    :param address: address of the port, for errors.
-    :param report: called when messages are lost.
-    :param reconnect: whether it waits without limit; otherwise it ends after 5 s without a
-        message, once it has received one.
-    """
+    # reconnect: whether it waits without limit; otherwise it ends after 5 s without a message,
+    # once it has received one.
 
     def __init__(self, settings: Settings, address: str, report: Report, *,
                  reconnect: bool = True) -> None:
@@ -58,11 +53,7 @@ class OsiSource(LiveSource):
         self._parts = MessageParts(settings.max_frame_bytes)
 
     def receive(self) -> Iterator[Packet]:
-        """
-        Open the port, and yield the messages.
-
-        :raises TransportError: if it cannot be opened.
-        """
+        """Open the port, and yield the messages."""
         own = self.settings.of(OsiParameters)
         self._port = port = DatagramPort(own.bind, own.port)
         self.connected()
@@ -87,7 +78,6 @@ class OsiSource(LiveSource):
                 yield Packet(message, math.nan, 0, 0)
 
     def _count(self, parts: MessageParts) -> None:
-        """Report what is lost."""
         health = self.health
         if parts.n_lost > health.n_cut_packets:
             health.n_cut_packets = parts.n_lost
@@ -114,13 +104,7 @@ class OsiSource(LiveSource):
 
 
 class MessageParts:
-    """
-    Joins the parts of messages; incomplete messages are dropped.
-
-    :param limit: longest message, bytes.
-    :ivar n_dropped: datagrams that the system has dropped.
-    :ivar n_invalid: datagrams that are not parts of messages.
-    """
+    """Joins the parts of messages; incomplete messages are dropped."""
 
     def __init__(self, limit: int) -> None:
         self.n_dropped = self.n_invalid = 0
@@ -146,14 +130,6 @@ class MessageParts:
         return max(self._n_incomplete, round(n_parts / usual) if self.n_dropped else 0)
 
     def add(self, datagram: bytes, n_dropped: int = 0, now_s: float | None = None) -> bytes | None:
-        """
-        Add a part.
-
-        :param datagram: datagram as received.
-        :param n_dropped: number of datagrams that the system dropped before it.
-        :param now_s: when it was received; by default now.
-        :returns: the message that it completes, if any.
-        """
         now_s = time.monotonic() if now_s is None else now_s
         counter, size = _HEAD.unpack_from(datagram) if len(datagram) >= _HEAD.size else (0, 0)
         if not counter or len(datagram) != _HEAD.size + size:

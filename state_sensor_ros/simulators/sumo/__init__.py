@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Eclipse SUMO: started, joined, and its FCD output.
-
-SUMO runs in a process of its own (sumo_process.py), since a step holds the interpreter lock. It
-may import simulators/: the public modules.
-"""
+"""Eclipse SUMO: started in a process of its own, or joined; its FCD output."""

@@ -62,12 +62,7 @@ class _Found:
 
 
 class SumoEgo:
-    """
-    Takes the ego over at the first command.
-
-    :param sumo: SUMO, started or joined.
-    :param is_lent: whether it is given back by :meth:`release`.
-    """
+    """Takes the ego over at the first command."""
 
     def __init__(self, sumo: Sumo, *, is_lent: bool) -> None:
         self._sumo = sumo
@@ -79,13 +74,9 @@ class SumoEgo:
         self._is_warned = False
 
     def advance(self, command: EgoCommand | None, last: Frame | None, elapsed_s: float) -> None:
-        """
-        Move the ego to its place after the next step.
-
-        :param command: command in effect, None before the first one.
-        :param last: frame of the step before, None before the first step.
-        :param elapsed_s: simulated time of the step, s.
-        """
+        """Move the ego to its place after the next step."""
+        # command: command in effect, None before the first one.
+        # elapsed_s: simulated time of the step, s.
         if command is None or last is None or last.ego is None:
             self._body = None
             return
@@ -111,11 +102,7 @@ class SumoEgo:
             self._body = None
 
     def shown(self, frame: Frame) -> Frame:
-        """
-        Return a frame with the velocity of the driven ego.
-
-        :param frame: frame of the step that followed :meth:`advance`.
-        """
+        """Return a frame with the velocity of the driven ego."""
         body = self._body
         if body is None or frame.ego is None or frame.names[frame.ego] != self._name:
             return frame
@@ -128,11 +115,7 @@ class SumoEgo:
         return replace(frame, kinematics=kinematics)
 
     def stop(self, step_s: float) -> None:
-        """
-        Make steps until the driven ego stands.
-
-        :param step_s: simulated time of a step, s.
-        """
+        """Make steps until the driven ego stands; ``step_s``: simulated time of a step, s."""
         left_s = _LONGEST_STOP_S
         while self._has_vehicle() and self._body is not None and self._body.speed and left_s > 0.0:
             self._body.advance(_FULL_BRAKE, step_s)

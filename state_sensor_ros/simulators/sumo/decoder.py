@@ -61,10 +61,6 @@ class StepDecoder:
     A person at the place of a vehicle rides in it, and is dropped: FCD output does not say so
     unless the attribute `vehicle` is requested. Each rider, and each actor of a type that is not
     declared, is a fault in its first step.
-
-    :param maker: maker of the frames.
-    :param types: types of actors by name, as the files of the scenario declare them.
-    :param vehicles: text of the steps of another file with the vehicles, for a file of people.
     """
 
     def __init__(self, maker: StepFrames, types: Mapping[str, ActorType],
@@ -76,12 +72,6 @@ class StepDecoder:
         self._beside = _Step({})
 
     def decode(self, text: bytes) -> Decoded:
-        """
-        Decode one step.
-
-        :param text: a `<timestep>` element.
-        :raises DecodeError: if the text is not such an element.
-        """
         step = _parsed(text, self._types)
         columns = np.array(step.rows, float).reshape(len(step.ids), N_COLUMNS)
         riders = self._riders(step, columns)
@@ -134,7 +124,6 @@ def _parsed(text: bytes, types: Mapping[str, ActorType]) -> _Step:
 
 
 class _Step:
-    """The actors of one step."""
 
     def __init__(self, types: Mapping[str, ActorType]) -> None:
         self.time = math.nan
@@ -152,7 +141,6 @@ class _Step:
         self._known = types
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Take an element."""
         if tag == 'timestep':
             try:
                 self.time = _seconds(attributes.get('time', ''))
@@ -200,11 +188,7 @@ class _Step:
 
 
 def _seconds(text: str) -> float:
-    """
-    Return a time, s, also one of --human-readable-time: [days:]hours:minutes:seconds.
-
-    :raises ValueError: if it is not a finite time.
-    """
+    """Return a time, s, also one of --human-readable-time: [days:]hours:minutes:seconds."""
     units = (1.0, 60.0, 3600.0, 86400.0)
     parts = text.removeprefix('-').split(':')
     time_s = sum(float(part) * unit for part, unit in zip(reversed(parts), units, strict=False))
@@ -214,11 +198,6 @@ def _seconds(text: str) -> float:
 
 
 def _number(attributes: dict[str, str], key: str, default: float | None) -> float:
-    """
-    Return a number of an element.
-
-    :raises ValueError: if it is not a number, or has no default and is missing or not finite.
-    """
     text = attributes.get(key)
     if text is None:
         if default is None:
@@ -240,15 +219,7 @@ _MAX_STEP_BYTES = 67108864
 
 
 class StepScanner:
-    """
-    Finds `<timestep>` elements.
-
-    :param content: text, at its beginning.
-    :param name: name of the file, for errors.
-    :ivar n_steps: number of steps so far.
-    :ivar is_in_step: whether the text has ended in a step.
-    :ivar is_over: whether the root element has ended.
-    """
+    """Finds `<timestep>` elements."""
 
     def __init__(self, content: BinaryIO, name: str) -> None:
         self.n_steps = 0
@@ -257,11 +228,6 @@ class StepScanner:
         self._text = bytearray()
 
     def steps(self) -> Iterator[bytes]:
-        """
-        Yield the text of each whole step.
-
-        :raises TrajectoryFormatError: if a step is too long.
-        """
         while token := self._next_token():
             self.is_in_step = token.startswith(b'<timestep')
             end = self._end_of(token)
@@ -309,7 +275,6 @@ class StepScanner:
         return place + len(mark)
 
     def _read(self) -> bool:
-        """Append a block to the text; return whether there was one."""
         if len(self._text) > _MAX_STEP_BYTES:
             raise TrajectoryFormatError(
                 f'{self._name}: step {self.n_steps + 1}', f'more than {_MAX_STEP_BYTES} bytes',

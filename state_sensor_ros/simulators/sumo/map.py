@@ -62,11 +62,9 @@ class StopLine:
 
 
 class LaneDirections:
-    """
-    Directions of travel along the lanes of a network.
+    """Directions of travel along the lanes of a network."""
 
-    :param shapes: points (P, 2) of each lane, m, and its length in SUMO, m, by the lane's name.
-    """
+    # shapes: points (P, 2) of each lane, m, and its length in SUMO, m, by the lane's name.
 
     def __init__(self, shapes: Mapping[str, tuple[Floats, float]]) -> None:
         self._rows = {name: row for row, (name, (points, _)) in enumerate(shapes.items())
@@ -88,14 +86,10 @@ class LaneDirections:
         self._yaws = np.concatenate(yaws) if yaws else np.zeros(0)
 
     def at(self, lanes: Sequence[str], positions_m: Floats) -> tuple[Floats, Floats]:
-        """
-        Return the directions of travel at places on lanes, and the scales of the lanes.
-
-        :param lanes: N names of lanes.
-        :param positions_m: (N,) float64, SUMO's positions on the lanes, m.
-        :returns: (N,) yaws, rad, and (N,) meters of the shape for one of SUMO's, 1 but where the
-            lanes of an edge share its length; NaN where the lane or the place is unknown.
-        """
+        """Return the directions of travel at places on lanes, and the scales of the lanes."""
+        # positions_m: (N,) float64, SUMO's positions on the lanes, m.
+        # Returns (N,) yaws, rad, and (N,) meters of the shape for one of SUMO's, 1 but where the
+        # lanes of an edge share its length; NaN where the lane or the place is unknown.
         rows = np.array([self._rows.get(name, -1) for name in lanes], np.int64)
         is_known = (rows >= 0) & ~np.isnan(positions_m)
         yaws, scales = np.full((2, len(rows)), np.nan)
@@ -126,12 +120,6 @@ NO_NETWORK = RoadNetwork({}, {}, {}, (), (), LaneDirections({}))
 
 
 def read_network(path: str | Path) -> RoadNetwork:
-    """
-    Read a network file.
-
-    :param path: `NAME.net.xml` or `NAME.net.xml.gz`.
-    :raises ConfigError: if it cannot be read as a network.
-    """
     with importing('a network of SUMO'):
         import sumolib.net
     try:
@@ -167,11 +155,7 @@ def read_lanes(path: str) -> Sequence[MapLine]:
 
 
 def _is_left_hand(path: str | Path) -> bool:
-    """
-    Return whether the network has left-hand traffic, from its first element.
-
-    :raises ValueError: if this element is not that of a network.
-    """
+    """Return whether the network has left-hand traffic, from its first element."""
     with opened_beside(path, _MAX_BYTES) as file:
         _, root = next(iter(ElementTree.iterparse(file, events=('start',))))
         # Checks the size: sumolib opens the file again.
@@ -203,7 +187,6 @@ def _sidewalks(edges: Sequence[sumolib.net.edge.Edge]) -> Iterator[tuple[str, st
 
 def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int],
                 directions: LaneDirections) -> Iterator[StopLine]:
-    """Yield one stop line for each lane and each light that controls it."""
     for light in net.getTrafficLights():
         links: dict[str, set[int]] = {}
         for lane, _, link in light.getConnections():
@@ -226,12 +209,7 @@ _NO_COLOR = -1
 
 
 class Signals:
-    """
-    The lights of a network: one for each controlled lane, one a link if its links differ.
-
-    :param network: roads with their stop lines.
-    :ivar n_dropped: lights of the last frame that show no color.
-    """
+    """The lights of a network: one for each controlled lane, one a link if its links differ."""
 
     def __init__(self, network: RoadNetwork) -> None:
         self.n_dropped = 0
@@ -250,11 +228,8 @@ class Signals:
         self._last: TrafficLights | None = None
 
     def lights(self, states: Mapping[str, str] | None) -> TrafficLights | None:
-        """
-        Return the lights of a frame.
-
-        :param states: letters of each traffic light by its id, None if they have not changed.
-        """
+        """Return the lights of a frame."""
+        # states: letters of each traffic light by its id, None if they have not changed.
         if states is None:
             return self._last
         colors = np.array([_COLORS.get(states.get(light, '')[link:link + 1], _NO_COLOR)

@@ -62,15 +62,10 @@ _REFUSED = (
 
 
 class FcdRecording(FrameFile):
-    """
-    An FCD file; network and types are read from files beside it.
+    """An FCD file; network and types are read from files beside it."""
 
-    :param path: an existing file.
-    :param network: path of the network file; empty for the one beside the recording, if any.
-    :param ego: id of the ego, `first`, or empty.
-    :param types: path of a file with types of vehicles, which precede others; empty for none.
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
+    # ego: id of the ego, `first`, or empty.
+    # types: path of a file with types of vehicles, which precede others; empty for none.
 
     def __init__(self, path: Path, network: str = '', ego: str = '', types: str = '') -> None:
         super().__init__(str(path), 'FCD output', 'sumo')
@@ -112,18 +107,11 @@ class FcdRecording(FrameFile):
                 else 'nothing but the end')
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
-    """
-    Open FCD output with the network and the ego of the parameters.
-
-    :param path: path of the file.
-    :param options: options of the command or the node.
-    :raises TrajectoryFormatError: if it is not FCD output, or cannot be read.
-    """
+    """Open FCD output with the network and the ego of the parameters."""
     own = options.settings.of(SumoParameters)
     head = _head_of(Path(path))
     for pattern, found in _REFUSED:
@@ -136,12 +124,7 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
 
 
 def is_fcd(path: Path) -> bool:
-    """
-    Return whether a file begins as FCD output does.
-
-    :param path: an existing file.
-    :raises OSError: if it cannot be read.
-    """
+    """Return whether a file begins as FCD output does."""
     return bool(_ROOT.search(_head_of(path)))
 
 
@@ -152,11 +135,7 @@ def _head_of(path: Path) -> bytes:
 
 
 def _network_beside(path: Path) -> str:
-    """
-    Return the network of a recording from the files beside it, empty if there is none.
-
-    :raises TrajectoryFormatError: if there are several, and none has the name of the recording.
-    """
+    """Return the network of a recording from the files beside it, empty if there is none."""
     names = [file.name for file in _files(path, '.net')]
     best = names[-1] if names else ''
     if len(names) > 1 and not _likeness(path, best):
@@ -180,12 +159,7 @@ def _likeness(path: Path, name: str) -> int:
 
 
 def _types_beside(path: Path) -> dict[str, ActorType]:
-    """
-    Return the types that route and additional files beside a recording declare, by name.
-
-    :raises TrajectoryFormatError: if one cannot be read, or two declare a type differently and
-        neither has the name of the recording.
-    """
+    """Return the types that route and additional files beside a recording declare, by name."""
     types: dict[str, ActorType] = {}
     origins: dict[str, Path] = {}
     for file in reversed(_files(path, '.rou', '.add', '.trips')):
@@ -199,7 +173,6 @@ def _types_beside(path: Path) -> dict[str, ActorType]:
 
 
 def _named_files(path: Path, head: bytes, *options: bytes) -> list[Path]:
-    """Return the existing files that options in the header of a recording name."""
     return [file for option in options
             for values in re.findall(rb'<%s value="([^"]*)"' % option, head)
             for value in values.decode(errors='replace').split(',')
@@ -207,21 +180,11 @@ def _named_files(path: Path, head: bytes, *options: bytes) -> list[Path]:
 
 
 def _named_types(path: Path, head: bytes) -> dict[str, ActorType]:
-    """
-    Return the types that the files declare that the header of a recording names.
-
-    :raises TrajectoryFormatError: if one cannot be read.
-    """
     return {name: declared for file in _named_files(path, head, *_TYPE_OPTIONS)
             for name, declared in _types_of(file)}
 
 
 def _types_of(file: Path) -> list[tuple[str, ActorType]]:
-    """
-    Return the types that a file declares.
-
-    :raises TrajectoryFormatError: if it cannot be read.
-    """
     found: list[tuple[str, ActorType]] = []
 
     def note(tag: str, values: dict[str, str]) -> None:
@@ -243,11 +206,6 @@ def _types_of(file: Path) -> list[tuple[str, ActorType]]:
 
 
 def _type(values: Mapping[str, str]) -> ActorType:
-    """
-    Return the type that an element declares.
-
-    :raises ValueError: if a size is not a positive number.
-    """
     vclass = values.get('vClass', PASSENGER)
     length, width, height = (
         float(values.get(name, usual)) for name, usual in zip(

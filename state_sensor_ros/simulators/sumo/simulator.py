@@ -52,11 +52,7 @@ class SumoSimulator(Simulator):
         return f'{own.host}:{own.port}' if own.port else own.config or 'the shipped scenario'
 
     def check(self, settings: Settings) -> None:
-        """
-        Check that the files exist, and that the parameters have an effect.
-
-        :raises StateSensorError: if one of these is missing, or the ego for commands.
-        """
+        """Check that the files exist, and that the parameters have an effect."""
         own = settings.of(SumoParameters)
         if own.port and own.config:
             raise ConfigError('sumo.port', str(own.port), '0 with sumo.config, which starts SUMO')

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Frames of SUMO, which a process of its own starts or joins.
-
-The messages between the driver and the process are pickled, both ways over a pipe.
-"""
+"""Frames of SUMO, which a process of its own starts or joins."""
 
 from __future__ import annotations
 
@@ -47,8 +43,6 @@ _SILENCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the process does."""
-
     # Parameters of SUMO: it starts the scenario ``config``, or joins a running SUMO if that is
     # empty.
     own: SumoParameters
@@ -58,15 +52,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """SUMO runs."""
-
     network: RoadNetwork
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """One step."""
-
     frame: Frame
     lights: Mapping[str, str] | None  # states of traffic lights by id, None if no light changed
     is_first: bool = False  # whether it is the first one after a restart
@@ -76,14 +66,10 @@ Request: TypeAlias = StepPace | Restart | EgoCommand
 
 
 class SumoSource(StepSource):
-    """
-    Yield a frame for each step of SUMO.
+    """Yield a frame for each step of SUMO."""
 
-    :param own: ``config`` of the scenario to start; empty to join a running SUMO.
-    :param settings: ``rate``, and waits before the process is started again.
-    :param report: called with SUMO's warnings.
-    :param reconnect: whether to start again after SUMO has failed.
-    """
+    # own: ``config`` of the scenario to start; empty to join a running SUMO.
+    # reconnect: whether to start again after SUMO has failed.
 
     program = simulator = 'SUMO'
 
@@ -99,7 +85,6 @@ class SumoSource(StepSource):
         self._signals: Signals | None = None
 
     def first_request(self) -> Run:
-        """Return what the process does."""
         self._has_begun, self._network = False, None
         return Run(self._own, self.step_rate(self.settings), self.is_paused)
 
@@ -116,7 +101,6 @@ class SumoSource(StepSource):
             self._report('silence', self.health.silence)
 
     def take(self, message: object) -> FrameLike | Packet | None:
-        """Take a message of the process."""
         if isinstance(message, Started):
             self._started(message.network)
         elif isinstance(message, Stepped) and self._network and self._signals:
@@ -175,22 +159,13 @@ class StartedSumo(StepControl, SumoSource):
 
 
 class SumoCommands:
-    """
-    Send commands to the process that runs SUMO.
-
-    :param source: runs the process.
-    """
+    """Send commands to the process that runs SUMO."""
 
     def __init__(self, source: SumoSource) -> None:
         self._source = source
 
     def send(self, command: EgoCommand) -> None:
-        """
-        Send a command; the next step uses the newest one.
-
-        :param command: counts until the next.
-        :raises TransportError: if SUMO is not running, or does not read commands any more.
-        """
+        """Send a command; the next step uses the newest one."""
         self._source.send(command)
 
     def close(self) -> None:

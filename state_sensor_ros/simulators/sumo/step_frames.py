@@ -82,8 +82,6 @@ class Movements:
     about its rear: the heading is not the direction of movement. Where the lane or the lateral
     speed is unknown, as without a network, an actor that moves to its side has the velocity of
     this movement.
-
-    :param network: roads of the actors.
     """
 
     def __init__(self, network: RoadNetwork) -> None:
@@ -94,12 +92,8 @@ class Movements:
         self._missing: Floats = np.zeros(0)
 
     def velocities(self, step: SumoStep) -> tuple[Floats, Floats]:
-        """
-        Return how the middles of the footprints move.
-
-        :param step: the next step.
-        :returns: velocities, m/s, and angular velocities, rad/s, each (N, 3), global frame.
-        """
+        """Return how the middles of the footprints move."""
+        # Returns velocities, m/s, and angular velocities, rad/s, each (N, 3), global frame.
         speeds = step.columns[:, SPEED]
         before = np.array([self._rows.get(name, -1) for name in step.names], np.int64)
         moved, front_moved, rates = self._changes(step, before)
@@ -122,13 +116,10 @@ class Movements:
         return (np.column_stack((velocity, upward)), np.column_stack((still, still, rates)))
 
     def _changes(self, step: SumoStep, before: Rows) -> tuple[Floats, Floats, Floats]:
-        """
-        Return what has changed since the last step, by its duration.
-
-        :param before: (N,) rows of the actors in the last step, -1 for none.
-        :returns: movements of the middles (N, 3) and the fronts (N, 2), m/s, NaN for a new actor
-            or after a jump; (N,) turning, rad/s, 0 for these.
-        """
+        """Return what has changed since the last step, by its duration."""
+        # before: (N,) rows of the actors in the last step, -1 for none.
+        # Returns movements of the middles (N, 3) and the fronts (N, 2), m/s, NaN for a new actor
+        # or after a jump; (N,) turning, rad/s, 0 for these.
         n_actors = len(step.names)
         moved, front_moved = np.full((n_actors, 3), np.nan), np.full((n_actors, 2), np.nan)
         rates = np.zeros(n_actors)
@@ -240,24 +231,16 @@ def _indicators(signals: Floats) -> npt.NDArray[np.int8] | None:
 
 
 def with_roads(frame: Frame, network: RoadNetwork) -> Frame:
-    """
-    Return a frame with the names of the roads and the map, which are the same in each.
-
-    :param frame: made by :class:`StepFrames`.
-    :param network: the roads of the run.
-    """
+    """Return a frame with the names of the roads and the map, which are the same in each."""
     return replace(frame, lanes=replace(frame.lanes, road_names=network.road_names),
                    map_lines=network.lines)
 
 
 class StepFrames:
-    """
-    Makes the frames of one run, in their order.
+    """Makes the frames of one run, in their order."""
 
-    :param network: roads of the actors.
-    :param ego: id of the ego, `first` for the first vehicle and the next one after it has left,
-        empty for none.
-    """
+    # ego: id of the ego, `first` for the first vehicle and the next one after it has left, empty
+    # for none.
 
     def __init__(self, network: RoadNetwork, ego: str = '') -> None:
         self.network = network
@@ -273,16 +256,10 @@ class StepFrames:
 
     def frame(self, time_s: float, ids: Sequence[str], types: Sequence[ActorType],
               places: Sequence[str], columns: Floats, rounding_m: float = _ROUNDING_M) -> Frame:
-        """
-        Make the frame of one step.
-
-        :param time_s: time of the step, s.
-        :param ids: SUMO's ids of N actors.
-        :param types: N types of actors.
-        :param places: N names of the lanes of vehicles and the edges of persons, empty for none.
-        :param columns: (N, 9) float64, numbers as SUMO gives them, in the order of the columns.
-        :param rounding_m: least difference of two positions, m.
-        """
+        """Make the frame of one step."""
+        # places: N names of the lanes of vehicles and the edges of persons, empty for none.
+        # columns: (N, 9) float64, numbers as SUMO gives them, in the order of the columns.
+        # rounding_m: least difference of two positions, m.
         columns = np.where(columns <= NO_VALUE, np.nan, columns)
         is_here = np.isfinite(columns[:, [X, Y]]).all(axis=1)
         if not is_here.all():
@@ -411,29 +388,17 @@ _USUAL_SIZES = {
 
 
 def tags_of(vclass: str) -> tuple[str, ...]:
-    """
-    Return the tags of an actor, its class first.
-
-    :param vclass: SUMO's vehicle class.
-    """
+    """Return the tags of an actor, its class first."""
     tag = _TAGS.get(vclass, '')
     general = () if tag == PEDESTRIAN else ('vehicle',)
     return (*general, tag) if tag else general
 
 
 def is_vehicle(vclass: str) -> bool:
-    """
-    Return whether actors of a class are vehicles, not people.
-
-    :param vclass: SUMO's vehicle class.
-    """
+    """Return whether actors of a class are vehicles, not people."""
     return _TAGS.get(vclass) != PEDESTRIAN
 
 
 def usual_size(vclass: str) -> tuple[float, float, float]:
-    """
-    Return length, width and height, m, of a type that states none.
-
-    :param vclass: SUMO's vehicle class.
-    """
+    """Return length, width and height, m, of a type that states none."""
     return _USUAL_SIZES.get(vclass, _USUAL_SIZES[PASSENGER])

@@ -6,16 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The process that runs SUMO: a step, a frame, and again, until the driver closes the pipe.
-
-It is started as `python -m`, with its requests on standard input and its frames on standard
-output; what SUMO prints goes to standard error.
-
-A running SUMO that it has joined ends if one of its clients is lost. So this process leaves it in
-order, also when the driver was killed: after the step under way, for which it waits as long as the
-other clients take.
-"""
+"""The process that runs SUMO: a step, a frame, and again, until the driver closes the pipe."""
 
 from __future__ import annotations
 
@@ -65,24 +56,13 @@ def main() -> None:
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
-    """
-    Close SUMO: its files get their ends. A joined one goes on if none of its calls is under way.
-
-    :raises SystemExit: always; the process ends after a second even if SUMO does not answer.
-    """
+    """Close SUMO, so that its files end. A joined one goes on if no call is under way."""
     signal.alarm(_END_S)
     raise SystemExit
 
 
 def serve(run: Run, requests: Connection, frames: Connection) -> None:
-    """
-    Run SUMO until the scenario is over, again after each request to reset it.
-
-    :param run: parameters of the process.
-    :param requests: requests of the driver.
-    :param frames: connection to the driver.
-    :raises EOFError, BrokenPipeError: if the driver has closed its end.
-    """
+    """Run SUMO until the scenario is over, again after each request to reset it."""
     driver = DriverRequests(run, requests)
     is_reset = False
     while _serve_once(run.own, driver, frames, is_reset=is_reset):
@@ -121,7 +101,6 @@ def _serve_once(own: SumoParameters, driver: DriverRequests, frames: Connection,
 
 
 def _end_requests(requests: Connection) -> None:
-    """Make the next read of the pipe find its end."""
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, requests.fileno())
     os.close(empty)
@@ -144,12 +123,7 @@ def _lending(ego: SumoEgo, own: SumoParameters, step_s: float,
 
 
 class DriverRequests:
-    """
-    The requests of the driver: when a step is made, and the command to the ego.
-
-    :param run: parameters of the process.
-    :param pipe: pipe from the driver.
-    """
+    """The requests of the driver: when a step is made, and the command to the ego."""
 
     def __init__(self, run: Run, pipe: Connection) -> None:
         self.clock = StepClock(run.rate, is_paused=run.is_paused)
@@ -163,13 +137,7 @@ class DriverRequests:
         return self._command and self._command.now()
 
     def await_step(self, step_s: float) -> bool:
-        """
-        Take requests until the next step is due, or the scenario is to begin again.
-
-        :param step_s: simulated time of a step.
-        :returns: whether to make the step.
-        :raises EOFError: if the driver has closed its end.
-        """
+        """Take requests until the next step is due, or the scenario is to begin again."""
         while True:
             if self.pipe.poll(self.clock.left_s()):
                 request = cast(Request, self.pipe.recv())
@@ -222,13 +190,7 @@ def _goes_on(sumo: Sumo) -> bool:
 
 
 class StepReader:
-    """
-    Subscribes to each actor once, and reads all of them by one call a step.
-
-    :param sumo: SUMO, started or joined.
-    :param constants: the module `traci.constants`.
-    :param is_joined: whether other clients may change sizes and classes of vehicles.
-    """
+    """Subscribes to each actor once, and reads all of them by one call a step."""
 
     def __init__(self, sumo: Sumo, constants: ModuleType, *, is_joined: bool = False) -> None:
         self._sumo = sumo
@@ -252,12 +214,9 @@ class StepReader:
         self._subscribe(sumo.vehicle.getIDList(), sumo.person.getIDList())
 
     def read(self) -> tuple[list[str], list[ActorType], list[str], Floats]:
-        """
-        Return the actors of the step that SUMO has just made.
-
-        :returns: N ids, N types, N names of lanes or edges and (N, 9) float64, as
-            :meth:`StepFrames.frame` takes them; vehicles first.
-        """
+        """Return the actors of the step that SUMO has just made."""
+        # Returns N ids, N types, N names of lanes or edges and (N, 9) float64, as
+        # :meth:`StepFrames.frame` takes them; vehicles first.
         simulation = self._sumo.simulation
         for types, arrived in ((self._vehicles, simulation.getArrivedIDList()),
                                (self._persons, simulation.getArrivedPersonIDList())):
