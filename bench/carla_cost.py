@@ -101,9 +101,9 @@ def drawn_images(rng):
     below = (y - IMAGE_SIZE / 2 + 1).clip(0.5)
     on_road = abs(x - IMAGE_SIZE / 2) < 2.0 * below
     classes = np.where(y < IMAGE_SIZE / 2, 0, np.where(on_road, 7, 9))
-    colours = np.array([(84, 118, 154)] * 7 + [(89, 89, 94)] * 2 + [(69, 119, 59)], float)
+    colors = np.array([(84, 118, 154)] * 7 + [(89, 89, 94)] * 2 + [(69, 119, 59)], float)
     shade = (10.0 * np.sin(x / 20) * np.cos(y / 15))[..., None]
-    images = {f'{side}RGB': colours[classes] + shade + rng.normal(0.0, 3.0, (*y.shape, 3))
+    images = {f'{side}RGB': colors[classes] + shade + rng.normal(0.0, 3.0, (*y.shape, 3))
               for side in ('Central', 'Left', 'Right')}
     metres = np.where(classes == 0, 1000.0, 140.0 / below + rng.normal(0.0, 0.01, y.shape))
     counts = (metres / 1000.0 * (2 ** 24 - 1)).astype(int)

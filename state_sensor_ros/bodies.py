@@ -91,7 +91,7 @@ class Bodies:
                 else self.usable_boxes & _have_lengths(sizes)
         return self._drawable_boxes
 
-    def normalised(self) -> Floats:
+    def normalized(self) -> Floats:
         """Return (N + M, 13) float64, a copy with orientations of unit length."""
         rows = self._rows.copy()
         orientation_xyzw = rows[:, 3:7]

@@ -95,7 +95,7 @@ def slerp(first_xyzw: Floats, last_xyzw: Floats, shares: Floats) -> Floats:
     sine = np.where(is_small, 1.0, np.sin(angle))
     from_first = np.where(is_small, 1.0 - shares, np.sin((1.0 - shares) * angle) / sine)
     from_last = np.where(is_small, shares, np.sin(shares * angle) / sine) * sign
-    return normalised(from_first[:, None] * first_xyzw + from_last[:, None] * last_xyzw)
+    return normalized(from_first[:, None] * first_xyzw + from_last[:, None] * last_xyzw)
 
 
 # Factors of a unit quaternion's components in its inverse.
@@ -134,7 +134,7 @@ def rotation_vectors(first_xyzw: Floats, last_xyzw: Floats) -> Floats:
     return turns[:, :3] * factors[:, None]
 
 
-def normalised(orientation_xyzw: Floats) -> Floats:
+def normalized(orientation_xyzw: Floats) -> Floats:
     """
     Scale quaternions to unit length.
 

@@ -85,9 +85,9 @@ def invalid_scenes():
                                                   (1e300,) * 3)))]
 
 
-def box(actor, centre, orientation_xyzw, size):
+def box(actor, center, orientation_xyzw, size):
     return Boxes(np.array([actor]), ('Body',),
-                 np.array([(*centre, *orientation_xyzw, *size, 1.0, 1.0, 1.0)]))
+                 np.array([(*center, *orientation_xyzw, *size, 1.0, 1.0, 1.0)]))
 
 
 def ride(n_frames=40, *, period_s=0.1, speed=10.0):

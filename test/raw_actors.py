@@ -144,19 +144,19 @@ def plus(a, b, factor=1.0):
     return tuple(x + factor * y for x, y in zip(a, b, strict=True))
 
 
-def centre_and_size(actor):
+def center_and_size(actor):
     """Return center of the largest box and edge lengths along the actor's axes."""
     if not actor.boxes:
         size = PERSON if 'pedestrian' in actor.tags else CAR
         return plus(actor.position, turned(actor.orientation, (0.0, 0.0, size[2] / 2.0))), size
-    centre, orientation, edges = max(actor.boxes, key=lambda box: math.prod(box[2]))
+    center, orientation, edges = max(actor.boxes, key=lambda box: math.prod(box[2]))
     size = [0.0, 0.0, 0.0]
     for axis in range(3):
         edge = [0.0, 0.0, 0.0]
         edge[axis] = edges[axis]
         along = into(actor.orientation, turned(orientation, edge))
         size = [length + abs(part) for length, part in zip(size, along, strict=True)]
-    return centre, tuple(size)
+    return center, tuple(size)
 
 
 def velocity_at(actor, point):

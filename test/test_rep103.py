@@ -39,7 +39,7 @@ from state_sensor_ros.rotations import (
     body_from_global,
     body_from_unit,
     global_from_body,
-    normalised,
+    normalized,
     quaternion_from_rpy,
     rpy_from_quaternion,
 )
@@ -224,9 +224,9 @@ def test_q_and_minus_q_and_a_longer_q_turn_alike(yaw, slope, bank, vector, norm)
 
 
 @given(st.tuples(components, components, components, components))
-def test_normalised_has_unit_length_and_the_same_direction(q):
+def test_normalized_has_unit_length_and_the_same_direction(q):
     assume(np.linalg.norm(q) > 1e-3)
-    unit = normalised(np.array([q]))[0]
+    unit = normalized(np.array([q]))[0]
     assert np.linalg.norm(unit) == pytest.approx(1.0, abs=1e-15)
     np.testing.assert_allclose(unit * np.linalg.norm(q), q, atol=1e-15)
 

@@ -222,14 +222,14 @@ class Chunk:
         """Append the fields."""
         phase = writer.phase
         if phase not in self._by_phase:
-            self._by_phase[phase] = self._serialised(phase)
+            self._by_phase[phase] = self._serialized(phase)
         data, slots = self._by_phase[phase]
         base = len(writer.data)
         writer.data += data
         for of_table in slots:
             writer.add_slots(row, base, of_table)
 
-    def _serialised(self, phase: int) -> tuple[bytes, list[_RowSlots]]:
+    def _serialized(self, phase: int) -> tuple[bytes, list[_RowSlots]]:
         writer = CdrWriter(phase)
         slots: list[_RowSlots] = []
         for alignment, part in self._parts:

@@ -185,11 +185,11 @@ def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: 
 
 def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
     """Draw a light arrow head on each outline, in the direction of the actor's x axis."""
-    centre = outlines.mean(axis=1)
-    forward = 0.5 * (outlines[:, 0] + outlines[:, 1]) - centre
-    left = 0.5 * (outlines[:, 0] + outlines[:, 3]) - centre
-    heads = np.stack([centre + 0.75 * forward, centre + 0.2 * forward + 0.6 * left,
-                      centre + 0.2 * forward - 0.6 * left], axis=1)
+    center = outlines.mean(axis=1)
+    forward = 0.5 * (outlines[:, 0] + outlines[:, 1]) - center
+    left = 0.5 * (outlines[:, 0] + outlines[:, 3]) - center
+    heads = np.stack([center + 0.75 * forward, center + 0.2 * forward + 0.6 * left,
+                      center + 0.2 * forward - 0.6 * left], axis=1)
     axes.add_collection(PolyCollection(list(heads), facecolors='white', alpha=0.9,
                                        linewidths=0.0, zorder=order), autolim=False)
 

@@ -107,15 +107,15 @@ def close_up(scene: Scene, instant: int, area: Area, aspect: float,
     samples = scene.samples_at(instant)
     actor = scene.actor[samples]
     position_xy = scene.position_xy[samples].astype(float)
-    centre = _centre(position_xy, scene.is_ego[actor], scene.is_vehicle[actor])
-    if centre is None:
+    center = _center(position_xy, scene.is_ego[actor], scene.is_vehicle[actor])
+    if center is None:
         return None
-    wanted = Area(centre[0], centre[1], CLOSE_UP_M, CLOSE_UP_M * aspect).within(area)
+    wanted = Area(center[0], center[1], CLOSE_UP_M, CLOSE_UP_M * aspect).within(area)
     has_enough = np.count_nonzero(wanted.contains(position_xy)) >= n_actors
     return wanted if has_enough else None
 
 
-def _centre(position_xy: Floats, is_ego: Bools,
+def _center(position_xy: Floats, is_ego: Bools,
             is_vehicle: Bools) -> tuple[float, float] | None:
     """Return the position of the first ego, else of the vehicle in the densest traffic."""
     rows = np.flatnonzero(is_ego)
@@ -123,12 +123,12 @@ def _centre(position_xy: Floats, is_ego: Bools,
         rows = np.flatnonzero(is_vehicle)
         if not len(rows):
             return None
-        rows = rows[[_most_neighbours(position_xy[rows])]]
+        rows = rows[[_most_neighbors(position_xy[rows])]]
     x, y = position_xy[rows[0]].tolist()
     return x, y
 
 
-def _most_neighbours(position_xy: Floats) -> int:
+def _most_neighbors(position_xy: Floats) -> int:
     """Return the index of the point around which a close-up shows the most other points."""
     numbers = [np.count_nonzero((np.abs(position_xy - point) < CLOSE_UP_M / 2).all(axis=1))
                for point in position_xy]

@@ -195,11 +195,11 @@ def _place(actor: Floats, direction: Floats, distance: float,
     middle, half = (actor[:2] + actor[2:]) / 2, (actor[2:] - actor[:2]) / 2
     # At the corners half of the distance in each direction: footprints are smaller than boxes.
     gap = distance / np.abs(direction).sum()
-    centre = middle + direction * (half + gap + size / 2)
-    near = centre - direction * size / 2
+    center = middle + direction * (half + gap + size / 2)
+    near = center - direction * size / 2
     n_points = 2 + int(np.abs(near - middle).max() / STEP_PX)
     share = np.linspace(0.0, 1.0, n_points)[:, None]
-    return np.concatenate([centre - size / 2, centre + size / 2]), middle + share * (near - middle)
+    return np.concatenate([center - size / 2, center + size / 2]), middle + share * (near - middle)
 
 
 def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -> Floats:

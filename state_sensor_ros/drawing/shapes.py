@@ -66,11 +66,11 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     largest = frame.largest_boxes()
     rows = boxes.actor[largest]
     edges = _half_edges_xy(boxes.orientation_xyzw[largest], boxes.size_xyz[largest])
-    centre = (boxes.position_xyz[largest] - frame.position_xyz[rows])[:, None, :2]
+    center = (boxes.position_xyz[largest] - frame.position_xyz[rows])[:, None, :2]
     own_from_global = plane_rotations(-rpy_from_quaternion(frame.orientation_xyzw[rows])[:, 2])
     edges = _forward_then_left(np.einsum('nij,nkj->nki', own_from_global, edges))
     corners = np.einsum('ck,nki->nci', _CORNERS, edges)
-    corners += np.einsum('nij,nkj->nki', own_from_global, centre)
+    corners += np.einsum('nij,nkj->nki', own_from_global, center)
     known = (np.abs(corners) < FARTHEST_M).all(axis=(1, 2))
     return rows[known], corners[known]
 

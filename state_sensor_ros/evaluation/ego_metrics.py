@@ -27,7 +27,7 @@ from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
     global_from_body,
     global_from_unit,
-    normalised,
+    normalized,
     quaternion_product,
 )
 
@@ -223,4 +223,4 @@ def _quaternions(axes: Floats) -> Floats:
         (zy - yz, xz - zx, yx - xy, 1.0 + xx + yy + zz)))
     greatest = np.einsum('iit->it', products).argmax(axis=0)
     chosen: Floats = products[greatest, :, np.arange(len(axes))]
-    return normalised(chosen)
+    return normalized(chosen)

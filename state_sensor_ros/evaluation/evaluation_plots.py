@@ -188,19 +188,19 @@ def errors_over(values: npt.NDArray[np.float32], errors: Callable[[int], Floats]
     :returns: address of an image.
     """
     known = np.isfinite(values)
-    bins, centres = _bins(values[known], width)
+    bins, centers = _bins(values[known], width)
     figure = Figure(figsize=(11.2, 2.9), layout='constrained')
     for index, (column, name, factor) in enumerate((
             (0, 'translation (m)', 1.0), (2, 'orientation (deg)', 180.0 / math.pi),
             (3, 'velocity (m/s)', 1.0)), 1):
         axes = _axes(figure, 1, 3, index, label, name)
         numbers = errors(column)[known]
-        found = [_spread(numbers[bins == i] * factor) for i in range(len(centres))]
+        found = [_spread(numbers[bins == i] * factor) for i in range(len(centers))]
         rows = np.array(found).reshape(-1, 3)
         if np.isfinite(rows).any():
-            axes.fill_between(centres, rows[:, 0], rows[:, 2], color=_STACK, alpha=0.2,
+            axes.fill_between(centers, rows[:, 0], rows[:, 2], color=_STACK, alpha=0.2,
                               linewidth=0.0, label='10 % to 90 %')
-            axes.plot(centres, rows[:, 1], color=_STACK, marker='.', markersize=4, label='mean')
+            axes.plot(centers, rows[:, 1], color=_STACK, marker='.', markersize=4, label='mean')
             axes.set_ylim(0.0, max(axes.get_ylim()[1], _LEAST_TOPS[index - 1]))
             axes.legend(frameon=False, fontsize=8)
         else:

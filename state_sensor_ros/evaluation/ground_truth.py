@@ -26,7 +26,7 @@ from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.rotations import global_from_unit, normalised, slerp, wrapped
+from state_sensor_ros.rotations import global_from_unit, normalized, slerp, wrapped
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink
 
@@ -380,7 +380,7 @@ class FrameGroundTruth:
 
     def _add_ego(self, frame: Frame, i_ego: int, ego: Actor, stamp_ns: int) -> None:
         origin = frame.position_xyz[i_ego]
-        orientation = normalised(frame.orientation_xyzw[i_ego:i_ego + 1])
+        orientation = normalized(frame.orientation_xyzw[i_ego:i_ego + 1])
         self._offset = self._base_link.offset(frame, i_ego)
         axes = global_from_unit(orientation)[0]
         base = origin + axes @ self._offset

@@ -43,7 +43,7 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.rotations import (
     global_from_unit,
     IDENTITY_XYZW,
-    normalised,
+    normalized,
     quaternion_from_rpy,
 )
 
@@ -282,7 +282,7 @@ def _boxes(kinematics: Floats, sizes: Floats, middles: Floats | None) -> Boxes:
     if middles is None:
         middles = sizes * (0.0, 0.0, 0.5)
     rows = np.ones((len(actor), 13))
-    rotations = global_from_unit(normalised(kinematics[actor, 3:7]))
+    rotations = global_from_unit(normalized(kinematics[actor, 3:7]))
     rows[:, 0:3] = kinematics[actor, 0:3] + np.einsum('nij,nj->ni', rotations, middles[actor])
     rows[:, 3:7] = kinematics[actor, 3:7]
     rows[:, 7:10] = sizes[actor]

@@ -26,7 +26,7 @@ from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame, Kinds, Needs
-from state_sensor_ros.objects.object_maker import centres_of, default_sizes
+from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import decode_packet, FutureFrame, PayloadDecoder
 from state_sensor_ros.settings import Settings
@@ -117,7 +117,7 @@ class LookAhead:
             self._classes = np.array([class_of(kind, tags) for kind, tags in zip(
                 frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
         self._frame = replace(frame, names=names)
-        poses = centres_of(frame, self._default_sizes, self._classes).poses
+        poses = centers_of(frame, self._default_sizes, self._classes).poses
         return FutureFrame(frame.game_time, names, poses, frame.has_pose())
 
 

@@ -379,7 +379,7 @@ def _impact_speed(boxes: PlanarBoxes, row: int, other: int) -> float:
 
 def _may_cross(own: PlanarBoxes, others: PlanarBoxes) -> Bools:
     """Return (K,) whether boxes near an actor's place are of another direction."""
-    way = others.centres - own.centres[0]
+    way = others.centers - own.centers[0]
     radii = np.hypot(own.halves[0, 0], own.halves[0, 1]) + np.hypot(*others.halves.T)
     crossing: Bools = (np.hypot(*way.T) <= radii) & (
         np.abs(others.headings @ own.headings[0]) < math.cos(_CROSSING))

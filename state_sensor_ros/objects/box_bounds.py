@@ -43,7 +43,7 @@ _MAX_STEPS = 100
 class ActorBox:
     """The largest box of an actor, or its origin if it has none."""
 
-    centre: Floats  # (3,) m
+    center: Floats  # (3,) m
     axes: Floats  # (3, 3) columns, both in the global frame
     half: Floats  # (3,) half edge lengths along the axes, m
     position: Floats  # (3,)
@@ -56,15 +56,15 @@ class ActorBox:
 
     def corners(self) -> Floats:
         """Return (8, 3) corners, m, from the actor's origin in its axes."""
-        corners: Floats = ((self.centre - self.position) + (_CORNERS * self.half) @ self.axes.T) \
+        corners: Floats = ((self.center - self.position) + (_CORNERS * self.half) @ self.axes.T) \
             @ self.body
         return corners
 
-    def overlaps_sphere(self, centre: Floats, radius: float) -> bool:
+    def overlaps_sphere(self, center: Floats, radius: float) -> bool:
         """Return whether the box has a point within a sphere."""
-        # centre: (3,) m, global frame.
+        # center: (3,) m, global frame.
         # radius: m.
-        way = (centre - self.centre) @ self.axes
+        way = (center - self.center) @ self.axes
         outside = way - np.clip(way, -self.half, self.half)
         return bool(np.sqrt(outside @ outside) <= radius)
 
@@ -77,7 +77,7 @@ class ActorBox:
     def overlaps_hull(self, points: Floats) -> bool:
         """Return whether the box overlaps a convex hull."""
         # points: (N, 3) points that span it, m, global frame; see :func:`check_hull`.
-        corners = self.centre + (_CORNERS * self.half) @ self.axes.T
+        corners = self.center + (_CORNERS * self.half) @ self.axes.T
         return hulls_overlap(corners, points)
 
 

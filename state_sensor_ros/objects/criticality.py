@@ -28,9 +28,9 @@ import numpy as np
 from state_sensor_ros.classes import cached_class_of, PERSON, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Needs, Rows
 from state_sensor_ros.objects.object_maker import (
-    centre_twists,
-    Centres,
-    centres_of,
+    center_twists,
+    Centers,
+    centers_of,
     default_sizes,
 )
 from state_sensor_ros.settings import DEFAULTS
@@ -51,7 +51,7 @@ _SIZES = default_sizes(DEFAULTS)
 class PlanarBoxes:
     """Rectangles of K actors in the plane of the global frame."""
 
-    centres: Floats  # (K, 2) m
+    centers: Floats  # (K, 2) m
     headings: Floats  # (K, 2) unit vectors along the lengths
     halves: Floats  # (K, 2) half the length and half the width, m
     velocities: Floats  # (K, 2) of the centers, m/s, NaN if unknown
@@ -61,7 +61,7 @@ class PlanarBoxes:
     heights: Floats
 
     def __len__(self) -> int:
-        return len(self.centres)
+        return len(self.centers)
 
     def at(self, rows: Rows | Bools | slice) -> PlanarBoxes:
         """Return some of the rectangles; ``rows``: index of each, (K,) bool, or a slice."""
@@ -72,7 +72,7 @@ class PlanarBoxes:
         return _dot(self.velocities, self.headings)
 
 
-_MEMBERS = ('centres', 'headings', 'halves', 'velocities', 'turning', 'heights')
+_MEMBERS = ('centers', 'headings', 'halves', 'velocities', 'turning', 'heights')
 
 
 def joined(parts: list[PlanarBoxes]) -> PlanarBoxes:
@@ -81,7 +81,7 @@ def joined(parts: list[PlanarBoxes]) -> PlanarBoxes:
                          for name in _MEMBERS))
 
 
-def planar_boxes(frame: Frame, centres: Centres) -> PlanarBoxes:
+def planar_boxes(frame: Frame, centers: Centers) -> PlanarBoxes:
     """
     Return the rectangles of the N actors of a frame.
 
@@ -90,16 +90,16 @@ def planar_boxes(frame: Frame, centres: Centres) -> PlanarBoxes:
 
     :param frame: frame in SI units and REP-103 axes.
     """
-    headings = centres.axes[:, :2, 0]
+    headings = centers.axes[:, :2, 0]
     lengths = np.hypot(headings[:, 0], headings[:, 1])
     with np.errstate(all='ignore'):
         headings = np.where(lengths[:, None] > 0.0, headings / lengths[:, None], (1.0, 0.0))
-        twists = centre_twists(frame, centres)
+        twists = center_twists(frame, centers)
         is_known: Bools = np.logical_and.reduce(np.isfinite(frame.velocity_xyz[:, :2]), axis=1) \
             if frame.forward_speed is None else np.isfinite(frame.forward_speed)
-        height, half = centres.poses[:, 2], 0.5 * centres.sizes[:, 2]
+        height, half = centers.poses[:, 2], 0.5 * centers.sizes[:, 2]
     return PlanarBoxes(
-        centres.poses[:, :2], headings, 0.5 * centres.sizes[:, :2],
+        centers.poses[:, :2], headings, 0.5 * centers.sizes[:, :2],
         np.where(is_known[:, None], twists[:, :2], np.nan), np.nan_to_num(twists[:, 5]),
         np.column_stack((height - half, height + half)))
 
@@ -165,7 +165,7 @@ def _projections(some: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats
     """Project pairs on the directions of their edges."""
     # Returns (4, K) each: distances of the centers, m; sums of the half projections, m; speeds of
     # the centers from the first to the second, m/s.
-    way, motion = others.centres - some.centres, others.velocities - some.velocities
+    way, motion = others.centers - some.centers, others.velocities - some.velocities
     cosines = np.abs(_dot(some.headings, others.headings))
     sines = np.abs(cross(some.headings, others.headings))
     (length, width), (other_length, other_width) = some.halves.T, others.halves.T
@@ -180,7 +180,7 @@ def _projections(some: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats
 
 def _corners_to(some: PlanarBoxes, others: PlanarBoxes) -> Floats:
     """Return (K,) smallest distances from the corners of ``some`` to ``others``, m."""
-    middles = to_axes(some.centres - others.centres, others.headings)
+    middles = to_axes(some.centers - others.centers, others.headings)
     cosines = _dot(others.headings, some.headings)[:, None]
     sines = cross(others.headings, some.headings)[:, None]
     along, across = (_SIGNS * some.halves[:, None, :]).transpose(2, 0, 1)
@@ -217,9 +217,9 @@ class Situation:
         n_actors = frame.n_actors
         classes = np.fromiter(map(cached_class_of, frame.kinds.tolist(), frame.tags), np.uint8,
                               n_actors)
-        centres = centres_of(frame, _SIZES, classes)
-        self.boxes = planar_boxes(frame, centres)
-        self.are_objects: Bools = frame.has_pose() & ((classes != UNKNOWN) | centres.have_boxes)
+        centers = centers_of(frame, _SIZES, classes)
+        self.boxes = planar_boxes(frame, centers)
+        self.are_objects: Bools = frame.has_pose() & ((classes != UNKNOWN) | centers.have_boxes)
         self._may_lead = self.are_objects & (classes != UNKNOWN) & (classes != PERSON)
         # Road, section and lane; s in the direction of driving. NaN without a lane.
         self._lanes: Floats = np.full((n_actors, 4), np.nan)
@@ -281,7 +281,7 @@ def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floa
     # own: its box, K = 1.
     # Returns (K,) each: distance along the path, m; deviation to its left, m; heading, rad, from
     # that of the path there.
-    ahead = to_axes(others.centres - own.centres, own.headings)
+    ahead = to_axes(others.centers - own.centers, own.headings)
     directions = to_axes(others.headings, own.headings)
     angles = np.arctan2(directions[:, 1], directions[:, 0])
     speed = float(own.speeds()[0])
@@ -290,9 +290,9 @@ def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floa
         return ahead[:, 0], ahead[:, 1], angles
     radius = 1.0 / curvature
     side = math.copysign(1.0, radius)
-    to_centre = radius - ahead[:, 1]
-    turned = np.arctan2(ahead[:, 0], side * to_centre)
-    deviations = radius - side * np.hypot(ahead[:, 0], to_centre)
+    to_center = radius - ahead[:, 1]
+    turned = np.arctan2(ahead[:, 0], side * to_center)
+    deviations = radius - side * np.hypot(ahead[:, 0], to_center)
     angles -= turned * side
     return abs(radius) * turned, deviations, np.arctan2(np.sin(angles), np.cos(angles))
 
@@ -306,7 +306,7 @@ def _gaps(own: PlanarBoxes, others: PlanarBoxes) -> Floats:
     """
     turns = 0.5 * np.arctan2(cross(own.headings, others.headings),
                              (own.headings * others.headings).sum(axis=1))
-    way = to_axes(others.centres - own.centres, own.headings)
+    way = to_axes(others.centers - own.centers, own.headings)
     chords = way[:, 0] * np.cos(turns) + way[:, 1] * np.sin(turns)
     arcs = chords / np.sinc(turns / np.pi)
     gaps: Floats = np.maximum(arcs - own.halves[0, 0] - others.halves[:, 0], 0.0)

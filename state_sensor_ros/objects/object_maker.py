@@ -87,7 +87,7 @@ _MEMBERS = ('rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'acceleration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Centres:
+class Centers:
     """Centers and sizes of the N actors of a frame, whether they are objects or not."""
 
     poses: Floats  # (N, 7)
@@ -97,13 +97,13 @@ class Centres:
     have_boxes: Bools  # (N,) bool. Rows of actors without a usable pose have no meaning
 
 
-def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
+def centers_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centers:
     """Return center and size of each actor."""
     # default_sizes: (len(CLASSES), 3) float64, length, width, height (m) without a box.
     # classes: (N,) uint8, index in CLASSES.
     n_actors = frame.n_actors
     with _NOTHING if frame.bodies().is_plain else np.errstate(all='ignore'):
-        unit = frame.bodies().normalised()
+        unit = frame.bodies().normalized()
         matrices = global_from_unit(unit[:, 3:7])
         axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
         largest = frame.largest_boxes()
@@ -130,7 +130,7 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
             sizes[owners] = (np.abs(relative) @ unit[boxes, 7:10, None])[:, :, 0]
             arms[owners] = unit[boxes, 0:3] - unit[owners, 0:3]
             poses[owners, :3] = unit[boxes, 0:3]
-    return Centres(poses, axes, sizes, arms, have_boxes)
+    return Centers(poses, axes, sizes, arms, have_boxes)
 
 
 def as_slice(rows: Rows) -> Rows | slice:
@@ -162,7 +162,7 @@ class ObjectMaker:
         self._frame: Frame | None = None
         self._objects: Objects | None = None
         self._last: _Motion | None = None
-        self.all_objects: tuple[Bools, Centres] | None = None
+        self.all_objects: tuple[Bools, Centers] | None = None
         self.reconfigure(settings)
 
     def reconfigure(self, settings: Settings) -> None:
@@ -186,28 +186,28 @@ class ObjectMaker:
     def _make(self, frame: Frame, actor_list: ActorList) -> Objects:
         classes = _classes_of(actor_list)
         with np.errstate(all='ignore'):
-            centres = centres_of(frame, self._default_sizes, classes)
-            twists = centre_twists(frame, centres)
+            centers = centers_of(frame, self._default_sizes, classes)
+            twists = center_twists(frame, centers)
             last, self._last = self._last, _Motion(frame.game_time, actor_list, twists)
             have_poses, i_ego = frame.has_pose(), actor_list.i_ego
-            are_objects = have_poses & ((classes != UNKNOWN) | centres.have_boxes)
+            are_objects = have_poses & ((classes != UNKNOWN) | centers.have_boxes)
             if i_ego >= 0:
                 are_objects[i_ego] = False
-            self.all_objects = are_objects, centres
+            self.all_objects = are_objects, centers
             are_chosen = are_objects & self._chosen[classes]
             if i_ego >= 0 and self._range and have_poses[i_ego]:
-                are_chosen &= self._are_near(frame, centres, i_ego)
+                are_chosen &= self._are_near(frame, centers, i_ego)
             rows = are_chosen.nonzero()[0]
             accelerations = _accelerations(self._last, last)
             if frame.accelerations is not None:
                 accelerations[:, :3] = np.where(np.isfinite(frame.accelerations),
                                                 frame.accelerations, accelerations[:, :3])
         own = as_slice(rows)
-        return Objects(rows, classes[own], centres.poses[own], centres.axes[own],
-                       centres.sizes[own], twists[own], accelerations[own])
+        return Objects(rows, classes[own], centers.poses[own], centers.axes[own],
+                       centers.sizes[own], twists[own], accelerations[own])
 
-    def _are_near(self, frame: Frame, centres: Centres, i_ego: int) -> Bools:
-        distances = centres.poses[:, :3] - frame.position_xyz[i_ego]
+    def _are_near(self, frame: Frame, centers: Centers, i_ego: int) -> Bools:
+        distances = centers.poses[:, :3] - frame.position_xyz[i_ego]
         near: Bools = np.einsum('ij,ij->i', distances, distances) <= self._range ** 2
         return near
 
@@ -230,12 +230,12 @@ class _Motion:
     twists: Floats  # (N, 6) as in :class:`Objects`
 
 
-def centre_twists(frame: Frame, centres: Centres) -> Floats:
+def center_twists(frame: Frame, centers: Centers) -> Floats:
     """Return (N, 6) velocities of the centers and angular velocities, NaN if unknown."""
     if frame.forward_speed is not None:
         # Without angular velocities those of the origins are the same.
-        return _forward_twists(frame.forward_speed, centres.axes)
-    return transported(frame.kinematics[:, 7:], centres.arms, is_finite=frame.bodies().is_finite)
+        return _forward_twists(frame.forward_speed, centers.axes)
+    return transported(frame.kinematics[:, 7:], centers.arms, is_finite=frame.bodies().is_finite)
 
 
 def _forward_twists(forward_speed: Floats, axes: Floats) -> Floats:

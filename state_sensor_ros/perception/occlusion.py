@@ -33,40 +33,40 @@ _FARTHEST = 1e9
 _NO_ANGLE = 1e-200
 
 
-def visible_shares(centres_xy: Floats, headings_xy: Floats, sizes_xy: Floats,
+def visible_shares(centers_xy: Floats, headings_xy: Floats, sizes_xy: Floats,
                    wanted: Rows | None = None) -> Floats:
     """
     Return which share of its angle is seen of each box from the origin.
 
     A box around the origin, and one that is too far away for an angle, is seen and hides nothing.
 
-    :param centres_xy: (K, 2) float64, m, from the origin.
+    :param centers_xy: (K, 2) float64, m, from the origin.
     :param headings_xy: (K, 2) float64, of unit length: directions of the lengths of the boxes.
     :param sizes_xy: (K, 2) float64, length and width, m.
     :param wanted: (W,) int64, boxes whose share is wanted, None for all. What is farther than all
         of them hides none of them; it only makes finer segments, which boxes that intersect show.
     :returns: (K,) float64, 0 to 1; of boxes that are not wanted it has no meaning.
     """
-    n_boxes = len(centres_xy)
+    n_boxes = len(centers_xy)
     if wanted is not None and 2 * len(wanted) < n_boxes:
-        near = _near(np.hypot(centres_xy[:, 0], centres_xy[:, 1]),
+        near = _near(np.hypot(centers_xy[:, 0], centers_xy[:, 1]),
                      np.hypot(sizes_xy[:, 0], sizes_xy[:, 1]), wanted)
         return _scattered(n_boxes, near, visible_shares(
-            centres_xy[near], headings_xy[near], sizes_xy[near]))
+            centers_xy[near], headings_xy[near], sizes_xy[near]))
     halves = np.maximum(sizes_xy, _LEAST_EDGE) * 0.5
-    centres, headings = _complex(centres_xy), _complex(headings_xy)
+    centers, headings = _complex(centers_xy), _complex(headings_xy)
     turns_back = headings.conj()
     # The origin in the axes of each box.
-    own_origins = -centres * turns_back
+    own_origins = -centers * turns_back
     are_beside = np.abs(_pairs(own_origins)) > halves
-    are_apart = (are_beside[:, 0] | are_beside[:, 1]) & (np.abs(centres) <= _FARTHEST)
+    are_apart = (are_beside[:, 0] | are_beside[:, 1]) & (np.abs(centers) <= _FARTHEST)
     apart = are_apart.nonzero()[0]
     if len(apart) < 2:
         return np.ones(n_boxes)
     if len(apart) < n_boxes:
         return _scattered(n_boxes, apart, visible_shares(
-            centres_xy[apart], headings_xy[apart], sizes_xy[apart]))
-    return _shares(_ends(centres, headings, halves), own_origins, turns_back, halves)
+            centers_xy[apart], headings_xy[apart], sizes_xy[apart]))
+    return _shares(_ends(centers, headings, halves), own_origins, turns_back, halves)
 
 
 def _near(distances: Floats, diagonals: Floats, wanted: Rows) -> Rows:
@@ -92,18 +92,18 @@ def _pairs(numbers: _Complex) -> Floats:
     return numbers.view(np.float64).reshape(-1, 2)
 
 
-def _ends(centres: _Complex, headings: _Complex, halves: Floats) -> Floats:
+def _ends(centers: _Complex, headings: _Complex, halves: Floats) -> Floats:
     """Return (2 K,) the angles, rad, at which K boxes begin, and then those at which they end."""
     along, across = headings * halves[:, 0], headings * (1j * halves[:, 1])
-    corners = np.empty((4, len(centres)), np.complex128)
+    corners = np.empty((4, len(centers)), np.complex128)
     np.add(along, across, out=corners[0])
     np.subtract(along, across, out=corners[1])
     np.negative(corners[1::-1], out=corners[2:])
-    corners += centres
+    corners += centers
     # From the direction of the center, which lies between the corners, less than half a turn.
-    corners *= centres.conj()
+    corners *= centers.conj()
     offsets = np.arctan2(corners.imag, corners.real)
-    middles = np.arctan2(centres.imag, centres.real)
+    middles = np.arctan2(centers.imag, centers.real)
     ends: Floats = np.concatenate((middles + np.minimum.reduce(offsets),
                                    middles + np.maximum.reduce(offsets)))
     ends -= 2.0 * _HALF_TURN * np.floor((ends + _HALF_TURN) / (2.0 * _HALF_TURN))

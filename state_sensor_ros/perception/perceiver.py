@@ -325,10 +325,10 @@ class Perceiver:
         """Return which share of the width of objects is seen; all objects hide others."""
         # rows: (S,) int64, actors of the objects.
         assert self._objects.all_objects is not None
-        are_objects, centres = self._objects.all_objects
+        are_objects, centers = self._objects.all_objects
         all_rows = are_objects.nonzero()[0]
         chosen = as_slice(all_rows)
-        headings = centres.axes[chosen, :2, 0]
+        headings = centers.axes[chosen, :2, 0]
         lengths = np.hypot(headings[:, 0], headings[:, 1])[:, None]
         if np.minimum.reduce(lengths, axis=None, initial=1.0) < _UPRIGHT:
             # Of an actor on its nose any direction will do.
@@ -336,8 +336,8 @@ class Perceiver:
             lengths = np.where(lengths < _UPRIGHT, 1.0, lengths)
         wanted = np.searchsorted(all_rows, rows)
         return visible_shares(
-            centres.poses[chosen, :2] - viewpoint.origin[:2], headings / lengths,
-            centres.sizes[chosen, :2], wanted)[wanted]
+            centers.poses[chosen, :2] - viewpoint.origin[:2], headings / lengths,
+            centers.sizes[chosen, :2], wanted)[wanted]
 
     def _false_positives(self, number: int,
                          viewpoint: Viewpoint | None) -> tuple[Objects, Words] | None:

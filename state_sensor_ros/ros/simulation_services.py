@@ -278,8 +278,8 @@ def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
     if is_hull:
         return lambda box: box.overlaps_hull(points)
     if bounds.type == Bounds.TYPE_SPHERE:
-        centre, (radius, *_) = points
-        return lambda box: box.overlaps_sphere(centre, float(radius))
+        center, (radius, *_) = points
+        return lambda box: box.overlaps_sphere(center, float(radius))
     return lambda box: box.overlaps_box(points.min(axis=0), points.max(axis=0))
 
 

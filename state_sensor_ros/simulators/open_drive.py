@@ -326,8 +326,8 @@ def _poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Fl
 
 def _param_poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
     u, v = (np.array([_number(shape, f'{name}{axis}') for name in 'abcd']) for axis in 'UV')
-    is_normalised = shape.get('pRange', 'normalized') != 'arcLength'
-    scale = 1.0 / length if is_normalised and length else 1.0
+    is_normalized = shape.get('pRange', 'normalized') != 'arcLength'
+    scale = 1.0 / length if is_normalized and length else 1.0
     return _polynomials(u, v, lambda s: s * scale)
 
 

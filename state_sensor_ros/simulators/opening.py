@@ -95,12 +95,12 @@ def _by_content(path: Path, found: Format) -> Format:
     # Formats of this package save the search for other simulators.
     known = _own_formats() if found in _own_formats() else formats()
     try:
-        recognised = next((each for each in known if each is not found and each.recognized_by
+        recognized = next((each for each in known if each is not found and each.recognized_by
                            and (suffix in each.suffixes or each.any_name) and each.is_of(path)),
                           None)
-        if recognised is None and found.any_name and not found.is_of(path):
+        if recognized is None and found.any_name and not found.is_of(path):
             return trajectory_format()
-        return recognised or found
+        return recognized or found
     except OSError:
         # The reader gives the reason.
         return found

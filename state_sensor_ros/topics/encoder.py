@@ -227,7 +227,7 @@ class Encoder:
             numbers |= lane_numbers(frame.lanes)
         rows, base_link = _NO_ROWS, None
         if self._uses_rows:
-            rows = bodies.normalised()
+            rows = bodies.normalized()
             if self._base_link is not None and i_ego >= 0:
                 base_link = i_ego, self._base_link.offset(frame, i_ego)
                 move_to(rows[i_ego], base_link[1])

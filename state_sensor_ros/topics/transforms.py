@@ -31,7 +31,7 @@ from state_sensor_ros.naming import ActorList, wheel_frame
 from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
     global_from_unit,
-    normalised,
+    normalized,
     quaternion_from_rpy,
     quaternion_product,
 )
@@ -148,7 +148,7 @@ class TransformEncoder(TopicEncoder):
             poses[wheels.actor == now.base_link[0], :3] -= now.base_link[1]
         # Rows that are not sent may hold anything.
         with np.errstate(all='ignore'):
-            poses[:, 3:] = normalised(wheels.known_orientation_xyzw())
+            poses[:, 3:] = normalized(wheels.known_orientation_xyzw())
         numbers[WHEEL_POSE] = poses
 
     def _wheel_instances(self, actor_list: ActorList, wheels: Wheels,

@@ -152,7 +152,7 @@ class FrameLog:
     @np.errstate(all='ignore')
     def _add_bodies(self, frame: Frame, i_frame: int) -> None:
         n_actors, boxes = frame.n_actors, frame.boxes
-        poses = frame.bodies().normalised()
+        poses = frame.bodies().normalized()
         are_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < FARTHEST_M).all(axis=1)
         box_rows: Rows = np.zeros(0, np.int64)
         owners: Rows = box_rows

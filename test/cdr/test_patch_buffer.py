@@ -169,7 +169,7 @@ class CountingTemplate(Template):
         return super().lay_out(values, phase)
 
 
-def test_only_a_new_instance_and_its_neighbour_are_serialised():
+def test_only_a_new_instance_and_its_neighbor_are_serialized():
     template = CountingTemplate(DEFINITIONS, 'x/msg/Item', ITEM)
     buffer, head = PatchBuffer(is_array=True), MessageInstance(HEAD, {})
     items = [item(f'name {i}', template) for i in range(1000)]
@@ -226,7 +226,7 @@ def test_worked_example():
     a, b, c, bb = (item(name, element) for name in ('a', 'b', 'c', 'bb'))
     buffer = PatchBuffer(is_array=True)
 
-    def serialised(*elements):
+    def serialized(*elements):
         buffer.update([head, *elements])
         buffer.patch(X, np.array([[float(ord(each.values['name'][0]))] for each in elements]))
         (begin,), (end,) = buffer.message_bounds()
@@ -235,7 +235,7 @@ def test_worked_example():
     names = [struct.pack('<4xdI2s', 97.0, 2, b'a'), *(
         struct.pack('<2xdI2s', ord(name), 2, name.encode()) for name in 'bc')]
     header = b'\0\1\0\0'
-    assert serialised(a, b, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))
-    assert serialised(a, c) == (4, 46, header + struct.pack('<I', 2) + names[0] + names[2])
+    assert serialized(a, b, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))
+    assert serialized(a, c) == (4, 46, header + struct.pack('<I', 2) + names[0] + names[2])
     names[1:] = [struct.pack('<2xdI3s', 98.0, 3, b'bb'), struct.pack('<xdI2s', 99.0, 2, b'c')]
-    assert serialised(a, bb, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))
+    assert serialized(a, bb, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))

@@ -204,7 +204,7 @@ def test_a_prototype_that_does_not_fit_its_definition_is_an_error(type_name, pro
     assert str(caught.value).startswith(message)
 
 
-def test_an_instance_is_serialised_once_for_each_phase():
+def test_an_instance_is_serialized_once_for_each_phase():
     template = Template(DEFINITIONS, 'x/msg/Mixed', {'name': Given('n')})
     instance = MessageInstance(template, {'n': 'abc'})
     assert instance.layout_at(3) is instance.layout_at(3)

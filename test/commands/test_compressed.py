@@ -79,7 +79,7 @@ def test_compressed_trajectories_are_read(drive, plain, tmp_path, capsys):
     assert capsys.readouterr().err == ''
 
 
-def test_compressed_trajectories_are_recognised_by_their_content(drive, tmp_path):
+def test_compressed_trajectories_are_recognized_by_their_content(drive, tmp_path):
     other = tmp_path / 'other.json'
     shutil.copy(drive, other)
     with sensor.open_recording(other) as recording:

@@ -206,11 +206,11 @@ def test_picture_names_and_scale_cover_nothing(name, coloring):
         assert not any(a.overlaps(b) for a, b in combinations(names, 2))
         view = axes.get_window_extent()
         corners = axes.transData.transform(outlines.reshape(-1, 2)).reshape(-1, 4, 2)
-        centres = corners.mean(axis=1)
+        centers = corners.mean(axis=1)
         for box_ in names:
             assert view.x0 <= box_.x0 <= box_.x1 <= view.x1
             assert view.y0 <= box_.y0 <= box_.y1 <= view.y1
-            for points in (centres, *corners.transpose(1, 0, 2)):
+            for points in (centers, *corners.transpose(1, 0, 2)):
                 assert not any(box_.contains(*point) for point in points)
         labels = [axes.xaxis.label, *axes.get_xticklabels()]
         for _, bar in extents(axes, SCALE_GID):

@@ -351,7 +351,7 @@ def test_carla_source_refuses_a_missing_settings_file(tmp_path):
 
 
 @pytest.mark.parametrize('port', ['1', '65535'])
-def test_simulate_refuses_a_carla_port_without_neighbours(port, capsys):
+def test_simulate_refuses_a_carla_port_without_neighbors(port, capsys):
     assert main(['simulate', '--protocol', 'carla', '--port', port]) == 1
     assert capsys.readouterr().err.startswith(f'error: --port: found {port}; expected 0, or 2 to ')
 

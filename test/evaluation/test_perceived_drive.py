@@ -19,7 +19,7 @@ import math
 from budgets import first_of, one_of
 import numpy as np
 import pytest
-from raw_actors import centre_and_size, frames_of, into
+from raw_actors import center_and_size, frames_of, into
 from stack_bags import DERIVED, messages_of, N_CARS, N_FRAMES, TRACKING, VISION
 from test_perturbed_stack import mean_speed, others_are_perfect, PERFECT
 
@@ -125,7 +125,7 @@ def seen_share(drive, is_seen):
     for _, actors in frames_of(json.loads(drive.read_text())):
         [ego] = [each for each in actors.values() if 'ego' in each.tags]
         found += [is_seen(*into(ego.orientation, np.subtract(
-            centre_and_size(each)[0], ego.position))) for each in actors.values()
+            center_and_size(each)[0], ego.position))) for each in actors.values()
             if each is not ego]
     return np.mean(found)
 

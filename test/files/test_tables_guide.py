@@ -44,20 +44,20 @@ def frames_of(folder):
     return json.loads((folder / 'drive.json').read_text())
 
 
-def test_tables_guide_nearest_neighbour_in_duckdb(folder, monkeypatch):
+def test_tables_guide_nearest_neighbor_in_duckdb(folder, monkeypatch):
     nearest = answer('The nearest', 'duckdb', folder, monkeypatch)['nearest'].fetchall()
     expected = []
     for frame in frames_of(folder):
         actors = [*frame['frame']['objects'], *frame['frame']['vehicles']]
-        centres = {}
+        centers = {}
         for each in actors:
             state = each.get('state', each)
-            centre = state['oriented_bounding_box'][0]['center']
-            centres[state['name']] = centre['x'] / 100, centre['y'] / 100
+            center = state['oriented_bounding_box'][0]['center']
+            centers[state['name']] = center['x'] / 100, center['y'] / 100
             if 'ego' in state['tags']:
                 ego = state['name']
-        distance, name = min((math.dist(centre, centres[ego]), name)
-                             for name, centre in centres.items() if name != ego)
+        distance, name = min((math.dist(center, centers[ego]), name)
+                             for name, center in centers.items() if name != ego)
         expected.append((frame['game_time'], name, distance))
     assert [row[:2] for row in nearest] == [row[:2] for row in expected]
     assert [row[2] for row in nearest] == pytest.approx([row[2] for row in expected], abs=1e-6)

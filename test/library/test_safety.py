@@ -82,7 +82,7 @@ def test_distances_and_times_to_collision_are_those_of_shapely():
     def polygon(boxes, i):
         along = boxes.headings[i] * boxes.halves[i, 0]
         across = np.array([-boxes.headings[i, 1], boxes.headings[i, 0]]) * boxes.halves[i, 1]
-        return Polygon(boxes.centres[i] + np.array(
+        return Polygon(boxes.centers[i] + np.array(
             [along + across, along - across, -along - across, -along + across]))
 
     found, times = distances(some, others), times_to_collision(some, others)

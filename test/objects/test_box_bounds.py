@@ -71,7 +71,7 @@ def are_apart(box, low, high):
     normals = np.concatenate((np.eye(3), box.axes.T, [
         np.cross(one, other) for one in np.eye(3) for other in box.axes.T]))
     reach = np.abs(normals) @ half + np.abs(normals @ box.axes) @ box.half
-    return bool((np.abs(normals @ (box.centre - middle)) > reach).any())
+    return bool((np.abs(normals @ (box.center - middle)) > reach).any())
 
 
 @given(SEEDS)

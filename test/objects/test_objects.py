@@ -113,7 +113,7 @@ def test_default_sizes_can_be_given():
 
 @pytest.mark.parametrize('attitude', ATTITUDES)
 @pytest.mark.parametrize('speed', [12.0, 0.0, -3.0])
-def test_velocity_is_that_of_the_centre_in_the_axes_of_the_object(attitude, speed):
+def test_velocity_is_that_of_the_center_in_the_axes_of_the_object(attitude, speed):
     own, rate = quaternion(*attitude), (0.1, -0.2, 0.5)
     arm, velocity = turned(own, (1.0, 0.0, 0.7)), turned(own, (speed, 0.0, 0.0))
     found = objects_of([row((0.0, 0.0, 0.0), own, velocity, rate)],
@@ -159,7 +159,7 @@ def test_other_objects_need_a_box():
     assert tuple(each.name for each in CLASSES) == CLASS_NAMES
 
 
-def test_range_is_from_the_origin_of_the_ego_to_the_centre():
+def test_range_is_from_the_origin_of_the_ego_to_the_center():
     rows = [row((100.0, 0.0, 0.0)), row((110.0, 0.0, 0.0)), row((111.0, 0.0, 0.0))]
     boxes = boxes_of(box_at(1, (109.0, 0.0, 0.0)), box_at(2, (111.5, 0.0, 0.0)))
     parts = {'tags': (('ego',), ('vehicle',), ('vehicle',)), 'boxes': boxes}
@@ -201,9 +201,9 @@ def test_forward_speed_alone_is_along_the_axis_of_the_actor():
 
 def test_corners_of_boxes_are_in_the_frame_of_the_actor():
     own = quaternion(0.1, 0.2, 3.0)
-    centre = np.add((5.0, 6.0, 7.0), turned(own, (1.0, 0.0, 0.5)))
+    center = np.add((5.0, 6.0, 7.0), turned(own, (1.0, 0.0, 0.5)))
     frame = make_frame(kinematics=[row((5.0, 6.0, 7.0), own)], boxes=boxes_of(
-        box_at(0, centre, product(own, PERMUTED), (2.0, 1.0, 4.0))))
+        box_at(0, center, product(own, PERMUTED), (2.0, 1.0, 4.0))))
     box = box_of(frame, 0)
     assert not box.is_turned()
     assert box.corners().max(axis=0) == pytest.approx((3.0, 1.0, 1.0))

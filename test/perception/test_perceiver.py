@@ -127,7 +127,7 @@ def test_edges_are_never_shorter_than_ten_centimetres():
     assert sizes.max() > SIZE[0]
 
 
-def test_range_counts_from_the_origin_of_the_ego_to_the_centre():
+def test_range_counts_from_the_origin_of_the_ego_to_the_center():
     # The center is 0.75 m above the origin.
     frame = scene([(30.0, 40.0, 0.0), (-49.0, 0.0, 0.0)])
     assert Sensor(range=50.0).names(frame) == {'car_1'}

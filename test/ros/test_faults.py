@@ -162,7 +162,7 @@ def test_fault_actors_and_members_cost_themselves(bench):
 BAD_BOXES = {
     'null': ('extents', 'x', None), 'negative': ('extents', 'y', -140.0),
     'zero': ('extents', 'z', 0.0), 'scale': ('scale', 'x', -1.0), 'no_scale': ('scale', 'y', None),
-    'no_centre': ('center', 'z', None), 'no_direction': ('orientation', 'w', None)}
+    'no_center': ('center', 'z', None), 'no_direction': ('orientation', 'w', None)}
 
 
 def test_fault_boxes_without_a_size_are_never_drawn(bench):

@@ -113,7 +113,7 @@ def test_a_field_of_another_size_is_an_error_before_anything_is_read():
         check(narrow)
 
 
-def test_bytes_that_cannot_be_deserialised_are_an_error():
+def test_bytes_that_cannot_be_deserialized_are_an_error():
     def refuse(data, class_):
         raise RuntimeError('failed to deserialize')
 

@@ -19,7 +19,7 @@ from message_store import read
 import numpy as np
 from paths import SAMPLE
 import pytest
-from raw_actors import centre_and_size, frames_of, into, plus, turned, velocity_at
+from raw_actors import center_and_size, frames_of, into, plus, turned, velocity_at
 from real_recordings import FILES, path_of
 from rosbags.rosbag2 import Reader
 
@@ -94,7 +94,7 @@ class Converted:
         return of
 
     def acceleration(self, i):
-        return self.change(i, lambda actor: velocity_at(actor, centre_and_size(actor)[0]))
+        return self.change(i, lambda actor: velocity_at(actor, center_and_size(actor)[0]))
 
 
 @pytest.fixture(scope='module', params=one_of([None, *FILES]),
@@ -150,13 +150,13 @@ def test_tracked_objects(converted, topic):
         actors, acceleration = converted.objects(i), converted.acceleration(i)
         assert len(message.objects) == len(actors)
         for found, actor in zip(message.objects, actors, strict=True):
-            centre, size = centre_and_size(actor)
-            velocity, kinematics = velocity_at(actor, centre), found.kinematics
+            center, size = center_and_size(actor)
+            velocity, kinematics = velocity_at(actor, center), found.kinematics
             assert bytes(found.object_id.uuid) == uuid.uuid5(NAMESPACE, actor.name).bytes
             assert found.existence_probability == 1.0
             assert [(each.label, each.probability) for each in found.classification] == [
                 (class_of(actor)[0], 1.0)]
-            is_pose(kinematics.pose_with_covariance.pose, centre, actor.orientation)
+            is_pose(kinematics.pose_with_covariance.pose, center, actor.orientation)
             twist = kinematics.twist_with_covariance.twist
             assert values(twist.linear) == near(into(actor.orientation, velocity))
             assert values(twist.angular) == near(into(actor.orientation, actor.rate))
@@ -173,11 +173,11 @@ def test_tracked_objects(converted, topic):
 def test_detected_objects(converted):
     for i, message in converted.of(DETECTED):
         for found, actor in zip(message.objects, converted.objects(i), strict=True):
-            centre, size = centre_and_size(actor)
+            center, size = center_and_size(actor)
             kinematics = found.kinematics
-            is_pose(kinematics.pose_with_covariance.pose, centre, actor.orientation)
+            is_pose(kinematics.pose_with_covariance.pose, center, actor.orientation)
             assert values(kinematics.twist_with_covariance.twist.linear) == near(
-                into(actor.orientation, velocity_at(actor, centre)))
+                into(actor.orientation, velocity_at(actor, center)))
             assert (kinematics.has_position_covariance, kinematics.has_twist,
                     kinematics.has_twist_covariance, kinematics.orientation_availability) == (
                         True, True, True, 2)
@@ -208,12 +208,12 @@ def test_derived_objects_are_in_the_axes_of_the_header(converted):
     for i, message in converted.of(DERIVED):
         acceleration = converted.acceleration(i)
         for found, actor in zip(message.objects, converted.objects(i), strict=True):
-            centre, size = centre_and_size(actor)
+            center, size = center_and_size(actor)
             assert (found.header.frame_id, found.header.stamp) == ('map', message.header.stamp)
             assert (found.id, found.detection_level, found.classification) == (
                 ids[actor.name], 1, class_of(actor)[1])
-            is_pose(found.pose, centre, actor.orientation)
-            assert values(found.twist.linear) == near(velocity_at(actor, centre))
+            is_pose(found.pose, center, actor.orientation)
+            assert values(found.twist.linear) == near(velocity_at(actor, center))
             assert np.nan_to_num(values(found.twist.angular)) == near(actor.rate)
             assert np.nan_to_num(values(found.accel.linear)) == pytest.approx(
                 acceleration(actor.name), rel=1e-6, abs=1e-6)
@@ -226,14 +226,14 @@ def test_detections(converted):
     names = {each.class_name for each in converted.message(LABELS, 0).class_map}
     for i, message in converted.of(DETECTIONS):
         for found, actor in zip(message.detections, converted.objects(i), strict=True):
-            centre, size = centre_and_size(actor)
+            center, size = center_and_size(actor)
             result, = found.results
             assert (result.hypothesis.class_id, result.hypothesis.score) == (
                 class_of(actor)[2], 1.0)
             assert result.hypothesis.class_id in names
             assert found.id == actor.name
             for pose in (result.pose.pose, found.bbox.center):
-                is_pose(pose, centre, actor.orientation)
+                is_pose(pose, center, actor.orientation)
             assert values(found.bbox.size) == near(size)
 
 
@@ -313,16 +313,16 @@ def pose_at(frames, name, time_s):
                 return None
             share = (time_s - first_s) / (last_s - first_s)
             one, other = first[name], last[name]
-            centre = plus(centre_and_size(one)[0], plus(
-                centre_and_size(other)[0], centre_and_size(one)[0], -1.0), share)
+            center = plus(center_and_size(one)[0], plus(
+                center_and_size(other)[0], center_and_size(one)[0], -1.0), share)
             a, b = one.orientation, other.orientation
             cosine = sum(x * y for x, y in zip(a, b, strict=True))
             if cosine < 0.0:
                 b, cosine = tuple(-x for x in b), -cosine
             angle = math.acos(min(cosine, 1.0))
             if angle < 1e-6:
-                return centre, a
-            return centre, tuple(
+                return center, a
+            return center, tuple(
                 (math.sin((1.0 - share) * angle) * x + math.sin(share * angle) * y)
                 / math.sin(angle) for x, y in zip(a, b, strict=True))
     return None
@@ -344,14 +344,14 @@ def test_predicted_path_is_where_the_object_will_be(converted):
                     break
                 expected.append(pose)
             assert len(path.path) == len(expected)
-            for pose, (centre, orientation) in zip(path.path, expected, strict=True):
-                assert values(pose.position) == pytest.approx(centre, abs=1e-6)
+            for pose, (center, orientation) in zip(path.path, expected, strict=True):
+                assert values(pose.position) == pytest.approx(center, abs=1e-6)
                 found_xyzw = values(pose.orientation, 'xyzw')
                 assert abs(sum(a * b for a, b in zip(found_xyzw, orientation, strict=True))) == \
                     pytest.approx(1.0, abs=1e-9)
-            centre, _ = centre_and_size(actor)
-            is_pose(path.path[0], centre, actor.orientation)
-            is_pose(found.kinematics.initial_pose_with_covariance.pose, centre, actor.orientation)
+            center, _ = center_and_size(actor)
+            is_pose(path.path[0], center, actor.orientation)
+            is_pose(found.kinematics.initial_pose_with_covariance.pose, center, actor.orientation)
 
 
 def test_filters_and_base_link_of_options(tmp_path, capsys):
@@ -362,7 +362,7 @@ def test_filters_and_base_link_of_options(tmp_path, capsys):
         message = converted.message(TRACKED[0], i)
         ego = converted.ego(i)
         expected = [actor.name for actor in converted.objects(i) if class_of(actor)[2] == 'car'
-                    and math.dist(centre_and_size(actor)[0], ego.position) <= 50.0]
+                    and math.dist(center_and_size(actor)[0], ego.position) <= 50.0]
         assert [bytes(each.object_id.uuid) for each in message.objects] == [
             uuid.uuid5(NAMESPACE, name).bytes for name in expected]
         n_objects += len(expected)

@@ -47,8 +47,8 @@ def test_objects_have_boxes_and_forward_speeds(messages):
     dimensions = car.shape.dimensions
     assert (dimensions.x, dimensions.y, dimensions.z) == pytest.approx((5.0, 2.0, 1.5))
     # The box is 0.5 m ahead of the origin and 0.75 m above it; yaw 90 turns right.
-    centre = car.kinematics.pose_with_covariance.pose.position
-    assert (centre.x, centre.y, centre.z) == pytest.approx((100.0, -20.5, 38.75))
+    center = car.kinematics.pose_with_covariance.pose.position
+    assert (center.x, center.y, center.z) == pytest.approx((100.0, -20.5, 38.75))
     twist = car.kinematics.twist_with_covariance
     assert (twist.twist.linear.x, twist.twist.linear.y) == (-3.5, pytest.approx(0.0))
     assert list(twist.covariance[::7]) == [1e-9, *[UNKNOWN] * 5]

@@ -62,8 +62,8 @@ def boxes_of(scene, number):
     if row.get(LABELS):
         place, turn = (array_of(row, f'Transform3D:{name}', width) for name, width in (
             ('translation', 3), ('quaternion', 4)))
-        centre = place + (global_from_body(turn) @ array_of(row, CENTERS)[0])
-        found[row[LABELS][0]] = (centre[0], array_of(row, HALVES)[0],
+        center = place + (global_from_body(turn) @ array_of(row, CENTERS)[0])
+        found[row[LABELS][0]] = (center[0], array_of(row, HALVES)[0],
                                  quaternion_product(turn, array_of(row, TURNS, 4))[0])
     return found
 
@@ -79,8 +79,8 @@ def test_view_has_the_boxes_poses_and_times_of_the_recording(shown, n_together):
         assert sorted(found) == sorted(each.names)
         rows = each.largest_boxes()
         for row, owner in zip(rows, each.boxes.actor[rows], strict=True):
-            centre, half, turn = found[each.names[owner]]
-            np.testing.assert_allclose(centre, each.boxes.position_xyz[row], atol=1e-3)
+            center, half, turn = found[each.names[owner]]
+            np.testing.assert_allclose(center, each.boxes.position_xyz[row], atol=1e-3)
             np.testing.assert_allclose(half, each.boxes.size_xyz[row] / 2.0, rtol=1e-5)
             assert abs(turn @ each.boxes.orientation_xyzw[row]) == pytest.approx(1.0, abs=1e-5)
     ego = scene['/world/ego']

@@ -256,7 +256,7 @@ class Drivers:
         first = np.searchsorted(lane, np.arange(self._road.n_lanes + 1))
         return LaneOrder(vehicle[order], lane, key[order], first)
 
-    def _neighbours(self, order: LaneOrder, vehicle: IntArray,
+    def _neighbors(self, order: LaneOrder, vehicle: IntArray,
                     lane: IntArray) -> tuple[IntArray, IntArray]:
         """Return leader and follower of each vehicle in a lane; -1 for none."""
         key = lane * self._road.length_m + np.mod(self.s[vehicle], self._road.length_m)
@@ -285,7 +285,7 @@ class Drivers:
     def _set_accelerations(self, dt_s: float = 0.0) -> None:
         """Compute accelerations, the smallest one over the lanes that a vehicle occupies."""
         order, free = self._lane_order(), self._free_speed()
-        leader, _ = self._neighbours(order, order.vehicle, order.lane)
+        leader, _ = self._neighbors(order, order.vehicle, order.lane)
         acceleration = np.full(len(self.s), np.inf)
         np.minimum.at(acceleration, order.vehicle, self._follow(order.vehicle, leader, free))
         if dt_s > 0.0:
@@ -301,8 +301,8 @@ class Drivers:
         if not len(vehicle):
             return
         order, free = self._lane_order(), self._free_speed()
-        leader, follower = self._neighbours(order, vehicle, self.lane[vehicle])
-        new_leader, new_follower = self._neighbours(order, vehicle, target[vehicle])
+        leader, follower = self._neighbors(order, vehicle, self.lane[vehicle])
+        new_leader, new_follower = self._neighbors(order, vehicle, target[vehicle])
         after = self._follow(vehicle, new_leader, free)
         own_gain = after - self._follow(vehicle, leader, free)
         follower_after = self._follow(new_follower, vehicle, free)

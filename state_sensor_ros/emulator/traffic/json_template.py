@@ -265,8 +265,8 @@ def quaternion_of_axes(axes: FloatArray) -> FloatArray:
     z_first = np.stack([m02 + m20, m12 + m21, 1 - m00 - m11 + m22, m10 - m01], axis=-1)
     quaternion = np.where((m00 + m11 > 0)[:, None], w_first, z_first)
     quaternion *= np.where(quaternion[:, 3] < 0, -1.0, 1.0)[:, None]
-    normalised: FloatArray = quaternion / np.linalg.norm(quaternion, axis=-1)[:, None]
-    return normalised
+    normalized: FloatArray = quaternion / np.linalg.norm(quaternion, axis=-1)[:, None]
+    return normalized
 
 
 def quaternion_of_rotator(yaw_deg: float, pitch_deg: float, roll_deg: float) -> list[float]:

@@ -51,7 +51,7 @@ from state_sensor_ros.frame import (
     NO_ROADS,
     NO_WHEELS,
 )
-from state_sensor_ros.objects.object_maker import centres_of, default_sizes
+from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.payloads import FrameLike
 from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
 from state_sensor_ros.topics.base_link import is_measured
@@ -227,7 +227,7 @@ class TableRecording(FrameFile):
         # shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
         classes = np.array([self._class_of(kind, tags) for kind, tags in zip(
             frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
-        usual = centres_of(frame, self._default_sizes, classes)
+        usual = centers_of(frame, self._default_sizes, classes)
         is_usual = (shapes == np.column_stack((usual.poses[:, :3], usual.sizes))).all(axis=1)
         actor = np.flatnonzero(frame.has_pose() & np.isfinite(shapes).all(axis=1) & ~is_usual)
         rows = np.column_stack((shapes[actor, :3], frame.orientation_xyzw[actor],

@@ -41,7 +41,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.naming import ActorList, registry_of
 from state_sensor_ros.objects.criticality import Criticality, Situation
-from state_sensor_ros.objects.object_maker import centres_of, default_sizes, MAX_GAP_S
+from state_sensor_ros.objects.object_maker import centers_of, default_sizes, MAX_GAP_S
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -228,18 +228,18 @@ class RowMaker:
         floats[:, _TWIST:_TWIST + 6] = frame.kinematics[:, 7:]
         if frame.accelerations is not None:
             floats[:, _ACCELERATION:_ACCELERATION + 3] = frame.accelerations
-        centres = centres_of(frame, self._default_sizes, classes)
+        centers = centers_of(frame, self._default_sizes, classes)
         floats[:, _ANGLES:_ANGLES + 3] = np.where(
-            usable[:, None], rpy_from_quaternion(centres.poses[:, 3:7]), np.nan)
+            usable[:, None], rpy_from_quaternion(centers.poses[:, 3:7]), np.nan)
         if frame.forward_speed is not None:
             floats[:, _SPEED] = frame.forward_speed
         else:
             floats[:, _SPEED] = np.where(usable, np.einsum(
-                'ij,ij->i', frame.velocity_xyz, centres.axes[:, :, 0]), np.nan)
-        have_centres = usable & (centres.have_boxes | (classes != UNKNOWN))
-        floats[have_centres, _CENTRE:_CENTRE + 3] = centres.poses[have_centres, :3]
-        floats[have_centres, _SIZE:_SIZE + 3] = centres.sizes[have_centres]
-        return centres.have_boxes
+                'ij,ij->i', frame.velocity_xyz, centers.axes[:, :, 0]), np.nan)
+        have_centers = usable & (centers.have_boxes | (classes != UNKNOWN))
+        floats[have_centers, _CENTRE:_CENTRE + 3] = centers.poses[have_centers, :3]
+        floats[have_centers, _SIZE:_SIZE + 3] = centers.sizes[have_centers]
+        return centers.have_boxes
 
 
 def _safety(frame: Frame) -> list[tuple[Criticality, str]]:

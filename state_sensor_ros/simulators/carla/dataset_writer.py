@@ -55,7 +55,7 @@ from state_sensor_ros.simulators.carla.dataset import (
     sensor_file_name,
 )
 from state_sensor_ros.simulators.carla.frame_payload import server_points
-from state_sensor_ros.simulators.carla.images import colour_bytes
+from state_sensor_ros.simulators.carla.images import color_bytes
 from state_sensor_ros.simulators.carla.measurement import OLD_BOX_NAME
 from state_sensor_ros.simulators.carla.sensors import (
     DEPTH,
@@ -155,20 +155,20 @@ def _boxes_of(frame: Frame, boxes: Boxes | None) -> dict[int, _BoxNumbers]:
         return {}
     own = frame.orientation_xyzw[boxes.actor]
     offset = boxes.position_xyz - frame.position_xyz[boxes.actor]
-    centres = _cleaned(mirrored_vectors(body_from_global(own, offset[:, None, :])[:, 0]))
+    centers = _cleaned(mirrored_vectors(body_from_global(own, offset[:, None, :])[:, 0]))
     rotators = _cleaned(from_rep103_rotator(
         quaternion_product(own * CONJUGATE_XYZW, boxes.orientation_xyzw)))
-    return {row: (boxes.names[i], centres[i], rotators[i], boxes.size_xyz[i] / 2.0)
+    return {row: (boxes.names[i], centers[i], rotators[i], boxes.size_xyz[i] / 2.0)
             for i, row in enumerate(boxes.actor.tolist())}
 
 
-def _fill_box(body: Any, name: str, centre: Floats, rotator: Floats,  # noqa: ANN401
+def _fill_box(body: Any, name: str, center: Floats, rotator: Floats,  # noqa: ANN401
               half_sizes: Floats) -> None:
     if name == OLD_BOX_NAME:
         extent = body.box_extent
     else:
         extent = body.bounding_box.extent
-        fill_transform(body.bounding_box.transform, centre.tolist(), rotator.tolist())
+        fill_transform(body.bounding_box.transform, center.tolist(), rotator.tolist())
     extent.x, extent.y, extent.z = half_sizes.tolist()
 
 
@@ -215,13 +215,13 @@ _PLY_LINE: Final = '%.9g %.9g %.9g\n'
 
 def format_image(image: EncodedImage) -> bytes:
     """Return an image as a PNG file: red, green, blue as sent, also of depth and segmentation."""
-    pixels = colour_bytes(image)
-    height, width, n_colours = pixels.shape
-    rows = np.empty((height, 1 + n_colours * width), np.uint8)
+    pixels = color_bytes(image)
+    height, width, n_colors = pixels.shape
+    rows = np.empty((height, 1 + n_colors * width), np.uint8)
     rows[:, 0] = _FILTER
     values, differences = pixels.reshape(height, -1), rows[:, 1:]
-    differences[:, :n_colours] = values[:, :n_colours]
-    np.subtract(values[:, n_colours:], values[:, :-n_colours], out=differences[:, n_colours:])
+    differences[:, :n_colors] = values[:, :n_colors]
+    np.subtract(values[:, n_colors:], values[:, :-n_colors], out=differences[:, n_colors:])
     # Differences of camera images repeat rarely, those of depths often.
     strategy = zlib.Z_DEFAULT_STRATEGY if image.kind == DEPTH else zlib.Z_RLE
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL, strategy)

@@ -102,12 +102,12 @@ def _place_boxes(box_rows: Floats, numbers: ActorNumbers, owners: Floats) -> Non
     # owners: (M, 7) float64, position and orientation of the owner of each box.
     boxes = _finite(as_rows(numbers.boxes, 9))
     position, orientation = owners[:, :3], owners[:, 3:]
-    centre = global_from_unit(orientation) @ mirrored_vectors(boxes[:, 0:3])[:, :, None]
+    center = global_from_unit(orientation) @ mirrored_vectors(boxes[:, 0:3])[:, :, None]
     turned = boxes[:, 3:6]
     # Boxes have the orientation of their owners, except those of custom vehicles.
     if turned.any():
         orientation = quaternion_product(orientation, to_rep103_rotator(turned))
-    box_rows[:, 0:3] = position + centre[:, :, 0]
+    box_rows[:, 0:3] = position + center[:, :, 0]
     box_rows[:, 3:7] = orientation
     box_rows[:, 7:10] = 2.0 * boxes[:, 6:9]
     box_rows[:, 10:13] = 1.0

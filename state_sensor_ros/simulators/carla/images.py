@@ -107,7 +107,7 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
     return _decoded(_pixels(image))
 
 
-def colour_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
+def color_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
     """Return the red, green and blue that a file of the dataset has, (H, W, 3)."""
     # image: in the format WIRE or MESSAGE. The depth of a MESSAGE is rounded to the 24 bits of the
     # file: beyond 512 m one step aside of what was sent at most, 0.06 mm, and the same float32 of

@@ -355,10 +355,10 @@ def _add_box(numbers: ActorNumbers, body: Tree, *, is_in_cm: bool | None = None)
         at, extent = box.transform, box.extent
         x, y, z = extent.x, extent.y, extent.z
         if x or y or z or _has(body, 'bounding_box'):
-            centre, turned = at.location, at.rotation
+            center, turned = at.location, at.rotation
             numbers.owners.append(len(numbers.ids) - 1)
             numbers.box_names.append(BOX_NAME)
-            numbers.boxes += (centre.x, centre.y, centre.z,
+            numbers.boxes += (center.x, center.y, center.z,
                               turned.roll, turned.pitch, turned.yaw, x, y, z)
             return
     if _has(body, 'box_extent'):

@@ -225,15 +225,15 @@ class ImageEncoder(TopicEncoder):
 def _decoded_images(image: EncodedImage,
                     subscriptions: Subscriptions) -> Iterator[tuple[Topic, str, DecodedImage]]:
     topic, (encoding, _) = image_topic(image.camera, image.kind), ENCODINGS[image.kind]
-    in_colours = colored_topic(image.camera)
-    is_colored = image.kind == SEGMENTATION and subscriptions.has(in_colours)
+    in_colors = colored_topic(image.camera)
+    is_colored = image.kind == SEGMENTATION and subscriptions.has(in_colors)
     if not is_colored and not subscriptions.has(topic):
         return
     decoded = _DECODERS.get(image.kind, decode_depth)(image)
     if subscriptions.has(topic):
         yield topic, encoding, decoded
     if is_colored:
-        yield in_colours, ENCODINGS[RGB][0], colored(decoded)
+        yield in_colors, ENCODINGS[RGB][0], colored(decoded)
 
 
 _FLOAT32 = 7

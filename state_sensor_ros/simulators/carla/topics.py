@@ -42,7 +42,7 @@ from state_sensor_ros.simulators.carla.topic_names import (
     STATUS,
     STATUS_TOPIC,
 )
-from state_sensor_ros.simulators.frame_arrays import normalised, Rows
+from state_sensor_ros.simulators.frame_arrays import normalized, Rows
 from state_sensor_ros.simulators.own_topics import (
     Actor,
     Column,
@@ -246,7 +246,7 @@ def add_sign_poses(now: FrameToSend, data: CarlaData, numbers: Numbers) -> None:
     poses = now.frame.kinematics[:, :7].copy()
     # Displays take unit quaternions only.
     signs = now.usable & (data.classes >= CLASS_TRAFFIC_LIGHT)
-    poses[signs, 3:] = normalised(poses[signs, 3:])
+    poses[signs, 3:] = normalized(poses[signs, 3:])
     numbers[SIGN_POSES] = poses
 
 

@@ -221,29 +221,29 @@ class OsiDecoder(SingleFrameDecoder):
 
 def _frame_of(game_time: float, actors: _Actors, lanes: Lanes, ids: Rows) -> Frame:
     rows = np.array(actors.rows).reshape(-1, _N_COLUMNS)
-    centres, sizes = rows[:, _CENTRE], rows[:, _SIZE]
+    centers, sizes = rows[:, _CENTRE], rows[:, _SIZE]
     with np.errstate(invalid='ignore'):
         # A negative size is unknown.
         sizes[(sizes < 0.0).any(axis=1)] = math.nan
         orientation_xyzw = quaternion_from_rpy(rows[:, _ANGLES])
         up = global_from_unit(orientation_xyzw)[:, :, 2]
-        origins = centres - np.nan_to_num(sizes[:, 2:], posinf=0.0) / 2.0 * up
+        origins = centers - np.nan_to_num(sizes[:, 2:], posinf=0.0) / 2.0 * up
         frame = build_frame(
             GENERATION, game_time, actors.names, origins, orientation_xyzw=orientation_xyzw,
             velocity_xyz=rows[:, _VELOCITY], angular_velocity_xyz=rows[:, _TURNING],
             tags=actors.tags, is_vehicle=np.array(actors.are_vehicles, np.bool_), lanes=lanes,
             ids=ids)
     return replace(
-        frame, boxes=_boxes(frame, centres, sizes),
+        frame, boxes=_boxes(frame, centers, sizes),
         accelerations=rows[:, _ACCELERATION].copy()
         if np.isfinite(rows[:, _ACCELERATION]).any() else None)
 
 
-def _boxes(frame: Frame, centres: Floats, sizes: Floats) -> Boxes:
+def _boxes(frame: Frame, centers: Floats, sizes: Floats) -> Boxes:
     """Return the boxes with exactly the given centers; the origins are rounded."""
     owners = np.flatnonzero(np.isfinite(sizes).all(axis=1) & frame.has_pose())
     rows = np.ones((len(owners), 13))
-    rows[:, 0:3], rows[:, 3:7] = centres[owners], frame.orientation_xyzw[owners]
+    rows[:, 0:3], rows[:, 3:7] = centers[owners], frame.orientation_xyzw[owners]
     rows[:, 7:10] = sizes[owners]
     return Boxes(owners, ('',) * len(owners), rows)
 

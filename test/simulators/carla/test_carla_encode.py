@@ -184,7 +184,7 @@ def test_carla_odometry_in_global_axes():
     assert car.covariance[::7].tolist() == [1e6] * 6
 
 
-def test_carla_markers_show_colours_and_numbers(messages):
+def test_carla_markers_show_colors_and_numbers(messages):
     signs = [each for each in messages['~/markers'].markers if each.ns in NAMESPACES]
     green, red, sign, number = signs
     assert [(m.ns, m.action) for m in signs] == [

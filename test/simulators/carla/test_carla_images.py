@@ -81,7 +81,7 @@ def test_carla_segmentation_has_the_thirteen_classes():
     assert CLASS_NAMES[10] == 'Vehicles'
 
 
-def test_carla_rgb_with_an_alpha_channel_or_without_colour():
+def test_carla_rgb_with_an_alpha_channel_or_without_color():
     rgba = np.array([[(1, 2, 3, 4), (5, 6, 7, 8)]])
     assert list(decode_rgb(image(rgba)).data) == [1, 2, 3, 5, 6, 7]
     assert list(decode_rgb(image([[9, 8]])).data) == [9, 9, 9, 8, 8, 8]
@@ -105,7 +105,7 @@ VALUES = np.array([[(0, 255, 256), (258, 32768, 65535)]])
 
 @pytest.mark.parametrize(('data', 'expected'), [
     (png_16_bits(VALUES, 2), [0, 0, 1, 1, 128, 255]),
-    (png_16_bits(VALUES[..., 1:2], 0), [0, 0, 0, 128, 128, 128])], ids=['colour', 'grey'])
+    (png_16_bits(VALUES[..., 1:2], 0), [0, 0, 0, 128, 128, 128])], ids=['color', 'grey'])
 def test_carla_rgb_of_16_bits_is_its_high_bytes(data, expected):
     assert list(decode_rgb(EncodedImage('left', 'rgb', data)).data) == expected
 

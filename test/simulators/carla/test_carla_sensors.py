@@ -290,7 +290,7 @@ def test_carla_points_of_a_file():
     assert not np.signbit(np.frombuffer(cloud.data.tobytes(), '<f4')[3:5]).any()
 
 
-def test_carla_points_of_an_empty_file_and_of_one_with_colours():
+def test_carla_points_of_an_empty_file_and_of_one_with_colors():
     empty = PLY[:PLY.index(b'end_header')].replace(b'vertex 2', b'vertex 0') + b'end_header\n'
     assert points_of(empty)[0].width == 0
     names = b''.join(b'property uchar diffuse_%s\n' % name for name in (b'red', b'green', b'blue'))

@@ -234,7 +234,7 @@ def test_sumo_that_is_over_cannot_be_reset(tmp_path):
                 request()
 
 
-def test_sumo_lights_without_a_colour_are_dropped_and_counted():
+def test_sumo_lights_without_a_color_are_dropped_and_counted():
     lines = []
     own = SumoParameters(str(GRID), args=('--tls.all-off', 'true'))
     with closing(SumoSource(own, FAST, lambda *line: lines.append(line))) as source:
