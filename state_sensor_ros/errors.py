@@ -29,19 +29,38 @@ StateSensorError
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+import shlex
+import sys
+from typing import NamedTuple
 
-# Packages whose distribution on PyPI has another name.
+# Libraries whose distribution on PyPI has another name than their module.
 _DISTRIBUTIONS = {
     'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs', 're2': 'google-re2',
     '_ruamel_yaml': 'ruamel.yaml.clib', 'rerun': 'rerun-sdk', 'rerun_cli': 'rerun-sdk',
     'ruamel': 'ruamel.yaml', 'osi3': 'osi-python'}
-# Extras of this package by their modules (setup.cfg).
+
+
+class _Extra(NamedTuple):
+    """An extra of this package (setup.cfg)."""
+
+    modules: tuple[str, ...]
+    requirements: str = ''  # file in requirements/; '' for what every set-up installs
+    oldest: int = 10  # minor version of Python
+    newest: int = 99
+
+
 _EXTRAS = {
-    'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
-    'google': 'carla', 'pyarrow': 'tables', 'pandas': 'tables',
-    'osi3': 'osi', 'distributed': 'dask',
-    'carla': 'carla9', 'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
-    'trackeval': 'evaluate', 'rerun': 'view', 'rerun_cli': 'view'}
+    'plot': _Extra(('matplotlib', 'plotly')),
+    'carla': _Extra(('PIL', 'kornia_rs', 'google')),
+    'tables': _Extra(('pyarrow', 'pandas'), 'datasets'),
+    'osi': _Extra(('osi3',), 'datasets'),
+    'dask': _Extra(('distributed',), 'datasets'),
+    'video': _Extra(('av',), 'video'),
+    'evaluate': _Extra(('trackeval',), 'evaluate'),
+    'view': _Extra(('rerun', 'rerun_cli'), 'view', oldest=11),
+    'sumo': _Extra(('libsumo', 'sumolib', 'traci'), 'sumo'),
+    'carla9': _Extra(('carla',), 'carla9', newest=12)}
 # Modules that come with ROS 2, besides message packages; pip cannot install them.
 _OF_ROS = frozenset({
     'rclpy', '_rclpy_pybind11', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch',
@@ -336,10 +355,41 @@ def importing(where: str) -> Iterator[None]:
         elif package in ('', __package__):
             raise
         else:
-            option = '' if is_missing else '--upgrade '
-            extra = _EXTRAS.get(package)
-            expected = f'the library {library}: pip install {option}{library}' \
-                if extra is None else (
-                    f"the library {library}: pip install {option}'{__package__}[{extra}]' "
-                    f'(in a ROS workspace: pip install {option}{library})')
+            expected = _remedy(package, library, is_missing)
         raise MissingLibraryError(where, found, expected, library=library) from error
+
+
+def _remedy(package: str, library: str, is_missing: bool) -> str:
+    """Return how to install a library in the environment of this Python."""
+    name = next((name for name, extra in _EXTRAS.items() if package in extra.modules), None)
+    if not is_missing or name is None:
+        return f'the library {library}: pip install {"" if is_missing else "--upgrade "}{library}'
+    extra, minor = _EXTRAS[name], sys.version_info[1]
+    if not extra.oldest <= minor <= extra.newest:
+        pythons = f'3.{extra.oldest} ' + (
+            'or newer' if extra.newest == 99 else f'to 3.{extra.newest}')
+        return f'Python {pythons} for the library {library}, which does not support 3.{minor}'
+    return f'the library {library}: {_command(name, extra)}'
+
+
+def _command(name: str, extra: _Extra) -> str:
+    venv = Path(sys.prefix)
+    set_up = venv.parent / 'scripts' / 'set_up.py'
+    if venv.name.startswith('.venv-') and set_up.is_file():
+        # The environment of `make`, where versions are pinned and the package is not pip's.
+        distribution = venv.name.removeprefix('.venv-')
+        wheels = '' if distribution == 'jazzy' or distribution.startswith('ros-') \
+            else f'ROS_DISTRO_WHEELS={distribution} '
+        option = f' --extra {extra.requirements}' if extra.requirements else ''
+        return f'{wheels}python3 {shlex.quote(str(set_up))}{option}'
+    # Takes as long to import as all of this module's users.
+    from importlib.metadata import metadata, PackageNotFoundError
+    try:
+        extras = metadata(__package__).get_all('Provides-Extra') or []
+    except PackageNotFoundError:
+        extras = []
+    if name in extras:
+        return f"pip install '{__package__}[{name}]'"
+    # Installed by colcon, or not at all: pip knows no extras of this package.
+    libraries = dict.fromkeys(_DISTRIBUTIONS.get(module, module) for module in extra.modules)
+    return 'pip install ' + ' '.join(libraries)

@@ -22,9 +22,7 @@ option     the frames go to                     the command ends
 from __future__ import annotations
 
 import argparse
-from importlib.util import find_spec
 import os
-import sys
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
@@ -47,7 +45,7 @@ from state_sensor_ros.commands.parameter_options import (
     READING_PARAMETERS,
     RECORDED_PARAMETERS,
 )
-from state_sensor_ros.errors import MissingLibraryError, UsageError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.simulators.opening import format_of, map_suffixes
@@ -61,7 +59,6 @@ examples:
   state_sensor view --web
   state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
 _DEFAULT_PORT = 9876
-_LEAST_PYTHON = (3, 11)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,10 +103,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises KeyboardInterrupt: if a signal came before the end set by the options.
     """
     _check_options(args)
-    if sys.version_info < _LEAST_PYTHON and find_spec('rerun') is None:
-        raise MissingLibraryError(
-            'state_sensor view', 'Python {}.{}'.format(*sys.version_info[:2]), 'Python {}.{} or '
-            'newer, as the library rerun-sdk'.format(*_LEAST_PYTHON), library='rerun-sdk')
     # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow

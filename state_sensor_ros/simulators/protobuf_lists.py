@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from state_sensor_ros.errors import DecodeError
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
+    from google.protobuf.message import Message
 
-__all__ = ['NotFieldsError', 'TooManyError', 'checked_message', 'fields_of']
+    Parsed = TypeVar('Parsed', bound=Message)
+
+__all__ = ['NotFieldsError', 'TooManyError', 'fields_of', 'parse_message']
 
 # Most entries of a list of a message: more objects than a city has, and more lanes than its map.
 _MAX_ENTRIES = 100_000
@@ -43,18 +46,30 @@ class NotFieldsError(Exception):
     """The bytes are not a message of protobuf."""
 
 
-def checked_message(data: bytes | memoryview, type_: Descriptor,
-                    used: frozenset[str] | None = None) -> bytes | memoryview:
+def parse_message(type_: type[Parsed], data: bytes | memoryview,
+                  used: frozenset[str] | None = None) -> Parsed:
     """
-    Count the entries of the lists in a message, and return what is to be parsed.
+    Parse a message after counting the entries of its lists.
 
+    :param type_: class of the message.
     :param data: serialized message.
-    :param type_: its type.
-    :param used: names of the members that are used; None for all, whose message is returned as it
-        is.
+    :param used: names of the members that are used; None for all.
     :raises TooManyError: if one of its lists is too long.
     :raises NotFieldsError: if it cannot be parsed.
     """
+    # Imported here: who lacks OSI's messages is to read their name, not that of protobuf.
+    from google.protobuf.message import DecodeError as ProtobufError
+    try:
+        message = type_()
+        message.ParseFromString(_checked(data, type_.DESCRIPTOR, used))
+    except ProtobufError as error:
+        raise NotFieldsError(str(error)) from error
+    return message
+
+
+def _checked(data: bytes | memoryview, type_: Descriptor,
+             used: frozenset[str] | None) -> bytes | memoryview:
+    """Count the entries of the lists in a message, and return what is to be parsed."""
     if used is None and len(data) <= 2 * _MAX_ENTRIES:
         return data
     names = {field.number: field.name for field in type_.fields}

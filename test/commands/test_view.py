@@ -20,7 +20,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from urllib.request import urlopen
 
@@ -112,17 +111,8 @@ def test_view_without_its_library_is_one_line(tmp_path):
     done = run_python('-m', 'state_sensor_ros', 'view', SAMPLE,
                       env=environment_without('rerun', tmp_path))
     assert (done.returncode, done.stdout) == (1, '')
-    assert done.stderr == ("error: state_sensor view: found no module rerun; expected the library "
-                           "rerun-sdk: pip install 'state_sensor_ros[view]' (in a ROS workspace: "
-                           'pip install rerun-sdk)\n')
-
-
-def test_view_names_the_python_that_its_library_needs(monkeypatch, capsys):
-    monkeypatch.setattr(sys, 'version_info', (3, 10, 12))
-    monkeypatch.setattr('state_sensor_ros.commands.view.find_spec', lambda name: None)
-    assert code_of(SAMPLE) == 1
-    assert capsys.readouterr().err == ('error: state_sensor view: found Python 3.10; expected '
-                                       'Python 3.11 or newer, as the library rerun-sdk\n')
+    [line] = done.stderr.splitlines()
+    assert line.startswith('error: state_sensor view: found no module rerun; expected ')
 
 
 def test_view_on_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):

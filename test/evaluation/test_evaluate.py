@@ -589,9 +589,9 @@ def test_without_optional_packages(tmp_path, drive, stack):
             '-m', 'state_sensor_ros', 'evaluate', drive, stack, *words, cwd=tmp_path,
             env=environment_without(missing, tmp_path) | {'PYTHONPATH': f'{tmp_path}:{ROOT}'})
     found = run()
-    assert found.stderr == (
-        'error: state_sensor evaluate: found no module trackeval; expected the library trackeval: '
-        "pip install 'state_sensor_ros[evaluate]' (in a ROS workspace: pip install trackeval)\n")
+    [line] = found.stderr.splitlines()
+    assert line.startswith('error: state_sensor evaluate: found no module trackeval; expected the '
+                           'library trackeval: ')
     assert (found.returncode, found.stdout) == (1, '')
     # What has no tracks needs none.
     assert run('--topic', DETECTION).returncode == 0

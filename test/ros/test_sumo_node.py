@@ -133,9 +133,7 @@ def test_sumo_that_is_not_installed_is_one_line(domain, tmp_path):
             'libsumo', tmp_path)) as node:
         assert node.process.wait(AWAIT_S) == 1
         [line] = node.log.splitlines()
-    assert message_of(line).endswith(
-        "source sumo: found no module libsumo; expected the library libsumo: pip install "
-        "'state_sensor_ros[sumo]' (in a ROS workspace: pip install libsumo)")
+    assert 'source sumo: found no module libsumo; expected the library libsumo: ' in line
 
 
 @pytest.mark.parametrize(('parameters', 'words'), [

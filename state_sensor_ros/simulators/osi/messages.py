@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import DecodeError
 from state_sensor_ros.simulators.protobuf_lists import (
-    checked_message,
     fields_of,
     NotFieldsError,
+    parse_message,
     TooManyError,
 )
 
@@ -126,12 +126,10 @@ def n_placed(truth: GroundTruth | SensorData) -> int:
 
 def _sensed(data: bytes) -> int:
     """Return the score of a message as SensorData."""
-    from google.protobuf.message import DecodeError as ProtobufError
     from osi3.osi_sensordata_pb2 import SensorData
     try:
-        sensed = SensorData.FromString(checked_message(
-            data, SensorData.DESCRIPTOR, _USED_OF_SENSED))
-    except (ProtobufError, NotFieldsError, TooManyError):
+        sensed = parse_message(SensorData, data, _USED_OF_SENSED)
+    except (NotFieldsError, TooManyError):
         return -1
     views = [view.global_ground_truth for view in sensed.sensor_view]
     return 2 * (n_placed(sensed) + sum(map(n_placed, views))) + bool(sensed.HasField('timestamp'))
@@ -140,21 +138,19 @@ def _sensed(data: bytes) -> int:
 def parse_truth(data: bytes, kind: MessageKind,
                 members: frozenset[str] = _USED) -> TimedGroundTruth:
     # Imported here: other recordings need no library of OSI.
-    from google.protobuf.message import DecodeError as ProtobufError
     from osi3.osi_groundtruth_pb2 import GroundTruth
     from osi3.osi_sensorview_pb2 import SensorView
     try:
         if kind is MessageKind.GROUND_TRUTH:
-            truth = GroundTruth.FromString(checked_message(data, GroundTruth.DESCRIPTOR, members))
+            truth = parse_message(GroundTruth, data, members)
             return TimedGroundTruth(truth, _time_of(truth), _host_of(truth))
-        view = SensorView.FromString(
-            checked_message(data, SensorView.DESCRIPTOR, _USED_OF_VIEW))
+        view = parse_message(SensorView, data, _USED_OF_VIEW)
         member = SensorView.DESCRIPTOR.fields_by_name[_TRUTH_OF_VIEW].number
         # Members of a message that occurs again are merged, as protobuf does.
-        truth = GroundTruth.FromString(checked_message(
-            b''.join([data[begin:end] for number, _, begin, end in fields_of(data)
-                      if number == member]), GroundTruth.DESCRIPTOR, members))
-    except (ProtobufError, NotFieldsError) as error:
+        truth = parse_message(GroundTruth, b''.join(
+            [data[begin:end] for number, _, begin, end in fields_of(data)
+             if number == member]), members)
+    except NotFieldsError as error:
         raise DecodeError('message', f'{len(data)} bytes that cannot be parsed',
                           f'an {kind.value}') from error
     time_s, host = _time_of(truth), _host_of(truth)
