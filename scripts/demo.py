@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 import os
 from pathlib import Path
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -137,10 +138,11 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
                      for picture in pictures]
         for renderer in renderers:
             renderer.wait()
-    print(f'\nbag        {folder / "bag"}\npicture    {pictures[0]}\n'
-          f'animation  {pictures[1]}  (open it in a browser)\n'
-          f'in 3D      state_sensor view {folder / "bag"}  (extra `view`: doc/guide/viewer.md)\n'
-          f'logs       {", ".join(str(program.log) for program in programs)}')
+    bag, picture, animation, *logs = (shlex.quote(str(path)) for path in (
+        folder / 'bag', *pictures, *(program.log for program in programs)))
+    print(f'\nbag        {bag}\npicture    {picture}\nanimation  {animation}  (open it in a '
+          f'browser)\nin 3D      state_sensor view {bag}  (extra `view`: doc/guide/viewer.md)\n'
+          f'logs       {", ".join(logs)}')
     expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo + (
         EXPECTED_OF_CARLA * with_carla) + EXPECTED_IF_DRIVEN * is_driven
     silent = [name for name in expected if not recording.rows.get(name, Row()).n_messages]

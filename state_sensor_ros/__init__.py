@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.frame_index import LaneChange, RecordedActor
     from state_sensor_ros.library.frame_recording import open_recording, Recording
     from state_sensor_ros.library.frame_stream import open_stream, Stream
+    from state_sensor_ros.library.notebook import Animation, RecordedActors
     from state_sensor_ros.library.safety import Safety, SafetyEvent
     from state_sensor_ros.library.table_reading import read_table
     from state_sensor_ros.library.track import Track
@@ -52,12 +53,12 @@ if sys.version_info < (3, 10):  # noqa: UP036 (run from the source folder, no pi
         *sys.version_info[:2]))
 
 __all__ = [
-    'Boxes', 'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'Kind',
-    'LaneChange', 'Lanes', 'MissingFileError', 'MissingLibraryError', 'RecordedActor',
-    'Recording', 'RefusalError', 'Safety', 'SafetyEvent', 'SinkError', 'StateError',
-    'StateSensorError', 'Stream', 'Track', 'TrajectoryFormatError', 'TransportError',
-    'TruncatedError', 'UnreachableError', 'Wheels', '__version__', 'open_recording',
-    'open_stream', 'read_table']
+    'Animation', 'Boxes', 'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError',
+    'Kind', 'LaneChange', 'Lanes', 'MissingFileError', 'MissingLibraryError', 'RecordedActor',
+    'RecordedActors', 'Recording', 'RefusalError', 'Safety', 'SafetyEvent', 'SinkError',
+    'StateError', 'StateSensorError', 'Stream', 'Track', 'TrajectoryFormatError',
+    'TransportError', 'TruncatedError', 'UnreachableError', 'Wheels', '__version__',
+    'open_recording', 'open_stream', 'read_table']
 # scripts/release_check.py copies it to the files that need a literal.
 __version__ = '0.4.0'
 # Those that are not errors.
@@ -66,6 +67,7 @@ _MODULES = {
     **dict.fromkeys(('Recording', 'open_recording'), 'library.frame_recording'),
     **dict.fromkeys(('Stream', 'open_stream'), 'library.frame_stream'),
     **dict.fromkeys(('Safety', 'SafetyEvent'), 'library.safety'),
+    **dict.fromkeys(('Animation', 'RecordedActors'), 'library.notebook'),
     'LaneChange': 'library.frame_index', 'RecordedActor': 'library.frame_index',
     'Track': 'library.track', 'read_table': 'library.table_reading'}
 

@@ -491,6 +491,11 @@ class Frame:
         return (f'Frame({self.generation}, t={self.game_time:.2f} s, '
                 f'{counted(len(self), "actor")}{ego})')
 
+    def _repr_html_(self) -> str:
+        # The library of the users of this method, which is above this module.
+        from state_sensor_ros.library.notebook import frame_html
+        return frame_html(self)
+
     def row(self, name: str) -> int:
         """
         Return the row of an actor in all arrays.
@@ -566,7 +571,6 @@ class Frame:
 
         :raises MissingLibraryError: if one of them is not installed.
         """
-        # The library of the users of this method, which is above this module.
         from state_sensor_ros import read_table
         table: pd.DataFrame = read_table(self).to_pandas()
         return table

@@ -8,6 +8,10 @@
 # language governing permissions and limitations under the License.
 """The scripts in examples/, as a user runs them; that with ROS is in ros/test_example_node.py."""
 
+import ast
+from base64 import b64decode
+from html import escape, unescape
+from io import BytesIO
 import itertools
 import json
 import re
@@ -143,6 +147,34 @@ def vehicles(path):
 def ego_name(path):
     return next(state['name'] for state in states(json.loads(path.read_text())[0])
                 if 'ego' in state['tags'])
+
+
+def test_example_notebook_shows_a_recording(tmp_path, monkeypatch):
+    """Each cell, and what a notebook asks of its last expression."""
+    image = pytest.importorskip('PIL.Image')
+    pytest.importorskip('matplotlib')
+    pytest.importorskip('pandas')
+    monkeypatch.chdir(tmp_path)
+    assert main(['synth', 'drive.json', '--frames', '30']) == 0
+    names, shown = {}, []
+    for cell in json.loads((EXAMPLES / 'recording.ipynb').read_text())['cells']:
+        if cell['cell_type'] == 'code':
+            assert not cell['outputs']
+            *lines, last = ast.parse(''.join(cell['source'])).body
+            exec(compile(ast.Module(lines, []), 'cell', 'exec'), names)
+            shown.append(eval(compile(ast.Expression(last.value), 'cell', 'eval'), names))
+    recording, actors, frame, track, safety, figure, animation = shown
+    assert len(actors) == len(recording.actors) == 21
+    for value in (recording, frame, track, safety):
+        html = value._repr_html_()
+        assert html.count('<tr>') < 15, value
+        [png] = re.findall('"data:image/png;base64,([^"]*)"', html)
+        assert image.open(BytesIO(b64decode(png))).width < 900
+    assert frame.names[frame.ego] in frame._repr_html_()
+    assert figure._repr_png_().startswith(b'\x89PNG')
+    assert unescape(re.search('srcdoc="([^"]*)"', animation._repr_html_())[1]) == animation.html
+    recording.close()
+    assert recording._repr_html_() == f'<p><code>{escape(repr(recording))}</code></p>'
 
 
 def test_the_speed_of_the_ego_is_one_command(tmp_path):

@@ -14,6 +14,8 @@ import argparse
 from dataclasses import replace
 import math
 from pathlib import Path
+import shlex
+import sys
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
@@ -87,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f'what the colors show (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
                         help='time of the boxes or start of the animation (s after the first '
-                        'frame; default: the end of a picture, the start of an animation)')
+                        'frame; default: the last frame with the ego, the start of an animation)')
     parser.add_argument('--style', choices=_STYLES, default=_SCREEN,
                         help=f'paper: {PAPER.width:g} inches wide, 8 pt, without header and '
                         f'statistics (default: {_SCREEN})')
@@ -129,7 +131,15 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         with clock_shown('draw', is_quiet=args.quiet):
             write(scene, args, file)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
-    show_result(args.output, [*facts, *size_of(args.output)], is_quiet=args.quiet)
+    show_result(args.output, [*facts, '; '.join([*size_of(args.output), _opening(args.output)])],
+                is_quiet=args.quiet)
+
+
+def _opening(path: str) -> str:
+    """Return how to open a file."""
+    if sys.platform == 'win32':
+        return f'open it: start "" "{path}"'
+    return f'open it: {"open" if sys.platform == "darwin" else "xdg-open"} {shlex.quote(path)}'
 
 
 def _scene(args: argparse.Namespace) -> Scene:

@@ -68,7 +68,8 @@ def overlapping(box: Floats, others: Floats) -> Bools:
 # Ids of the artists.
 NAME_GID, LEADER_GID = 'name', 'leader'
 _HALO = [patheffects.withStroke(linewidth=2.0, foreground='white')]
-# Distances of a name from its actor, points; a line leads to the actor from the larger ones.
+# Distances of a name from its actor, points; a line leads to the actor from the larger ones, and
+# from a corner.
 _DISTANCES_PT = (2.0, 6.0, 12.0, 20.0, 30.0)
 _LED_FROM_PT = 5.0
 # A point of a track under a name counts as much as this distance, points.
@@ -166,7 +167,7 @@ class _Places:
         """Return the box and the line of a name at a place, None if that is not free."""
         distance, direction = place
         box, leader = _place(self._boxes[k], _DIRECTIONS[direction], distance * point, size)
-        if distance < _LED_FROM_PT:
+        if distance < _LED_FROM_PT and not _DIRECTIONS[direction].all():
             leader = leader[:0]
         return (box, leader, place) if self._is_free(box, leader, k) else None
 

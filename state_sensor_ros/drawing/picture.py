@@ -28,6 +28,7 @@ from matplotlib.ticker import MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import layers
+from state_sensor_ros.drawing.figures import ShownFigure
 from state_sensor_ros.drawing.layers import DASHED, Fonts, style_of
 from state_sensor_ros.drawing.map_layout import (
     layout_of,
@@ -211,13 +212,19 @@ _TICK, _NARROW = 0.06, 6.5
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
                   at_s: float | None = None) -> None:
     """Write ``scene`` as a picture."""
-    # at_s: instant of the footprints, s since the first frame; None for the last.
-    fonts = Fonts([style.title, *scene.names])
-    with rc_context(style_of(fonts, style.size)):
-        figure = draw_page(scene, style, scene.instant_at(at_s), fonts).figure
+    with rc_context(style_of(Fonts([style.title, *scene.names]), style.size)):
+        figure = scene_figure(scene, style, at_s)
         # The same bytes for the same recording.
         metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(format_)
         figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
+
+
+def scene_figure(scene: Scene, style: PictureStyle, at_s: float | None = None) -> Figure:
+    """Return ``scene`` as a figure."""
+    # at_s: time of the footprints as in :meth:`Scene.instant_at`.
+    fonts = Fonts([style.title, *scene.names])
+    with rc_context(style_of(fonts, style.size)):
+        return draw_page(scene, style, scene.instant_at(at_s), fonts).figure
 
 
 class Page:
@@ -230,7 +237,7 @@ class Page:
     def __init__(self, size: PageSize, height: float) -> None:
         self.size = size
         self._height = height if size.height is None else size.height
-        self.figure = Figure((size.width, self._height), dpi=size.dpi, facecolor='white')
+        self.figure = ShownFigure((size.width, self._height), dpi=size.dpi, facecolor='white')
         FigureCanvasAgg(self.figure)
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
@@ -261,7 +268,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     key = legend(actor_entries(scene, fonts) if coloring == BY_ACTOR else [])
     band = speed_band(scene)
     over_strip = legend(strip_entries(instant, band))
-    around_strip = over_strip.height + space / 2 + bottom + gap / 2
+    around_strip = over_strip.height + space / 2 + bottom + gap / 4
     # A first guess of the maps, from which the legend and the facts follow.
     guess = layout_of(scene, instant, width, has_detail=not is_ground, size=size)
     views = [guess.whole] if guess.detail is None else [guess.whole, guess.detail]
@@ -289,7 +296,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
                               f'{max(maps_height, 0.0):.2g} inches are left for the map')
         layout = layout_of(
             scene, instant, width, maps_height, has_detail=not is_ground, size=size)
-        gap = gap / 2 + bottom
+        gap = gap / 4 + bottom
         if guess.detail is not None and layout.detail is None:
             # Without the entry of the close-up, for which the page is too low.
             head = legend(map_entries(scene, shown, [layout.whole], coloring, fonts,

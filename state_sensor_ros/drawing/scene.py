@@ -99,10 +99,22 @@ class Scene:
         return [fact for fact in facts if fact]
 
     def instant_at(self, time_s: float | None) -> int:
-        """Return the instant nearest to ``time_s``, the last one for None, -1 without instants."""
-        if time_s is None or not len(self.time_s):
-            return len(self.time_s) - 1
-        return int(np.abs(self.time_s - time_s).argmin())
+        """
+        Return the instant nearest to a time, -1 without instants.
+
+        :param time_s: s since the first frame; None for the last instant that has the ego, or,
+            without an ego, most of the actors that move.
+        """
+        if not len(self.time_s):
+            return -1
+        if time_s is not None:
+            return int(np.abs(self.time_s - time_s).argmin())
+        shown = (self.is_ego if self.is_ego.any() else self.moves)[self.actor]
+        counts = np.bincount(np.repeat(np.arange(len(self.time_s)), np.diff(self.row_start)),
+                             shown, len(self.time_s))
+        if self.is_ego.any():
+            counts = np.minimum(counts, 1)
+        return int(np.flatnonzero(counts == counts.max())[-1])
 
     def samples_at(self, instant: int) -> slice:
         """Return the samples of ``instant``; none for -1."""

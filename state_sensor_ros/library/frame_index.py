@@ -19,6 +19,7 @@ import numpy as np
 from state_sensor_ros.classes import class_of, CLASSES, Kind
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.frame import direction_of_change, Floats, Frame, Needs
+from state_sensor_ros.library.notebook import RecordedActors
 
 # The parts of a frame that the index needs.
 INDEX_NEEDS = Needs(boxes=False, wheels=False, inputs=False, appearance=False)
@@ -140,11 +141,11 @@ class FrameIndex:
         return np.array(self._times)
 
     @property
-    def actors(self) -> dict[str, RecordedActor]:
+    def actors(self) -> RecordedActors:
         """Return the actors by name, in order of appearance."""
-        return {name: RecordedActor(name, Kind(kind), CLASSES[class_of(kind, tags)].name, first,
-                                    last)
-                for name, (kind, tags, first, last) in self._actors.items()}
+        return RecordedActors({
+            name: RecordedActor(name, Kind(kind), CLASSES[class_of(kind, tags)].name, first, last)
+            for name, (kind, tags, first, last) in self._actors.items()})
 
     @property
     def lane_changes(self) -> list[LaneChange]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 import math
 import os
 from types import TracebackType
@@ -25,7 +26,9 @@ from state_sensor_ros.errors import (
     ConfigError,
     counted,
     DecodeError,
+    importing,
     MissingFileError,
+    one_line,
     StateError,
     TrajectoryFormatError,
     TruncatedError,
@@ -44,7 +47,13 @@ from state_sensor_ros.files.recording import (
     STANDARD_INPUT,
 )
 from state_sensor_ros.frame import Floats, Frame, Needs
-from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, LaneChange, RecordedActor
+from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, LaneChange
+from state_sensor_ros.library.notebook import (
+    Animation,
+    RecordedActors,
+    recording_html,
+    scene_of,
+)
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
@@ -52,6 +61,9 @@ from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings, unread_parameters
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from state_sensor_ros.drawing.scene import Scene
     from state_sensor_ros.library.safety import Safety
 # A faulty recording may have one fault for each actor of each frame.
 MAX_KEPT = 1000
@@ -196,7 +208,11 @@ class Recording:
         numbers = range(len(self._indexed()))
         if isinstance(i, slice):
             return [self._frame(k) for k in numbers[i]]
-        return self._frame(numbers[i])
+        try:
+            return self._frame(numbers[i])
+        except IndexError:
+            raise IndexError(f'frame {i}: {self.name} has {counted(len(numbers), "frame")}'
+                             ) from None
 
     def at(self, game_time: float) -> Frame:
         """
@@ -231,7 +247,7 @@ class Recording:
         return self._indexed().duration
 
     @property
-    def actors(self) -> dict[str, RecordedActor]:
+    def actors(self) -> RecordedActors:
         """Actors by raw name, in order of appearance."""
         return self._indexed().actors
 
@@ -279,6 +295,56 @@ class Recording:
         for _, _, frame in self._read_apart(SAFETY_NEEDS):
             collector.add(frame)
         return collector.safety()
+
+    def plot(self, *, at: float | None = None, color: str = 'speed', names: bool = True,
+             paper: bool = False, size: tuple[float, float | None] | None = None,
+             title: str | None = None) -> Figure:
+        """
+        Return the picture that `state_sensor render` draws; this reads the recording.
+
+        >>> import state_sensor_ros as sensor
+        >>> with sensor.open_recording('drive.json') as recording:
+        ...     recording.plot(size=(3.5, None)).savefig('drive.png')
+
+        :param at: time of the boxes, s after the first frame; None for the last frame with the
+            ego.
+        :param color: what the colors show, ``speed`` or ``actor``.
+        :param names: whether to show the names of the actors.
+        :param paper: whether it is a figure of a paper, 3.5 inches wide.
+        :param size: width and height, inches; height None for that of the content.
+        :param title: heading; None for the name of the recording, and for none in a paper.
+        :raises MissingLibraryError: if matplotlib is not installed.
+        :raises StateError: if it has no frames.
+        :raises ConfigError: if the page is too small for its content.
+        """
+        with importing('plot'):
+            from state_sensor_ros.drawing.picture import scene_figure
+            from state_sensor_ros.drawing.style import ORDINARY, PAPER, PictureStyle
+        page = PAPER if paper else ORDINARY
+        if size is not None:
+            page = replace(page, width=size[0], height=size[1])
+        if title is None:
+            title = '' if paper else self._title
+        return scene_figure(self._scene(), PictureStyle(title, color, names, page), at)
+
+    def animate(self, *, at: float = 0.0, color: str = 'speed', names: bool = True,
+                title: str | None = None) -> Animation:
+        """
+        Return an interactive animation, which a notebook shows; this reads the recording.
+
+        :param at: time at which it begins, s after the first frame.
+        :param color: what the colors show, ``speed`` or ``actor``.
+        :param names: whether the names of the actors are shown at first.
+        :param title: heading; None for the name of the recording.
+        :raises MissingLibraryError: if plotly is not installed.
+        :raises StateError: if it has no frames.
+        """
+        with importing('animate'):
+            from state_sensor_ros.drawing.animation import write_animation
+        stream = BytesIO()
+        write_animation(self._scene(), stream, title=self._title if title is None else title,
+                        coloring=color, at_s=at, names=names)
+        return Animation(stream.getvalue().decode())
 
     def select(self, *, tags: Iterable[str] = (), names: Iterable[str] = (), start: float = 0.0,
                end: float = math.inf, rate: float | None = None) -> Recording:
@@ -346,6 +412,19 @@ class Recording:
         perceiver = FramePerceiver(parse_settings({
             f'perception.{name}': value for name, value in given.items()}))
         return (perceiver.perceived(frame) for frame in self)
+
+    @property
+    def _title(self) -> str:
+        return one_line(os.path.basename(os.path.abspath(self.name)))
+
+    def _scene(self) -> Scene:
+        scene = scene_of(frame for _, _, frame in self._read_apart(Needs()))
+        if not len(scene.time_s):
+            raise StateError(self.name, 'no frame with a time', 'a recording with frames')
+        return scene
+
+    def _repr_html_(self) -> str:
+        return recording_html(self, is_open=not self._is_closed and self._reopen is not None)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -140,6 +140,10 @@ class Safety:
     def __repr__(self) -> str:
         return f'Safety({self.name!r}, {counted(len(self), "frame")})'
 
+    def _repr_html_(self) -> str:
+        from state_sensor_ros.library.notebook import safety_html
+        return safety_html(self)
+
     def _columns(self) -> dict[str, Floats | tuple[str, ...]]:
         return {member.name: getattr(self, member.name) for member in fields(self)
                 if member.name not in ('name', 'assumptions', '_cut_ins')}

@@ -22,6 +22,7 @@ from state_sensor_ros.frame import Floats, Frame, Rows, speed_along
 from state_sensor_ros.rotations import rpy_from_quaternion, slerp
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     import pandas as pd
 
 # Longest time between two frames for which an acceleration is computed, s: as in tables.
@@ -71,6 +72,10 @@ class Track:
     def __repr__(self) -> str:
         times = f', {self.game_time[0]:.2f} to {self.game_time[-1]:.2f} s' if len(self) else ''
         return f'Track({self.name!r}, {len(self)} frames{times})'
+
+    def _repr_html_(self) -> str:
+        from state_sensor_ros.library.notebook import track_html
+        return track_html(self)
 
     @property
     def position_xyz(self) -> Floats:
@@ -170,6 +175,16 @@ class Track:
         mixed[:, _ORIENTATION] = slerp(first[:, _ORIENTATION], last[:, _ORIENTATION], shares)
         mixed[:, _LANE] = np.where(shares[:, None] < 1.0, first[:, _LANE], last[:, _LANE])
         return mixed
+
+    def plot(self) -> Figure:
+        """
+        Return a figure of the path, and of the speed over time.
+
+        :raises MissingLibraryError: if matplotlib is not installed.
+        """
+        with importing('plot'):
+            from state_sensor_ros.drawing.figures import track_figure
+        return track_figure(self.name, self.game_time, self.position_xyz[:, :2], self.speed)
 
     def to_pandas(self) -> pd.DataFrame:
         """

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import cast, TYPE_CHECKING, TypeVar
 
 from state_sensor_ros.errors import DecodeError
 
@@ -60,8 +60,9 @@ def parse_message(type_: type[Parsed], data: bytes | memoryview,
     # Imported here: who lacks OSI's messages is to read their name, not that of protobuf.
     from google.protobuf.message import DecodeError as ProtobufError
     try:
-        message = type_()
-        message.ParseFromString(_checked(data, type_.DESCRIPTOR, used))
+        message, descriptor = type_(), cast('Descriptor', type_.DESCRIPTOR)
+        # A view of bytes is parsed, too.
+        message.ParseFromString(cast('bytes', _checked(data, descriptor, used)))
     except ProtobufError as error:
         raise NotFieldsError(str(error)) from error
     return message

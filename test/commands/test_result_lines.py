@@ -43,7 +43,8 @@ def test_result_is_one_line(drive, tmp_path, capsys, command, name, facts):
     out = tmp_path / name
     assert main([command, str(drive), str(out)]) == 0
     found = capsys.readouterr()
-    assert re.fullmatch(f'{re.escape(str(out))}: {facts}\n', found.out)
+    opening = f'; open it: (xdg-open|open) {re.escape(str(out))}' if command == 'render' else ''
+    assert re.fullmatch(f'{re.escape(str(out))}: {facts}{opening}\n', found.out)
     assert found.err == ''
     assert main([command, '--quiet', '--force', str(drive), str(out)]) == 0
     assert capsys.readouterr() == ('', '')

@@ -36,7 +36,7 @@ from state_sensor_ros.drawing.layers import (
 )
 from state_sensor_ros.drawing.map_layout import data_area, layout_of
 from state_sensor_ros.drawing.marks import EGO, fills_of
-from state_sensor_ros.drawing.names import NAME_GID
+from state_sensor_ros.drawing.names import LEADER_GID, NAME_GID
 from state_sensor_ros.drawing.picture import draw_page, write_picture
 from state_sensor_ros.drawing.scene import speed_band
 from state_sensor_ros.drawing.speed_strip import LINE_NAME_GID
@@ -299,6 +299,28 @@ def test_picture_names_the_lines_of_the_strip():
         step = f'{ticks[1] - ticks[0]:.0e}'
         assert step[0] in '125'
     assert len(strip.get_yticks()) >= 5
+    # The fastest curve reaches the top, also if the color scale ends above it.
+    *_, strip, _, scale = page_of(scene_of(*ride(speed=12.5))).axes
+    assert 12.5 < strip.get_ylim()[1] < 13.5 < scale.get_ylim()[1]
+
+
+def test_picture_of_a_paper_leads_from_each_moved_name_to_its_actor():
+    cars = [Agent(f'a_long_name_{i}', 20.0 + 6.0 * i, 0.3 * i, speed=5.0 + i) for i in range(9)]
+    figure = page_of(scene_of(frame(0.0, *cars)), size=PageSize(3.5, is_paper=True))
+    axes, scale = figure.axes[0], figure.dpi / 72.0
+    leaders = np.array([line.get_xydata() for line in axes.lines
+                        if line.get_gid() == LEADER_GID])
+    ends = axes.transData.transform(leaders.reshape(-1, 2)).reshape(-1, 2, 2)
+    n_moved = 0
+    for text, box_ in extents(axes, NAME_GID):
+        [car] = [car for car in cars if car.name == text]
+        at = axes.transData.transform((car.x, car.y))
+        is_straight = box_.x0 <= at[0] <= box_.x1 or box_.y0 <= at[1] <= box_.y1
+        apart = np.maximum(np.maximum(box_.min - at, at - box_.max), 0.0)
+        if not is_straight or max(apart) > 9.0 * scale:
+            n_moved += 1
+            assert np.hypot(*(ends[:, 0] - at).T).min() < 2.0 * scale, text
+    assert n_moved > 2
 
 
 def test_picture_of_many_actors_has_the_lines_of_the_ego_and_its_nearest():

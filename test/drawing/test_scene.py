@@ -43,6 +43,16 @@ def test_scene_nearest_instant_is_drawn():
     assert [scene.instant_at(at) for at in (None, 0.0, 0.34, 0.36, 99.0)] == [10, 0, 3, 4, 10]
 
 
+def test_scene_without_a_wanted_time_is_that_of_the_last_ego_else_of_most_that_move():
+    ego, car, light = Agent('e', tags=('ego',)), Agent('c', speed=1.0), Agent(
+        'light', kind=KIND_OBJECT, tags=('traffic_light',))
+    assert scene_of(*(frame(float(i), *actors) for i, actors in enumerate(
+        [(ego, car), (ego,), (car, car), (light,)]))).instant_at(None) == 1
+    assert scene_of(*(frame(float(i), *actors) for i, actors in enumerate(
+        [(car,), (car,), (light, light), ()]))).instant_at(None) == 1
+    assert scene_of().instant_at(None) == -1
+
+
 def test_scene_leaves_out_repeats_frames_without_time_and_actors_without_pose():
     lost = frame(1.0, Agent('a'), Agent('b', x=np.nan))
     scene = scene_of(lost, lost, frame(np.nan, Agent('a')), frame(2.0, Agent('a')))

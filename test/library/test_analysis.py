@@ -65,7 +65,7 @@ def test_recording_is_a_sequence_of_its_frames(drive, file_format):
             frames[i].game_time for i in (10, 20, 30)]
         assert recording[5:5] == []
         for i in (120, -121):
-            with pytest.raises(IndexError):
+            with pytest.raises(IndexError, match=rf'frame -?\d+: .* has {len(recording)} frames'):
                 recording[i]
         middle = frames[60].game_time
         assert recording.at(middle + 0.01).game_time == middle

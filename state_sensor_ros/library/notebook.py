@@ -1,0 +1,223 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What a notebook shows of recordings, frames, tracks and measures: a small table and picture."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from io import BytesIO
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from state_sensor_ros.classes import EGO_TAG, Kind
+from state_sensor_ros.errors import counted, importing, StateSensorError
+from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along
+from state_sensor_ros.rotations import rpy_from_quaternion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    import pandas as pd
+
+    from state_sensor_ros.drawing.scene import Scene
+    from state_sensor_ros.library.frame_index import RecordedActor
+    from state_sensor_ros.library.frame_recording import Recording
+    from state_sensor_ros.library.safety import Safety
+    from state_sensor_ros.library.track import Track
+
+# Rows of a table.
+_N_ROWS = 8
+# Larger recordings are not read only to be shown, by the unit of their size.
+_READ_AT_MOST = {'B': 30_000_000, 'frame': 2000}
+_PICTURE_WIDTH, _PICTURE_DPI = 7.0, 90.0
+
+
+class Animation:
+    """
+    An interactive animation, shown by a notebook in the page.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     animation: sensor.Animation = recording.animate()
+    >>> animation.html.startswith('<!DOCTYPE html>')
+    True
+
+    :ivar html: the page, complete, also without a network.
+    """
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """
+        Write the page.
+
+        :param path: path of the ``.html`` file.
+        """
+        Path(path).write_text(self.html, 'utf-8')
+
+    def __repr__(self) -> str:
+        return f'Animation({len(self.html) / 1e6:.1f} MB of HTML)'
+
+    def _repr_html_(self) -> str:
+        page = escape(self.html)
+        return f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0"></iframe>'
+
+
+class RecordedActors(dict[str, 'RecordedActor']):
+    """
+    Actors of a recording by raw name, in order of appearance.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     actors: sensor.RecordedActors = recording.actors
+    >>> actors
+    RecordedActors(21: 11 car, 9 unknown, 1 truck)
+    """
+
+    def __repr__(self) -> str:
+        counts = Counter(actor.class_name for actor in self.values())
+        classes = ', '.join(f'{number} {name}' for name, number in counts.most_common())
+        return f'RecordedActors({len(self)}: {classes})' if self else 'RecordedActors(0)'
+
+    def to_pandas(self) -> pd.DataFrame:
+        """
+        Return a table with a row for each actor.
+
+        :raises MissingLibraryError: if pandas is not installed.
+        """
+        with importing('to_pandas'):
+            import pandas as pd
+        return pd.DataFrame([(actor.name, actor.kind.name.lower(), actor.class_name, actor.first,
+                              actor.last) for actor in self.values()],
+                            columns=['name', 'kind', 'class', 'first', 'last'])
+
+    def _repr_html_(self) -> str:
+        rows = [(actor.name, actor.class_name, f'{actor.first:.2f}', f'{actor.last:.2f}')
+                for actor in sorted(self.values(), key=lambda actor: actor.kind != Kind.VEHICLE)]
+        return _heading(self) + _table(('name', 'class', 'first (s)', 'last (s)'), rows)
+
+
+def scene_of(frames: Iterable[Frame], map_lines: tuple[MapLine, ...] = ()) -> Scene:
+    """Return frames as what is drawn."""
+    from state_sensor_ros.drawing.scene_builder import SceneBuilder
+    builder = SceneBuilder(EGO_TAG, map_lines)
+    for frame in frames:
+        builder.add(frame)
+    return builder.finish()
+
+
+def recording_html(recording: Recording, *, is_open: bool) -> str:
+    """Return a recording as HTML; ``is_open`` whether it can be read."""
+    size = recording.total
+    if not is_open or size is None or size > _READ_AT_MOST.get(recording.unit, 0):
+        return _heading(recording)
+    try:
+        # The first use of these makes the index, and the text of the recording has more facts.
+        actors, changes = recording.actors, recording.lane_changes()
+    except StateSensorError as error:
+        return f'{_heading(recording)}<p>{escape(str(error))}</p>'
+    facts = f'{recording.format_name}; {counted(len(changes), "lane change")}'
+    return f'{_heading(recording)}<p>{escape(facts)}</p>' + actors._repr_html_() + _picture(
+        lambda: recording.plot(size=(_PICTURE_WIDTH, None), title=''))
+
+
+def frame_html(frame: Frame) -> str:
+    """Return a frame as HTML."""
+    lanes = dict(zip(frame.lanes.actor.tolist(), frame.lanes.ids.tolist(), strict=True))
+    yaw = np.degrees(rpy_from_quaternion(frame.orientation_xyzw)[:, 2])
+    shown = sorted(enumerate(frame.names), key=lambda row: (
+        row[0] != frame.ego, frame.kinds[row[0]] != Kind.VEHICLE))[:_N_ROWS]
+    rows = [(name, ', '.join(frame.tags[i]), *(f'{xyz:.2f}' for xyz in frame.position_xyz[i]),
+             f'{yaw[i]:.0f}', f'{speed_along(frame, i):.1f}',
+             '/'.join(map(str, lanes.get(i, ()))))
+            for i, name in shown]
+    table = _table(('name', 'tags', 'x (m)', 'y (m)', 'z (m)', 'yaw (deg)', 'speed (m/s)',
+                    'road/section/lane'), rows, len(frame))
+
+    def draw() -> Figure:
+        from state_sensor_ros.drawing.picture import scene_figure
+        from state_sensor_ros.drawing.style import PageSize, PictureStyle
+        return scene_figure(scene_of([frame]), PictureStyle(
+            '', size=PageSize(_PICTURE_WIDTH, dpi=_PICTURE_DPI)))
+
+    return _heading(frame) + table + ('' if np.isnan(frame.game_time) else _picture(draw))
+
+
+def track_html(track: Track) -> str:
+    """Return a track as HTML."""
+    if not len(track):
+        return _heading(track)
+    ways = np.linalg.norm(np.diff(track.position_xyz, axis=0), axis=1)
+    changes = np.abs(np.diff(track.lane_id))
+    rows = [('distance', f'{np.nansum(ways):.1f} m'), ('speed', _range(track.speed, 'm/s')),
+            ('acceleration', _range(np.linalg.norm(track.acceleration_xyz, axis=1), 'm/s2')),
+            ('changes of lane_id', str(np.count_nonzero(changes > 0)))]
+    return _heading(track) + _table(('', ''), rows) + _picture(track.plot)
+
+
+def safety_html(safety: Safety) -> str:
+    """Return measures of safety as HTML."""
+    rows = []
+    for name, actors in (('gap', safety.lead), ('time_headway', safety.lead),
+                         ('time_to_collision', safety.collision_partner),
+                         ('post_encroachment_time', safety.crossing_actor),
+                         ('closest_distance', safety.closest_actor)):
+        values: Floats = getattr(safety, name)
+        if np.isfinite(values).any():
+            i = int(np.nanargmin(values))
+            rows.append((name, f'{values[i]:.2f}', f'{safety.game_time[i]:.2f}', actors[i]))
+    events = [(event.kind, f'{event.start:.2f}', f'{event.end:.2f}', event.actor,
+               f'{event.measure} {event.value:.2f}') for event in safety.events()]
+
+    def draw() -> Figure:
+        from state_sensor_ros.drawing.figures import measures_figure
+        return measures_figure(safety.game_time, {
+            'TTC (s)': safety.time_to_collision, 'distance (m)': safety.closest_distance})
+
+    return _heading(safety) + _table(('measure', 'smallest', 'at (s)', 'other actor'), rows) \
+        + (_table(('event', 'start (s)', 'end (s)', 'other actor', 'worst'), events)
+           if events else '<p>no events</p>') + _picture(draw)
+
+
+def _range(values: Floats, unit: str) -> str:
+    known = values[np.isfinite(values)]
+    return f'{known.min():.1f} to {known.max():.1f} {unit}' if len(known) else 'unknown'
+
+
+def _heading(shown: object) -> str:
+    return f'<p><code>{escape(repr(shown))}</code></p>'
+
+
+def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], n_all: int = 0) -> str:
+    """Return the first rows, and how many are not among them; ``n_all`` rows there are."""
+    head = ''.join(f'<th>{escape(title)}</th>' for title in titles)
+    body = ''.join(f'<tr>{"".join(f"<td>{escape(cell)}</td>" for cell in row)}</tr>'
+                   for row in rows[:_N_ROWS])
+    n_more = max(n_all, len(rows)) - _N_ROWS
+    more = f'<p>and {n_more} more</p>' if n_more > 0 else ''
+    return f'<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
+
+
+def _picture(draw: Callable[[], Figure]) -> str:
+    """Return a picture as HTML; nothing without matplotlib."""
+    try:
+        with importing('a picture'):
+            figure = draw()
+    except StateSensorError:
+        # Such as no matplotlib.
+        return ''
+    stream = BytesIO()
+    figure.savefig(stream, format='png', dpi=_PICTURE_DPI)
+    return f'<img src="data:image/png;base64,{b64encode(stream.getvalue()).decode()}">'
