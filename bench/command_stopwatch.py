@@ -20,7 +20,7 @@ import time
 
 from configured_node import configured_node
 
-from state_sensor_ros.pipeline.source import Counters
+from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.ros.commanding import CommandTopics
 from state_sensor_ros.simulators.monodrive.control_session import CONTROL_EGO, ControlSession
 

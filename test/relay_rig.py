@@ -21,10 +21,10 @@ from carla_client import frame_number
 from ports import free_ports
 from stopwatch import until
 
-from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.simulators.carla.frame_payload import split_frame
 from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
+from state_sensor_ros.source import SourceState
 
 
 class Node:

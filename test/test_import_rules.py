@@ -26,7 +26,7 @@ MAY_IMPORT = {
     'perception': {'objects'},
     'topics': {'cdr', 'objects', 'perception'},
     'pipeline': {'topics'},
-    'connections': {'pipeline'},
+    'connections': set(),
     'files': {'cdr', 'objects', 'topics', 'pipeline'},
     'files/tables': {'cdr', 'objects', 'topics', 'pipeline', 'files'},
     'files/osi': {'cdr', 'objects', 'topics', 'pipeline', 'files', 'files/tables'},
@@ -132,7 +132,8 @@ def test_imports_effects_are_where_they_belong():
     for path in MODULES:
         where = folder(path)
         refused = set() if where == 'ros' else set(ROS_PACKAGES)
-        if where in WITHOUT_EFFECTS or place(path) in WITHOUT_EFFECTS:
+        # The longest wait is a constant of threading.
+        if place(path) != 'source.py' and {where, place(path)} & WITHOUT_EFFECTS:
             refused |= EFFECTS
         if where not in SOCKETS:
             refused.add('socket')

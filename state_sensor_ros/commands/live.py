@@ -38,7 +38,6 @@ from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.parameters import NODE, RECEIVING
 from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
@@ -48,6 +47,7 @@ from state_sensor_ros.simulators.simulator_list import (
     unused_parameters,
     with_config_file,
 )
+from state_sensor_ros.source import Source
 
 # Parameters that are options and select how frames are received.
 _PARAMETERS = options_in(RECEIVING)

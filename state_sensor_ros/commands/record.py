@@ -47,9 +47,9 @@ from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.source import Health
 
 _EPILOG = """Recording ends with --frames, --seconds or Ctrl-C. If the simulator closes the
 connection or restarts, the recorder reconnects (see --once). OUT is created at

@@ -37,8 +37,8 @@ from state_sensor_ros.errors import (
     TransportError,
 )
 from state_sensor_ros.payloads import FrameLike, Packet, packet_of
-from state_sensor_ros.pipeline.source import Health, MAX_GAP_S, Schedule, SourceState
 from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.source import Health, MAX_GAP_S, Schedule, SourceState
 
 # A change of the rate takes effect within this time.
 _PACE_PERIOD_S = 0.1

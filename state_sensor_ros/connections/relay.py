@@ -39,8 +39,8 @@ from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE
 from state_sensor_ros.errors import counted, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
-from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import Health, SourceState
 
 _BACKLOG = 16
 # The server opens its ports a little after it has announced them.

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.source import Health, MAX_GAP_S, Schedule, SourceState
 from state_sensor_ros.settings import rule_of, Settings
+from state_sensor_ros.source import Health, MAX_GAP_S, Schedule, SourceState
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.look_ahead import LookAhead

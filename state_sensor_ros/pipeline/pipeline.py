@@ -35,8 +35,8 @@ from state_sensor_ros.payloads import (
     Report,
 )
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
+from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, TopicSwitch
-from state_sensor_ros.pipeline.source import Counters
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder

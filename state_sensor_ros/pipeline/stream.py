@@ -22,8 +22,9 @@ import threading
 import time
 
 from state_sensor_ros.payloads import Packet
+from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.pipeline import Pipeline
-from state_sensor_ros.pipeline.source import Counters, Source
+from state_sensor_ros.source import Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
 _CATCH_UP_NS = 1_000_000

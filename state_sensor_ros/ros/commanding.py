@@ -45,7 +45,6 @@ from state_sensor_ros.errors import reason_of, StateError
 from state_sensor_ros.frame import climb_of, speed_along
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.node_log import NodeLog
@@ -53,6 +52,7 @@ from state_sensor_ros.ros.rclpy_inside import await_delivery
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.source import Health, SourceState
 from state_sensor_ros.topics.topic_encoder import LastCommand
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'

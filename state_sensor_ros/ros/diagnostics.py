@@ -23,7 +23,8 @@ from statistics import median
 
 from state_sensor_ros.errors import counted
 from state_sensor_ros.pipeline.consistency import ConsistencyResult
-from state_sensor_ros.pipeline.source import Counters, Health, latest
+from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.source import Health, latest
 
 # Number of latencies for the 99th percentile: three minutes at 20 Hz.
 _N_RECENT = 4096

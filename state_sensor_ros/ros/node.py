@@ -30,8 +30,8 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import importing, one_line, StateSensorError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet
+from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
-from state_sensor_ros.pipeline.source import Counters, latest, SourceState, SteerableSource
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.commanding import Commanding
 from state_sensor_ros.ros.diagnostics import (
@@ -54,6 +54,7 @@ from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSin
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.source import latest, SourceState, SteerableSource
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic_encoder import LastCommand
 from state_sensor_ros.topics.transforms import encode_static_frames

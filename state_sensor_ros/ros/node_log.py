@@ -23,9 +23,10 @@ from rclpy.node import Node
 
 from state_sensor_ros.cdr.templates import CdrWriter, COUNT, ENCAPSULATION
 from state_sensor_ros.errors import counted, one_line
-from state_sensor_ros.pipeline.source import Counters, Health, SourceState
+from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.ros.diagnostics import Status
 from state_sensor_ros.ros.rclpy_inside import await_delivery
+from state_sensor_ros.source import Health, SourceState
 
 # Shortest period of log lines of one kind.
 _PERIOD_S = 1.0

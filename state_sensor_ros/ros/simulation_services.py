@@ -64,8 +64,8 @@ from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, check_hull, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.pipeline.source import SteerableSource
 from state_sensor_ros.ros.entity_filter import matching_rows
+from state_sensor_ros.source import SteerableSource
 
 _FAILED = Result.RESULT_OPERATION_FAILED
 # Features of any source, and further ones of a source that can be held.

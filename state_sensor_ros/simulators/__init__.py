@@ -107,7 +107,6 @@ from state_sensor_ros.payloads import (
     SingleFrameDecoder,
     UNDECLARED,
 )
-from state_sensor_ros.pipeline.source import Health, Source, SourceState
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.simulator import (
@@ -121,6 +120,7 @@ from state_sensor_ros.simulators.simulator import (
     SimulatorTopics,
     SOURCE_PARAMETERS,
 )
+from state_sensor_ros.source import Health, Source, SourceState
 
 __all__ = [
     'ACCELERATIONS', 'BOXES', 'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'EVERY_PART',

@@ -33,7 +33,7 @@ from state_sensor_ros.simulators.simulator_list import (
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.files.look_ahead import LookAhead
-    from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.source import Source
 
 # Name of the format that every file may have.
 TRAJECTORY = 'json'

@@ -38,8 +38,8 @@ from typing import ClassVar, IO
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
 from state_sensor_ros.payloads import Decoded, FrameLike, LateFrame, Packet
-from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import SourceState
 
 __all__ = ['ProcessEnd', 'ProcessSource', 'Restart', 'StepClock', 'StepControl', 'StepPace',
            'StepSource', 'process_pipes']

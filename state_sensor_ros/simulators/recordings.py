@@ -35,9 +35,9 @@ from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.pipeline.published_actors import TagRule
-from state_sensor_ros.pipeline.source import MAX_GAP_S
 from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_DEFAULTS
+from state_sensor_ros.source import MAX_GAP_S
 
 __all__ = [
     'BOXES', 'CLOCK', 'COLORS', 'DEFAULT_LIMITS', 'IDS', 'INPUTS', 'LANES', 'MAX_GAP_S',

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
-    from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.simulators.mock_server_options import MockServerOptions
+    from state_sensor_ros.source import Source
     from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
     from state_sensor_ros.topics.transforms import StaticTransform
 

@@ -35,7 +35,6 @@ import state_sensor_ros.control.ego_driver as ego_driver_module
 import state_sensor_ros.control.ego_watch as ego_watch_module
 import state_sensor_ros.control.late_calls as late_calls_module
 from state_sensor_ros.emulator.carla_server.carla_schema import Control
-from state_sensor_ros.pipeline.source import Health, SourceState
 import state_sensor_ros.ros.commanding as commanding_module
 from state_sensor_ros.simulators import Needs, Packet
 import state_sensor_ros.simulators.carla.commands as carla_commands_module
@@ -49,6 +48,7 @@ import state_sensor_ros.simulators.process_source as process_source_module
 from state_sensor_ros.simulators.simulator_list import checked_settings
 import state_sensor_ros.simulators.sumo.source as sumo_source_module
 import state_sensor_ros.simulators.sumo.sumo_process as sumo_process_module
+from state_sensor_ros.source import Health, SourceState
 
 TICK_S = 0.05
 GRAVITY, DRAG = 9.81, 0.08

@@ -17,10 +17,10 @@ import time
 from budgets import AWAIT_S
 import pytest
 
+from state_sensor_ros import source
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.player import FileSource
-from state_sensor_ros.pipeline import source
 from state_sensor_ros.simulators.monodrive.recording import game_time_of
 from state_sensor_ros.simulators.opening import open_any
 

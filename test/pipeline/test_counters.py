@@ -10,7 +10,7 @@
 
 import threading
 
-from state_sensor_ros.pipeline.source import Counters
+from state_sensor_ros.pipeline.counters import Counters
 
 N = 100_000
 

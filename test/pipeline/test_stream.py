@@ -15,8 +15,9 @@ from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.source import Counters, Health
+from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
+from state_sensor_ros.source import Health
 
 
 def packet(number):

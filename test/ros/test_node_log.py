@@ -19,8 +19,8 @@ import pytest
 from rig import frame, NodeProcess, packet, state
 from stopwatch import until
 
-from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.ros.node_log import ConnectionLog
+from state_sensor_ros.source import Health, SourceState
 
 
 def lines_of(node, level, words):

@@ -6,15 +6,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The interface of a source of packets, the times at which they are due, its health and counts."""
+"""The interface of a source of packets, the times at which they are due, its health."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-import math
 import threading
 import time
 from typing import Protocol, runtime_checkable
@@ -23,8 +21,6 @@ from state_sensor_ros.errors import UnreachableError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import Settings
 
-# Above the number of frames in a second, after which the latencies are taken.
-_MAX_LATENCIES = 4096
 # A longer time between two frames is a step of the clock and is not waited for.
 MAX_GAP_S = 10.0
 # A delay above this is not made up for, since that would be a burst of frames.
@@ -45,56 +41,6 @@ class LastError:
 
 def latest(*errors: LastError) -> LastError:
     return max(errors, key=lambda error: error.at_ns)
-
-
-@dataclass(slots=True)
-class Counters:
-    """
-    Counts from the configuration of the node to its clean-up.
-
-    While no frame is in flight, ``n_received == n_published + n_skipped + n_dropped``: each frame
-    of a packet is counted once. :class:`PacketQueue` writes ``n_received`` and ``n_dropped`` under
-    ``lock``, any thread notes ``last_error``, and the thread of the pipeline writes all others.
-
-    ``n_dropped`` frames that were received and not processed: the queue was full, or the stream
-    was stopped; ``n_skipped`` frames that cannot be used; ``n_defects`` exceptions that the
-    program did not expect, ``last_defect`` the last of them; ``latencies_ns`` from the receipt of
-    a frame's last byte to its last message: the pipeline appends, :meth:`take_latencies` removes.
-    """
-
-    n_received: int = 0
-    n_published: int = 0
-    n_skipped: int = 0
-    n_dropped: int = 0
-    n_defects: int = 0
-    n_repeated: int = 0
-    n_restarts: int = 0
-    n_dropped_actors: int = 0
-    n_duplicates: int = 0
-    n_bad_poses: int = 0
-    n_unknown_velocities: int = 0
-    n_without_topics: int = 0
-    n_actors: int = 0
-    n_egos: int = 0
-    game_time: float = math.nan
-    generation: str = ''
-    last_error: LastError = field(default_factory=LastError)
-    last_defect: str = ''
-    latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    @property
-    def n_in_flight(self) -> int:
-        """Return the number of frames that were received and are not processed yet."""
-        return self.n_received - self.n_published - self.n_skipped - self.n_dropped
-
-    def take_latencies(self) -> list[int]:
-        """
-        Remove and return the latencies so far, ns, the oldest first.
-
-        Called by one thread; the pipeline may append meanwhile: both ends of a deque are safe.
-        """
-        return [self.latencies_ns.popleft() for _ in range(len(self.latencies_ns))]
 
 
 class Schedule:
