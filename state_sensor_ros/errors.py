@@ -34,6 +34,8 @@ import shlex
 import sys
 from typing import NamedTuple
 
+from state_sensor_ros.texts import counted, MAX_FOUND, one_line, shortened
+
 # Libraries whose distribution on PyPI has another name than their module.
 _DISTRIBUTIONS = {
     'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs', 're2': 'google-re2',
@@ -68,52 +70,6 @@ _OF_ROS = frozenset({
 _OWN_MESSAGES = 'state_sensor_ros.msg'
 
 
-def one_line(text: str) -> str:
-    """
-    Make text safe for one line of a log or a terminal.
-
-    :param text: text that may contain line ends or escape sequences from a peer or a file.
-    :returns: the text with unprintable characters as in Python string literals.
-    """
-    if text.isprintable():
-        return text
-    return ''.join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
-# Most characters of a value in an error, and of all that was found: a file may have any.
-MAX_SHOWN, _MAX_FOUND = 40, 600
-
-
-def shortened(text: str, n_most: int = MAX_SHOWN) -> str:
-    """
-    Return a text, or its beginning, an ellipsis and, if there is much room, its end.
-
-    >>> shortened('a rather long value', 8)
-    'a rather…'
-
-    :param text: text of any length.
-    :param n_most: number of characters, without the ellipsis.
-    """
-    if len(text) <= n_most:
-        return text
-    # The end of a long text may be the remedy.
-    n_last = n_most // 4 if n_most >= _MAX_FOUND else 0
-    return f'{text[:n_most - n_last]}…{text[len(text) - n_last:]}'
-
-
-def counted(number: int, noun: str) -> str:
-    """
-    Return a number of things.
-
-    >>> counted(1, 'vehicle'), counted(48, 'object')
-    ('1 vehicle', '48 objects')
-
-    :param number: how many.
-    :param noun: what is counted, in the singular.
-    """
-    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
-
-
 def reason_of(error: OSError) -> str:
     """
     Return the reason that the operating system gives, without its number.
@@ -140,7 +96,7 @@ class StateSensorError(Exception):
     """
 
     def __init__(self, where: str, found: str, expected: str = '') -> None:
-        found = shortened(found, _MAX_FOUND)
+        found = shortened(found, MAX_FOUND)
         super().__init__(one_line(f'{where}: found {found}; expected {expected}' if expected
                                   else f'{where}: {found}'))
         self.where = where
@@ -290,7 +246,7 @@ class UsageError(StateSensorError, ValueError):
     """
 
     def __init__(self, text: str) -> None:
-        text = shortened(text, 2 * _MAX_FOUND)
+        text = shortened(text, 2 * MAX_FOUND)
         Exception.__init__(self, one_line(text))
         self.where, self.found, self.expected = text, '', ''
 

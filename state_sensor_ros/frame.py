@@ -27,8 +27,9 @@ import numpy.typing as npt
 from state_sensor_ros.bodies import Bodies, largest_boxes
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, Kind
-from state_sensor_ros.errors import counted, StateError
+from state_sensor_ros.errors import StateError
 from state_sensor_ros.rotations import global_from_body, IDENTITY_XYZW
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,8 @@ import math
 import re
 from typing import Any, cast, get_args, get_type_hints, TypeAlias
 
-from state_sensor_ros.errors import ConfigError, counted
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.texts import counted
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 

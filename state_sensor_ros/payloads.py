@@ -17,8 +17,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from state_sensor_ros.errors import counted, DecodeError
+from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Bools, EVERYTHING, Floats, Frame, Needs
+from state_sensor_ros.texts import counted
 
 # Called with a kind, by which repetitions are throttled, and one line about what was found.
 Report: TypeAlias = Callable[[str, str], None]

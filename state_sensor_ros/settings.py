@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any, cast, TypeVar
 
 from state_sensor_ros.classes import CLASS_NAMES
-from state_sensor_ros.errors import ConfigError, counted
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import (
     EVALUATING,
     LIVE,
@@ -42,6 +42,7 @@ from state_sensor_ros.parameters import (
     Value,
     WRITING,
 )
+from state_sensor_ros.texts import counted
 
 Own = TypeVar('Own')
 

@@ -29,11 +29,11 @@ from state_sensor_ros.errors import (
     DecodeError,
     importing,
     MissingLibraryError,
-    shortened,
     StateSensorError,
     UsageError,
 )
 from state_sensor_ros.files.formats import imported
+from state_sensor_ros.texts import shortened
 
 OPTIONAL = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
             'osi3 pandas argcomplete re2')

@@ -43,10 +43,11 @@ from typing import Any, TYPE_CHECKING, TypeVar
 
 from state_sensor_ros.commands.interruption import call_in_daemon
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TransportError
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TransportError
 from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.files.whole.output import captured_output, print_output
 from state_sensor_ros.files.whole.part import parts_left_behind, remove_part
+from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -36,12 +36,13 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import n_bytes_of, show_result
-from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError, UsageError
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.whole.part import parts_left_behind
 from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
+from state_sensor_ros.texts import counted
 
 # Limit of the wait for an output, which a network file system may delay, s.
 _SHARED_S, _POLL_S = 5.0, 0.1

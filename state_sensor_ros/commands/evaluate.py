@@ -34,19 +34,13 @@ from state_sensor_ros.commands.parameter_options import (
 )
 from state_sensor_ros.commands.printing import clock_shown, print_line
 from state_sensor_ros.commands.summary import is_standard_output
-from state_sensor_ros.errors import (
-    ConfigError,
-    counted,
-    DecodeError,
-    one_line,
-    TrajectoryFormatError,
-    UsageError,
-)
+from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.parameters import EVALUATING
 from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
+from state_sensor_ros.texts import counted, one_line
 
 if TYPE_CHECKING:
     from state_sensor_ros.evaluation.evaluator import Evaluator, MatchObserver, TopicResult

@@ -24,7 +24,7 @@ from state_sensor_ros.commands.summary import (
     size_of,
     worst_rows,
 )
-from state_sensor_ros.errors import one_line, UsageError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.evaluation.detection_metrics import RECALLS
 from state_sensor_ros.evaluation.evaluation_result import Change
 from state_sensor_ros.evaluation.evaluator import MatchObserver, TopicResult
@@ -36,6 +36,7 @@ from state_sensor_ros.evaluation.matching import (
 )
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.library.safety import Safety
+from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:
     from state_sensor_ros.evaluation.evaluation_plots import SafetySection

@@ -49,8 +49,7 @@ from state_sensor_ros.commands.parameter_options import (
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import safety_record, safety_rows
-from state_sensor_ros.drawing.style import figure, seconds, size
-from state_sensor_ros.errors import counted, one_line, UsageError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
@@ -58,6 +57,7 @@ from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
+from state_sensor_ros.texts import counted, figure, one_line, seconds, size
 
 _EPILOG = """examples:
   state_sensor inspect drive.json

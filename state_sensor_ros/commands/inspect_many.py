@@ -19,16 +19,11 @@ from pathlib import Path
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.drawing.style import figure, seconds
-from state_sensor_ros.errors import (
-    ConfigError,
-    counted,
-    TrajectoryFormatError,
-    UsageError,
-)
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, is_glob
+from state_sensor_ros.texts import counted, figure, seconds
 
 # Columns of a printed row: heading and key.
 _SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),

@@ -27,13 +27,7 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
-from state_sensor_ros.errors import (
-    counted,
-    DecodeError,
-    no_frames,
-    shortened,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
 from state_sensor_ros.payloads import (
@@ -46,6 +40,7 @@ from state_sensor_ros.payloads import (
 )
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
+from state_sensor_ros.texts import counted, shortened
 
 # Bounds the memory if each frame has new names: actors that are described, and those counted.
 _MAX_NAMES, _MAX_COUNTED = 10_000, 5_000_000

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, TypeVar
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.ends.signals import EndingSignals
 from state_sensor_ros.ends.standard_streams import StandardStreams
-from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output, remove_folders
+from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -21,7 +21,6 @@ from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.errors import (
-    counted,
     DecodeError,
     reason_of,
     SinkError,
@@ -35,6 +34,7 @@ from state_sensor_ros.files.whole.output import Output, sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import EVERYTHING, Frame
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, SelectingDecoder
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from state_sensor_ros.commands.bag_output import BagOutput

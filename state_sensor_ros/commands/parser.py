@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 
 from state_sensor_ros.commands.help_page import CompleteHelp, is_file, short_help, SubjectHelp
 from state_sensor_ros.commands.printing import print_error
-from state_sensor_ros.errors import one_line, shortened
 from state_sensor_ros.parameters import nearest
+from state_sensor_ros.texts import one_line, shortened
 
 WRONG_USAGE = 2
 # Characters of a message: a word may be of any length.

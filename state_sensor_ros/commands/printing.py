@@ -20,8 +20,8 @@ import threading
 import time
 from typing import Any, NoReturn, TextIO, TYPE_CHECKING
 
-from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import standard_output
+from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:
     from tqdm import tqdm

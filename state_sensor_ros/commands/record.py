@@ -41,8 +41,7 @@ from state_sensor_ros.commands.packet_writer import (
 )
 from state_sensor_ros.commands.printing import bar_type, print_line, waiting_named
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.drawing.style import size
-from state_sensor_ros.errors import counted, DecodeError, failed_stream, TransportError
+from state_sensor_ros.errors import DecodeError, failed_stream, TransportError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -50,6 +49,7 @@ from state_sensor_ros.payloads import Packet
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.source import Health
+from state_sensor_ros.texts import counted, size
 
 _EPILOG = """Recording ends with --frames, --seconds or Ctrl-C. If the simulator closes the
 connection or restarts, the recorder reconnects (see --once). OUT is created at

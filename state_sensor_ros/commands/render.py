@@ -48,15 +48,15 @@ from state_sensor_ros.drawing.style import (
     PageSize,
     PAPER,
     PictureStyle,
-    seconds,
 )
-from state_sensor_ros.errors import ConfigError, no_frames, one_line
+from state_sensor_ros.errors import ConfigError, no_frames
 from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.simulators.opening import format_of, map_suffixes, read_map
 from state_sensor_ros.simulators.output_names import output_format
+from state_sensor_ros.texts import one_line, seconds
 
 # Tolerance for a duration copied from printed text, which is rounded.
 _AT_TOLERANCE_S = 0.05

@@ -23,13 +23,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import bar_type, listed
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import (
-    ConfigError,
-    counted,
-    reason_of,
-    TrajectoryFormatError,
-    UsageError,
-)
+from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.files.formats import Format, PARQUET
@@ -38,6 +32,7 @@ from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
+from state_sensor_ros.texts import counted
 
 _EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a truncated
 trajectory, table in CSV or trace of OSI, or a folder with a bag. `ros2 bag record`

@@ -35,12 +35,13 @@ from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.printing import bar_type
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import one_line, UsageError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import Replay
 from state_sensor_ros.simulators.simulator_list import default_simulator
+from state_sensor_ros.texts import one_line
 
 CONTROL_PORT = 8999
 _EPILOG = """On a terminal, the space bar pauses and resumes, and b reverses the direction.

@@ -23,7 +23,7 @@ from state_sensor_ros.commands.live import LiveRecording
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import no_frames, one_line, reason_of, SinkError, TransportError
+from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -33,6 +33,7 @@ from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import read_map
 from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.texts import one_line
 from state_sensor_ros.viewing import frame_log, viewer
 from state_sensor_ros.viewing.frame_log import FrameLog
 

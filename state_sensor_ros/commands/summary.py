@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.commands.printing import discard_output, print_line
-from state_sensor_ros.drawing.style import figure, seconds, size
-from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.files.whole.output import print_output, standard_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
+from state_sensor_ros.texts import counted, figure, one_line, seconds, size
 
 if TYPE_CHECKING:
     from state_sensor_ros.library.safety import Safety, SafetyEvent

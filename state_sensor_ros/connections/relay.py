@@ -37,10 +37,11 @@ from typing import Any
 from state_sensor_ros.connections.connection import addresses_of
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE
-from state_sensor_ros.errors import counted, reason_of, TransportError
+from state_sensor_ros.errors import reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Health, SourceState
+from state_sensor_ros.texts import counted
 
 _BACKLOG = 16
 # The server opens its ports a little after it has announced them.

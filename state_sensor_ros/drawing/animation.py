@@ -51,7 +51,6 @@ from state_sensor_ros.drawing.style import (
     OBJECT,
     QUIET,
     ROADS,
-    seconds,
     SIGN_EDGE,
     SPEED_TITLE,
     TIME_TITLE,
@@ -62,6 +61,7 @@ from state_sensor_ros.drawing.style import (
 from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
 from state_sensor_ros.frame import Bools
 from state_sensor_ros.share import share_file
+from state_sensor_ros.texts import seconds
 
 Json = dict[str, object]
 # Types of the arrays as the player reads them, little-endian.

@@ -31,7 +31,8 @@ from state_sensor_ros.drawing.map_layout import Area, CLOSE_UP_M, Map, MapLayout
 from state_sensor_ros.drawing.names import Direction, draw_names
 from state_sensor_ros.drawing.picture import draw_page, Page
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
-from state_sensor_ros.drawing.style import DARK, MARKS, PictureStyle, seconds
+from state_sensor_ros.drawing.style import DARK, MARKS, PictureStyle
+from state_sensor_ros.texts import seconds
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.shapes import CAR_LENGTH_M
-from state_sensor_ros.drawing.style import ORDINARY, PageSize, part_of, seconds
+from state_sensor_ros.drawing.style import ORDINARY, PageSize
 from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.texts import part_of, seconds
 
 # Margin around all tracks: m at each side, and a fraction of their extent.
 _MARGIN_M, _MARGIN = 8.0, 0.04

@@ -30,13 +30,13 @@ from state_sensor_ros.drawing.style import (
     PEDESTRIAN,
     QUIET,
     RED,
-    shortened,
     SIGN,
     UNKNOWN,
     YELLOW,
 )
 from state_sensor_ros.drawing.tracks import segments
 from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.texts import abbreviated
 
 
 class Mark(Enum):
@@ -151,7 +151,7 @@ def actor_key(scene: Scene) -> list[tuple[str, str]]:
     index = actor_colors(scene)
     colored = np.flatnonzero(index >= 0)
     if len(colored) <= len(ACTORS):
-        return [(ACTORS[index[i]], shortened(scene.names[i])) for i in colored]
+        return [(ACTORS[index[i]], abbreviated(scene.names[i])) for i in colored]
     classes, first, numbers = np.unique(
         scene.actor_class[colored], return_index=True, return_counts=True)
     return [(ACTORS[index[colored[i]]], f'class {CLASS_NAMES[class_]} ({number})')
@@ -162,7 +162,7 @@ def ego_text(scene: Scene) -> str:
     """Return the text of the ego in a key, with its name if there is exactly one ego."""
     egos = np.flatnonzero(scene.is_ego)
     name = scene.names[egos[0]] if len(egos) == 1 else ''
-    return f'ego {shortened(name)}' if name.lower() not in ('', 'ego') else 'ego'
+    return f'ego {abbreviated(name)}' if name.lower() not in ('', 'ego') else 'ego'
 
 
 def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:

@@ -26,8 +26,9 @@ from state_sensor_ros.drawing import layers, shapes, tracks
 from state_sensor_ros.drawing.layers import Fonts
 from state_sensor_ros.drawing.map_layout import Area
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
-from state_sensor_ros.drawing.style import DARK, EGO, ORDINARY, QUIET, shortened
+from state_sensor_ros.drawing.style import DARK, EGO, ORDINARY, QUIET
 from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.texts import abbreviated
 
 # Distance of the points, pixels.
 STEP_PX = 4.0
@@ -106,7 +107,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
     for k, row in enumerate(samples.tolist()):
         i = int(scene.actor[row])
         text = axes.text(
-            0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=size_pt, ha='left',
+            0.0, 0.0, fonts.drawable(abbreviated(scene.names[i])), fontsize=size_pt, ha='left',
             va='bottom', zorder=11, path_effects=_HALO, gid=NAME_GID,
             color=EGO if scene.is_ego[i] else DARK)
         place = places.best(k, np.array(text.get_window_extent().size), point,

@@ -64,8 +64,6 @@ from state_sensor_ros.drawing.style import (
     PageSize,
     PictureStyle,
     QUIET,
-    seconds,
-    shortened,
     SIGN_EDGE,
     SPEED_TITLE,
     X_TITLE,
@@ -73,6 +71,7 @@ from state_sensor_ros.drawing.style import (
 )
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Rows
+from state_sensor_ros.texts import abbreviated, seconds
 
 Dashes = tuple[float, tuple[float, ...]]
 CLOSE_UP_DASHES: Dashes = (0, (4, 2))
@@ -305,7 +304,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
     page = Page(size, key_top + key.height + (space if key.height else 0.0))
 
-    title = fonts.drawable(shortened(
+    title = fonts.drawable(abbreviated(
         style.title, min(_MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
     page.text(size.top, title, _TITLE_PT, DARK, 'bold' if title.isascii() else 'normal')
     for k, line in enumerate(lines):

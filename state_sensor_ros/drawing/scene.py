@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.drawing import shapes
-from state_sensor_ros.drawing.style import seconds
 from state_sensor_ros.drawing.tracks import segments, Tracks
-from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, MapLine, Rows
 from state_sensor_ros.rotations import plane_rotations
+from state_sensor_ros.texts import counted, seconds
 
 LEFT, RIGHT = 1, -1
 NO_LANE = -1

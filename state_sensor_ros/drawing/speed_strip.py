@@ -31,12 +31,12 @@ from state_sensor_ros.drawing.style import (
     MEDIAN_PT,
     PageSize,
     QUIET,
-    shortened,
     SPEED_KPH_TITLE,
     SPEED_TITLE,
     TIME_TITLE,
 )
 from state_sensor_ros.frame import Bools, Floats
+from state_sensor_ros.texts import abbreviated
 
 # Id of the artists.
 LINE_NAME_GID = 'name of a line'
@@ -128,7 +128,7 @@ def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line
     order = np.argsort(~scene.is_ego, kind='stable')
     for actor in order[np.isin(order, drawn.actor[begin])].tolist():
         rows = np.flatnonzero((drawn.actor == actor) & np.isfinite(drawn.speed))
-        text = axes.text(0.0, 0.0, fonts.drawable(shortened(scene.names[actor])),
+        text = axes.text(0.0, 0.0, fonts.drawable(abbreviated(scene.names[actor])),
                          fontsize=size_pt, ha='left', va='bottom', color=colors[actor],
                          path_effects=_HALO, zorder=5, gid=LINE_NAME_GID)
         box = _place(drawn.time_s[rows], pixels[rows], np.array(text.get_window_extent().size),

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from state_sensor_ros.errors import counted
-
 # Text and outlines.
 DARK = '#1f2933'
 QUIET = '#7b8794'
@@ -47,7 +45,6 @@ COLORINGS = (BY_SPEED, BY_ACTOR)
 X_TITLE, Y_TITLE = 'x (m)', 'y (m)'
 TIME_TITLE = 'time since the first frame (s)'
 SPEED_TITLE, SPEED_KPH_TITLE = 'speed (m/s)', 'speed (km/h)'
-_SIZES = (('TB', 1e12), ('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
 KPH_PER_MPS = 3.6
 # Width of the line that marks the time of the boxes, points.
 INSTANT_PT = 1.6
@@ -55,68 +52,12 @@ INSTANT_PT = 1.6
 MEDIAN_PT = 0.8
 # Shown on an empty map.
 NOTHING = 'nothing to draw: no actor has a pose'
-# Longer names are shortened.
-_MAX_NAME = 32
 # A page that is narrower has small margins and no second titles of axes.
 _COMPACT_BELOW = 6.5
 # Size of the texts of an ordinary page and of a paper, points.
 TEXT_PT, _PAPER_PT = 8.5, 8.0
 # The smallest page: two thirds of its width are the map.
 LEAST_WIDTH, LEAST_HEIGHT = 2.8, 2.0
-
-
-def seconds(time_s: float) -> str:
-    """
-    Return a time or duration, rounded to 0.01 s.
-
-    >>> seconds(6.65711), seconds(30.0) ('6.66 s', '30 s')
-    """
-    return f'{round(time_s, 2):.12g} s'
-
-
-def figure(value: float, n_digits: int = 4) -> str:
-    """
-    Return a number with some significant digits; a large one without an exponent.
-
-    >>> figure(19.99876), figure(21345.6), figure(0.00012345) ('20', '21346', '0.0001234')
-    """
-    return f'{value:.0f}' if abs(value) >= 10 ** n_digits else f'{value:.{n_digits}g}'
-
-
-def size(n_bytes: int) -> str:
-    """
-    Return a number of bytes in the unit that fits.
-
-    >>> size(999), size(1_070_000_000), size(999_700) ('999 B', '1.07 GB', '1 MB')
-    """
-    for unit, factor in _SIZES:
-        # 999.5 would be rounded to 1e+03.
-        if n_bytes >= 0.9995 * factor:
-            return f'{figure(n_bytes / factor, 3)} {unit}'
-    return f'{n_bytes} B'
-
-
-def part_of(part: int, number: int, noun: str) -> str:
-    """
-    Return a part of a number of things as text.
-
-    >>> part_of(35, 48, 'object'), part_of(1, 1, 'vehicle') ('35 of 48 objects', '1 of 1 vehicle')
-    """
-    return f'{part} of {counted(number, noun)}'
-
-
-def shortened(text: str, longest: int = _MAX_NAME) -> str:
-    """
-    Return a text, its middle replaced by an ellipsis if it is longer than ``longest``.
-
-    >>> shortened('from_here_to_there', 9)
-    'from…here'
-
-    :param text: text of any length.
-    :param longest: greatest length, characters.
-    """
-    half = longest // 2
-    return text if len(text) <= longest else f'{text[:half]}…{text[half + 1 - longest:]}'
 
 
 @dataclass(frozen=True, slots=True)

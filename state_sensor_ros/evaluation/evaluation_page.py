@@ -17,7 +17,6 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from state_sensor_ros.errors import counted
 from state_sensor_ros.evaluation import evaluation_plots as plots
 from state_sensor_ros.evaluation.evaluation_plots import moment_of, worst_messages
 from state_sensor_ros.evaluation.evaluation_result import AGAINST, Change, numbers_of
@@ -37,6 +36,7 @@ from state_sensor_ros.evaluation.evaluation_tables import (
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import EvaluatedFrame
 from state_sensor_ros.evaluation.resampling import LEVEL, mean_interval
+from state_sensor_ros.texts import counted
 
 _STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; color: #1f2933; max-width: 86rem; margin: 2rem auto;

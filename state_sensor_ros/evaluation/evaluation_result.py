@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.evaluation.confidence import intervals_of
 from state_sensor_ros.evaluation.detection_metrics import (
     ClassScores,
@@ -44,6 +44,7 @@ from state_sensor_ros.evaluation.tracking_metrics import (
     TrackingScores,
 )
 from state_sensor_ros.frame import Floats
+from state_sensor_ros.texts import one_line
 
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 # Key of the result with the differences, new less old.

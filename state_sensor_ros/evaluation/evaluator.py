@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from state_sensor_ros.errors import counted, TrajectoryFormatError
+from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
 from state_sensor_ros.evaluation.ego_metrics import (
     DegenerateAlignmentError,
@@ -51,6 +51,7 @@ from state_sensor_ros.evaluation.tracking_metrics import (
 )
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
+from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.base_link import BASE_LINK
 
 AT_STAMP: Final = 'stamp'

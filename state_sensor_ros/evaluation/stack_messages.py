@@ -29,7 +29,7 @@ from rosbags.typesys.store import Typestore
 
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.classes import CLASSES, UNKNOWN
-from state_sensor_ros.errors import ConfigError, counted, DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
 from state_sensor_ros.evaluation.matching import (
     BUS_OR_TRAILER,
     N_COLUMNS,
@@ -44,6 +44,7 @@ from state_sensor_ros.files.bags.bag_recording import NOT_SUCH
 from state_sensor_ros.files.bags.bag_topics import definition
 from state_sensor_ros.frame import Floats, NS_PER_S
 from state_sensor_ros.rotations import global_from_body, quaternion_product
+from state_sensor_ros.texts import counted
 
 # Number of float64 in a message; its only field is ``values``.
 _FLAT: Final = {

@@ -16,11 +16,12 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.errors import shortened, TruncatedError
+from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, SeekableRecording
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
 from state_sensor_ros.pipeline.published_actors import TagRule
+from state_sensor_ros.texts import shortened
 
 # Some simulators round times to float32; none sends 10,000 frames per second.
 _TOLERANCE_S = 1e-4

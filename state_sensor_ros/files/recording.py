@@ -18,11 +18,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 
-from state_sensor_ros.errors import (
-    counted,
-    reading,
-    TruncatedError,
-)
+from state_sensor_ros.errors import reading, TruncatedError
 from state_sensor_ros.files.formats import (
     ACCELERATIONS,
     BOXES,
@@ -43,6 +39,7 @@ from state_sensor_ros.files.formats import (
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 from state_sensor_ros.payloads import FrameDecoder, FrameLike, Packet, packet_of, PayloadDecoder
+from state_sensor_ros.texts import counted
 
 # Path of a trajectory on standard input.
 STANDARD_INPUT = '-'

@@ -24,11 +24,9 @@ import numpy as np
 
 from state_sensor_ros.errors import (
     ConfigError,
-    counted,
     DecodeError,
     importing,
     MissingFileError,
-    one_line,
     StateError,
     TrajectoryFormatError,
     TruncatedError,
@@ -59,6 +57,7 @@ from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings, unread_parameters
+from state_sensor_ros.texts import counted, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

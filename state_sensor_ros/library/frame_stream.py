@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 
-from state_sensor_ros.errors import ConfigError, counted, StateError, TransportError
+from state_sensor_ros.errors import ConfigError, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
@@ -23,6 +23,7 @@ from state_sensor_ros.simulators.simulator_list import (
     unused_parameters,
     with_config_file,
 )
+from state_sensor_ros.texts import counted
 
 
 class Stream:

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.classes import EGO_TAG, Kind
-from state_sensor_ros.errors import counted, importing, StateSensorError
+from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along
 from state_sensor_ros.rotations import rpy_from_quaternion
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

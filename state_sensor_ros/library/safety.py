@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG
-from state_sensor_ros.errors import ConfigError, counted, importing, StateError
+from state_sensor_ros.errors import ConfigError, importing, StateError
 from state_sensor_ros.frame import Bools, Floats, Frame, speed_along
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.criticality import (
@@ -33,6 +33,7 @@ from state_sensor_ros.objects.criticality import (
 )
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_body
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     import pandas as pd

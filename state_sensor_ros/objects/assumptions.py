@@ -15,8 +15,8 @@ from collections import Counter
 import numpy as np
 
 from state_sensor_ros.classes import cached_class_of, CLASSES, UNKNOWN
-from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame
+from state_sensor_ros.texts import counted
 
 
 class Assumptions:

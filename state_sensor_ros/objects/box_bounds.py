@@ -24,9 +24,10 @@ import itertools
 
 import numpy as np
 
-from state_sensor_ros.errors import ConfigError, counted
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.rotations import global_from_body
+from state_sensor_ros.texts import counted
 
 # A box is turned if one of its axes differs by more from those of its actor (a sine).
 _ALIGNED = 1e-3

@@ -26,7 +26,6 @@ import re
 import numpy as np
 
 from state_sensor_ros.classes import cached_class_of, CLASSES
-from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import (
     Bools,
     DERIVED_VELOCITY,
@@ -42,6 +41,7 @@ from state_sensor_ros.frame import (
     Rows,
 )
 from state_sensor_ros.rotations import global_from_body, rotation_vectors
+from state_sensor_ros.texts import counted
 
 # Slower actors are dropped: noise would dominate. Over a longer gap, the mean of two velocities
 # is not the mean velocity; over a still longer one, a turn may exceed half a circle.

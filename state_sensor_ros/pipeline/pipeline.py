@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from state_sensor_ros.errors import DecodeError, shortened, StateSensorError
+from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.payloads import (
@@ -39,6 +39,7 @@ from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, TopicSwitch
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.texts import shortened
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import Messages

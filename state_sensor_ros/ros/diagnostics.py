@@ -21,10 +21,10 @@ from enum import IntEnum
 import math
 from statistics import median
 
-from state_sensor_ros.errors import counted
 from state_sensor_ros.pipeline.consistency import ConsistencyResult
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.source import Health, latest
+from state_sensor_ros.texts import counted
 
 # Number of latencies for the 99th percentile: three minutes at 20 Hz.
 _N_RECENT = 4096

@@ -22,9 +22,10 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
-from state_sensor_ros.errors import ConfigError, counted, importing, TransportError
+from state_sensor_ros.errors import ConfigError, importing, TransportError
 from state_sensor_ros.ros.log_folder import choose_log_folder
 from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.texts import counted
 
 # Topic and type by which the nodes of this package are recognized.
 _OWN_TOPIC, _OWN_TYPE = 'actors', 'state_sensor_ros/msg/ActorArray'

@@ -15,7 +15,7 @@ import csv
 import io
 from typing import Any
 
-from state_sensor_ros.errors import one_line
+from state_sensor_ros.texts import one_line
 
 _MAX_NUMBERS = 12
 _INDENT, _SECONDS = '  ', ' s'

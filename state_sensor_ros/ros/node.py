@@ -27,7 +27,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.errors import importing, one_line, StateSensorError
+from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.pipeline.counters import Counters
@@ -55,6 +55,7 @@ from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.source import latest, SourceState, SteerableSource
+from state_sensor_ros.texts import one_line
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic_encoder import LastCommand
 from state_sensor_ros.topics.transforms import encode_static_frames

@@ -22,11 +22,11 @@ from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 
 from state_sensor_ros.cdr.templates import CdrWriter, COUNT, ENCAPSULATION
-from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.ros.diagnostics import Status
 from state_sensor_ros.ros.rclpy_inside import await_delivery
 from state_sensor_ros.source import Health, SourceState
+from state_sensor_ros.texts import counted, one_line
 
 # Shortest period of log lines of one kind.
 _PERIOD_S = 1.0

@@ -18,7 +18,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from state_sensor_ros.errors import ConfigError, one_line, reason_of
+from state_sensor_ros.errors import ConfigError, reason_of
+from state_sensor_ros.texts import one_line
 
 _LAYOUT = 'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE'
 

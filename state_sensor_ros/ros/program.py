@@ -30,7 +30,7 @@ from rclpy.utilities import remove_ros_args
 from state_sensor_ros import __version__
 from state_sensor_ros.ends.signals import EndingSignals
 from state_sensor_ros.ends.standard_streams import StandardStreams
-from state_sensor_ros.errors import ConfigError, importing, one_line, StateSensorError
+from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.parameters import as_yaml, nearest
 from state_sensor_ros.ros.log_folder import choose_log_folder
 from state_sensor_ros.ros.node import StateSensorNode
@@ -41,6 +41,7 @@ from state_sensor_ros.ros.parameter_file import (
 )
 from state_sensor_ros.settings import ParameterTable
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
+from state_sensor_ros.texts import one_line
 
 # Every program ends within 2 s of a signal; the system needs the rest to remove the process.
 END_S = 1.3

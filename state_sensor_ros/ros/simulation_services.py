@@ -59,13 +59,14 @@ from simulation_interfaces.srv import (
 )
 
 from state_sensor_ros.classes import class_of, PERSON
-from state_sensor_ros.errors import ConfigError, counted, StateSensorError
+from state_sensor_ros.errors import ConfigError, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, check_hull, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.entity_filter import matching_rows
 from state_sensor_ros.source import SteerableSource
+from state_sensor_ros.texts import counted
 
 _FAILED = Result.RESULT_OPERATION_FAILED
 # Features of any source, and further ones of a source that can be held.

@@ -20,14 +20,12 @@ from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals
 from state_sensor_ros.errors import (
     bad_length,
     ConfigError,
-    counted,
     DecodeError,
     failed_stream,
     FramingError,
     importing,
     MissingLibraryError,
     no_frames,
-    one_line,
     reading,
     reason_of,
     RefusalError,
@@ -121,6 +119,7 @@ from state_sensor_ros.simulators.simulator import (
     SOURCE_PARAMETERS,
 )
 from state_sensor_ros.source import Health, Source, SourceState
+from state_sensor_ros.texts import counted, one_line
 
 __all__ = [
     'ACCELERATIONS', 'BOXES', 'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'EVERY_PART',

@@ -27,8 +27,9 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from state_sensor_ros.errors import DecodeError, MAX_SHOWN, shortened
+from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
+from state_sensor_ros.texts import MAX_SHOWN, shortened
 
 __all__ = [
     'NAN', 'NOT_TYPED', 'NO_QUADRUPLE', 'NO_TRIPLE', 'Json', 'JsonError', 'Number', 'Quadruple',

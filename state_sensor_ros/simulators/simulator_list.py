@@ -27,10 +27,11 @@ from typing import cast, TYPE_CHECKING
 import warnings
 
 from state_sensor_ros.control.ego_commands import ControlParameters
-from state_sensor_ros.errors import ConfigError, importing, one_line
+from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
 from state_sensor_ros.settings import DEFAULTS, FILE, NAMES, ParameterTable, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS
+from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

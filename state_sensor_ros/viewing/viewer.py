@@ -33,7 +33,8 @@ import rerun as rr
 import rerun_cli  # type: ignore[import-untyped]
 
 from state_sensor_ros.connections.connection import free_port, is_listening
-from state_sensor_ros.errors import one_line, TransportError
+from state_sensor_ros.errors import TransportError
+from state_sensor_ros.texts import one_line
 
 DEFAULT_PORT = 9876
 _HOST = '127.0.0.1'

@@ -31,7 +31,7 @@ from scripted_simulator import frame, serving
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.errors import counted
+from state_sensor_ros.texts import counted
 
 LIMIT_S = 2.0
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

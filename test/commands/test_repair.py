@@ -37,10 +37,10 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.errors import counted
 from state_sensor_ros.files.bags.bag_topics import parse_profiles
 from state_sensor_ros.files.storage import mcap_writer
 from state_sensor_ros.files.storage.input_file import zstd
+from state_sensor_ros.texts import counted
 
 N_FRAMES = 40
 

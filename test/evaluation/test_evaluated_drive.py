@@ -26,8 +26,8 @@ from test_evaluate import TRACKING_KEYS
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.errors import counted
 from state_sensor_ros.evaluation.evaluation_result import number_at
+from state_sensor_ros.texts import counted
 
 N_FRAMES = 80
 

@@ -39,7 +39,8 @@ from state_sensor_ros.emulator.carla_server.town import (
     Town,
 )
 from state_sensor_ros.emulator.threaded_server import receive
-from state_sensor_ros.errors import counted, FramingError
+from state_sensor_ros.errors import FramingError
+from state_sensor_ros.texts import counted
 
 SKY, ROAD = 0, 7
 FAR_M = 1000.0

@@ -94,7 +94,7 @@ class CommandTable:
         handler = self._table.get(command) if isinstance(command, str) else None
         if handler is None:
             return CommandResult(
-                f'type: found {shortened(command)}; expected a known command', False)
+                f'type: found {as_text(command)}; expected a known command', False)
         try:
             return handler(message)
         except (RejectedError, TransportError) as error:
@@ -167,7 +167,7 @@ class CommandTable:
         for port in ports:
             if isinstance(port, bool) or port not in known:
                 raise RejectedError(
-                    f'ports: found {shortened(port)}; expected ports of State sensors')
+                    f'ports: found {as_text(port)}; expected ports of State sensors')
         return self._sampled(tuple(dict.fromkeys(ports)))
 
     def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
@@ -242,7 +242,7 @@ def json_type(value: object) -> str:
     return names.get(type(value), 'something else')
 
 
-def shortened(value: object) -> str:
+def as_text(value: object) -> str:
     """
     Return a wrong value as text for a reply.
 
@@ -306,7 +306,7 @@ def parse_sensor(message: object) -> tuple[int, SensorFilter, bool]:
     """Parse the configuration of one State sensor; members of other sensors are ignored."""
     config = as_object(message)
     if config.get('type') != 'State':
-        raise RejectedError(f"type: found {shortened(config.get('type'))}; expected 'State'")
+        raise RejectedError(f"type: found {as_text(config.get('type'))}; expected 'State'")
     port = integer(config, 'listen_port')
     if not 1 <= port <= 65535:
         raise RejectedError(f'listen_port: found {port}; expected 1 to 65535')

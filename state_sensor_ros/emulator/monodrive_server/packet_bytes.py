@@ -20,7 +20,8 @@ import struct
 import threading
 
 from state_sensor_ros.emulator.threaded_server import receive
-from state_sensor_ros.errors import counted, FramingError
+from state_sensor_ros.errors import FramingError
+from state_sensor_ros.texts import counted
 
 # Three requests of 16 MiB beside the longest one, which may be a trajectory of an hour.
 MAX_OTHER_BYTES = 3 * 2 ** 24

@@ -25,13 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rosbags.serde import SerdeError
 
-from state_sensor_ros.errors import (
-    counted,
-    DecodeError,
-    StateError,
-    TrajectoryFormatError,
-    TruncatedError,
-)
+from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.bags.bag_topics import full_name, typestore
 from state_sensor_ros.files.bags.open_bag import MessagePlace, OpenBag, TopicKey
 from state_sensor_ros.files.formats import ReadOptions
@@ -50,6 +44,7 @@ from state_sensor_ros.frame import (
     Wheels,
 )
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
+from state_sensor_ros.texts import counted
 
 _ROADS = '~/roads', 'state_sensor_ros/msg/RoadArray'
 _MAP = '~/map', 'visualization_msgs/msg/MarkerArray'

@@ -29,7 +29,6 @@ import numpy.typing as npt
 
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
-from state_sensor_ros.errors import counted
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.files.tables.table_rows import FrameRows
 from state_sensor_ros.frame import KIND_VEHICLE, Kinds, Rows
@@ -37,6 +36,7 @@ from state_sensor_ros.naming import ActorList
 from state_sensor_ros.objects.object_maker import transported
 from state_sensor_ros.pipeline.stamps import Step
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
+from state_sensor_ros.texts import counted
 
 # Tag of all stationary objects of a trace.
 STATIONARY = 'stationary'

@@ -13,8 +13,9 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO
 
-from state_sensor_ros.errors import counted, importing, TrajectoryFormatError
+from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
+from state_sensor_ros.texts import counted
 
 _LENGTH = struct.Struct('<I')
 _MAGIC = b'\x89MCAP'

@@ -33,7 +33,6 @@ from contextlib import suppress
 from pathlib import Path
 import re
 
-from state_sensor_ros.errors import counted
 from state_sensor_ros.files.storage.input_file import decompress
 from state_sensor_ros.files.storage.mcap_file import (
     FOOTER_CRC_AT,
@@ -56,6 +55,7 @@ from state_sensor_ros.files.storage.mcap_file import (
 )
 from state_sensor_ros.files.storage.mcap_reader import topic_of
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, Recovered, StoredTopic
+from state_sensor_ros.texts import counted
 
 _BLOCK_BYTES = 1024 * 1024
 # The head of a message or a chunk of less than a terabyte.

@@ -18,7 +18,6 @@ import shutil
 
 import apsw
 
-from state_sensor_ros.errors import counted
 from state_sensor_ros.files.storage.storage_file import (
     BagError,
     BagLimits,
@@ -29,6 +28,7 @@ from state_sensor_ros.files.storage.storage_file import (
     too_large,
 )
 from state_sensor_ros.files.whole.output import temporary_folder
+from state_sensor_ros.texts import counted
 
 MAX_TOPICS = 65535
 LOG_SUFFIXES = ('-wal', '-journal')

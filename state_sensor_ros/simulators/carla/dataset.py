@@ -231,8 +231,8 @@ def sensor_file_parts(name: str, cameras: frozenset[str],
     """
     Split the name of an image or point file of a dataset.
 
-    >>> sensor_file_parts('CentralSemanticSeg_00042.png', frozenset(['central'])) ('central',
-    'segmentation', 42)
+    >>> sensor_file_parts('CentralSemanticSeg_00042.png', frozenset(['central']))
+    ('central', 'segmentation', 42)
 
     :returns: name of the camera or lidar in topics, kind, and number of the measurement; None for
         any other name.

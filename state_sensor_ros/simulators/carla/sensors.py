@@ -63,7 +63,8 @@ def camera_and_kind(name: str) -> tuple[str, str] | None:
     """
     Split the name of a sensor at its kind.
 
-    >>> camera_and_kind('LeftSemanticSeg') ('left', 'segmentation')
+    >>> camera_and_kind('LeftSemanticSeg')
+    ('left', 'segmentation')
 
     :returns: the name of the camera in topics, and RGB, DEPTH or SEGMENTATION; None for a name
         that ends with no kind.
@@ -79,7 +80,8 @@ def camera_name(name: str, kind: str) -> str:
     """
     Return the name of a camera in topics.
 
-    >>> camera_name('CameraDepth', 'depth'), camera_name('MyCamera', 'rgb') ('camera', 'mycamera')
+    >>> camera_name('CameraDepth', 'depth'), camera_name('MyCamera', 'rgb')
+    ('camera', 'mycamera')
     """
     split = camera_and_kind(name)
     return split[0] if split is not None and split[1] == kind else topic_token(name)
@@ -99,8 +101,8 @@ def topic_token(name: str) -> str:
     """
     Make the name of a sensor legal as a token of a topic.
 
-    >>> topic_token('Lidar32'), topic_token('Roof/Front'), topic_token('3rd') ('lidar32',
-    'roof_front', 'sensor_3rd')
+    >>> topic_token('Lidar32'), topic_token('Roof/Front'), topic_token('3rd')
+    ('lidar32', 'roof_front', 'sensor_3rd')
 
     :returns: lower-case letters, digits and ``_``, not beginning with a digit.
     """

@@ -28,7 +28,6 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
-from state_sensor_ros.simulators.carla9.client_python import client_command, client_release
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ class Carla9Simulator(Simulator):
         if not own.tick:
             refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
             refuse_unused(settings, '', ('rate',), 'without carla9.tick')
+        # A recording of another simulator does without processes.
+        from state_sensor_ros.simulators.carla9.client_python import client_command, client_release
         client_command(own.python, '')
         if own.ackermann:
             if not has_ackermann(release := client_release(own.python)):

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot
-from state_sensor_ros.errors import ConfigError, counted, one_line, reason_of, shortened
+from state_sensor_ros.errors import ConfigError, reason_of
 from state_sensor_ros.frame import (
     Floats,
     Frame,
@@ -28,6 +28,7 @@ from state_sensor_ros.frame import (
     LIGHT_YELLOW,
 )
 from state_sensor_ros.settings import Autoware, Settings
+from state_sensor_ros.texts import counted, one_line, shortened
 from state_sensor_ros.topics.stacks.lanelet2 import LaneletMap, read_lanelet_map
 from state_sensor_ros.topics.tables import STAMP
 from state_sensor_ros.topics.topic import Qos, Topic

@@ -27,7 +27,7 @@ import pytest
 from real_recordings import FILES, path_of
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import EVERYTHING, Needs
 from state_sensor_ros.simulators.monodrive import trajectory
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
@@ -38,6 +38,7 @@ from state_sensor_ros.simulators.monodrive.trajectory import (
     read_payloads,
     TrajectoryWriter,
 )
+from state_sensor_ros.texts import counted
 
 BOM = b'\xef\xbb\xbf'
 FRAMES = [path.read_bytes().strip() for path in sorted(GOOD.glob('*.json'))]
