@@ -623,13 +623,14 @@ class Frame:
         """
         object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors, has_lengths))
 
-    def select(self, rows: Rows) -> Frame:
+    def select(self, rows: Rows | Sequence[int]) -> Frame:
         """
         Return a frame of the actors at ``rows``, with their boxes, wheels and lane states.
 
         :param rows: (K,) int64, ascending.
         :returns: a frame of K actors.
         """
+        rows = np.asarray(rows, np.int64)
         new_row = np.full(self.n_actors, -1, np.int64)
         new_row[rows] = np.arange(len(rows))
         parts: dict[str, Any] = {name: _take(column, rows) for name in (

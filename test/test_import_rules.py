@@ -49,7 +49,8 @@ MAY_IMPORT = {
     'ros': {'control', 'ends', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'ends', 'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi',
                  'simulators', 'library', 'drawing', 'viewing', 'ros', 'evaluation',
-                 'emulator'}}
+                 'emulator'},
+    'testing': {'control', 'pipeline', 'files', 'simulators', 'library', 'commands'}}
 # The package exports the names of the library; a frame is shown as a table by one of them.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'},
                   'frame.py': {'read_table', 'library'}}

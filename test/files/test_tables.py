@@ -307,28 +307,6 @@ def test_table_goes_back_into_the_same_markers(drive, tmp_path):
                                                       for each in others]
 
 
-def test_table_goes_back_into_the_same_table(drive, tmp_path):
-    for file in ('drive.json', 'drive.parquet'):
-        assert main(['convert', str(drive / file), str(tmp_path / f'{file}.csv')]) == 0
-    assert (tmp_path / 'drive.json.csv').read_bytes() == \
-        (tmp_path / 'drive.parquet.csv').read_bytes()
-
-
-def test_table_without_boxes_goes_back_without_them(drive, tmp_path, capsys):
-    out = tmp_path / 'some.parquet'
-    columns = [name for name in NAMES if name not in ('length', 'center_x', 'actor_id')]
-    assert main(['convert', str(drive / 'drive.json'), str(out), '--columns',
-                 ','.join(columns)]) == 0
-    capsys.readouterr()
-    assert main(['convert', str(out), str(tmp_path / 'bag'), *BACK]) == 0
-    assert 'boxes: center_x, length (~/frame, ~/markers, objects of --outputs)' in \
-        capsys.readouterr().err
-    assert main(['convert', str(out), str(tmp_path / 'drive.json')]) == 0
-    assert '; wheels; boxes: center_x, length' in capsys.readouterr().err
-    assert [frame.names for frame in sensor.open_recording(tmp_path / 'drive.json')] == [
-        frame.names for frame in sensor.open_recording(drive / 'drive.json')]
-
-
 def test_table_of_a_file_that_is_no_table_is_an_error(tmp_path, refusal):
     (tmp_path / 'no.parquet').write_bytes(b'PAR1' + b'x' * 100)
     line = refusal('inspect', tmp_path / 'no.parquet')

@@ -13,7 +13,6 @@ import itertools
 import json
 import socket
 import struct
-import threading
 
 from budgets import AWAIT_S
 from carla_client import drive
@@ -24,7 +23,6 @@ import pytest
 from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 
@@ -128,23 +126,6 @@ def test_stream_takes_the_port_of_the_configuration_of_the_simulator(tmp_path):
             assert len(list(stream)) == 6
     with pytest.raises(sensor.ConfigError, match='no such file'):
         sensor.open_stream(parameters={'config_file': str(tmp_path / 'none.json')})
-
-
-def test_stream_is_closed_by_another_thread():
-    with served(traffic(1), rate='max', on_sample=True) as simulator, \
-            sensor.open_stream('127.0.0.1', simulator.port, reconnect=True) as stream:
-        timer = threading.Timer(0.1, stream.close)
-        timer.start()
-        assert list(stream) == []
-        timer.join()
-
-
-def test_stream_of_carla():
-    with CarlaServer(CarlaOptions(rate='max', n_frames=5)) as server, \
-            sensor.open_stream('127.0.0.1', server.port, source='carla') as stream:
-        frames = list(stream)
-    assert [round(frame.game_time, 3) for frame in frames] == [0.0, 0.1, 0.2, 0.3, 0.4]
-    assert frames[0].names[frames[0].ego] == 'player'
 
 
 def test_stream_of_carla_that_requests_the_episode():

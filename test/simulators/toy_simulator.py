@@ -137,6 +137,8 @@ class ToyMockServer:
         with client:
             client.settimeout(PERIOD_S)
             for i in range(self.options.frames or 1_000_000):
+                if self.server.fileno() < 0:
+                    break
                 client.sendall(b'%f %f 2\n' % (i * PERIOD_S, x))
                 x += speed * PERIOD_S
                 try:
@@ -155,6 +157,7 @@ class ToyMockServer:
         return self
 
     def __exit__(self, *error):
+        self.server.shutdown(socket.SHUT_RDWR)
         self.server.close()
 
 

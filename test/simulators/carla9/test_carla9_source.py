@@ -44,7 +44,6 @@ from state_sensor_ros.simulators import (
     FrameDecoder,
     Needs,
     process_source,
-    SourceState,
 )
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.frames import StepActors, WorldFrames, WorldStep
@@ -428,38 +427,6 @@ def test_another_release_of_the_server_is_reported_and_read(release):
     with Rig(version=release) as server, opened(server) as (_, packets, said):
         frame_of(packets)
         assert [text for text in said if release in text and 'the client library 0.9.16' in text]
-
-
-def test_ticking_is_paused_stepped_and_reset():
-    with Rig() as server, opened(server, tick=True, rate=1.0) as (source, packets, _):
-        frame_of(packets)
-        source.pause()
-        assert source.health.state is SourceState.PAUSED
-        # Steps that were on their way arrive.
-        received = []
-        reader = threading.Thread(target=lambda: received.extend(packets), daemon=True)
-        reader.start()
-        frames = []
-
-        def is_still():
-            frames.append(server.world.frame)
-            time.sleep(0.15)
-            return frames[-1] == server.world.frame
-
-        until(is_still)
-        frame = server.world.frame
-        source.step(3)
-        until(lambda: server.world.frame == frame + 3)
-        until(lambda: received and received[-1].sample_count == frame + 3)
-        episode = server.world.episode
-        source.restart()
-        until(lambda: server.world.episode == episode + 1)
-        until(lambda: received[-1].game_time < 0.3 and received[-1].is_behind_gap)
-        source.resume()
-        n_frames = len(received)
-        until(lambda: len(received) > n_frames + 5)
-        source.close()
-        reader.join(AWAIT_S)
 
 
 @pytest.mark.parametrize('answer', [None, b'', b'HTTP/1.0 400 Bad request\r\n', bytes(300)])

@@ -9,7 +9,6 @@
 """Traces in, through a bag or a conversion, and out again."""
 
 from collections import defaultdict
-from importlib.util import find_spec
 
 from budgets import one_of
 import numpy as np
@@ -40,76 +39,6 @@ def numbers(each, *, is_moving=True):
     if is_moving:
         parts += [(base.velocity, 'x y z'), (base.orientation_rate, 'roll pitch yaw')]
     return [getattr(part, name) for part, names in parts for name in names.split()]
-
-
-def test_own_trace_comes_back_equal(tmp_path):
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '30']) == 0
-    trace = tmp_path / 'drive.osi.mcap'
-    assert main(['convert', str(tmp_path / 'drive.json'), str(trace)]) == 0
-    messages = messages_of(trace)
-    with sensor.open_recording(trace) as recording:
-        frames = list(recording)
-        assert not recording.faults
-    assert len(frames) == len(messages) == 30
-    for frame, message in zip(frames, messages, strict=True):
-        assert frame.game_time == message.timestamp.seconds + message.timestamp.nanos / 1e9
-        own = np.array([numbers(each) for each in message.moving_object])
-        assert frame.boxes.size_xyz.tolist() == own[:, 0:3].tolist()
-        assert frame.boxes.position_xyz.tolist() == own[:, 3:6].tolist()
-        assert frame.velocity_xyz.tolist() == own[:, 9:12].tolist()
-        assert frame.angular_velocity_xyz.tolist() == own[:, 12:15].tolist()
-        [host] = [i for i, each in enumerate(message.moving_object)
-                  if each.id.value == message.host_vehicle_id.value]
-        assert frame.ego == host
-    # Poses, sizes and velocities of the recording that was written.
-    table, back = (sensor.read_table(path).to_pandas() for path in (
-        tmp_path / 'drive.json', trace)) if find_spec('pandas') else (None, None)
-    if table is not None:
-        table = table[table['length'] > 0].reset_index()
-        for name in ('center_x', 'center_y', 'center_z', 'length', 'width', 'height'):
-            assert table[name].tolist() == back[name].tolist()
-        for name, tolerance in (('yaw', 1e-9), ('pitch', 1e-9), ('roll', 1e-9), ('speed', 0.02)):
-            assert table[name].to_numpy() == pytest.approx(back[name].to_numpy(), abs=tolerance)
-
-
-def test_ids_of_a_trace_are_kept_through_each_format(tmp_path, capsys):
-    """Two of them cannot be: one above uint32, and one that a moving object has."""
-    messages = osi_traces.drive(20)
-    for message in messages:
-        for each, id_ in zip(message.moving_object, (36, 0, 2**32 + 5), strict=True):
-            each.id.value = id_
-        message.host_vehicle_id.value = 0
-    osi_traces.add_building(messages[0], 37)
-    osi_traces.add_building(messages[0], 36)
-    # It comes later, with an id that is the number of another one in a count from 1.
-    for message in messages[5:]:
-        osi_traces.add_vehicle(message, 3).id.value = 2
-    path = osi_traces.write_plain(tmp_path / 'esmini_gt_.osi', messages)
-    expected = [[36, 0, 2**31, 50, 37, 2**31 + 1] for _ in range(5)]
-    expected += [[36, 0, 2**31, 2, 50, 37, 2**31 + 1] for _ in range(15)]
-    for number, steps in enumerate((['bag'], ['o.parquet'], ['bag1', 'o1.parquet', 'o2.osi'], [])):
-        last = path
-        for step in steps:
-            assert main(['convert', str(last), str(tmp_path / step)]) == 0
-            last = tmp_path / step
-        back = tmp_path / f'{number}.osi.mcap'
-        assert main(['convert', str(last), str(back)]) == 0
-        for message, ids in zip(messages_of(back), expected, strict=True):
-            assert [each.id.value for each in (
-                *message.moving_object, *message.stationary_object)] == ids
-            assert message.host_vehicle_id.value == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if 'other id' in line]
-    assert lines == 4 * [
-        (f'warning: {path}: other id: message 1: moving_object: found the id 4294967301; '
-         'expected at most 4294967295 (and 1 more of this kind)')]
-    assert sensor.read_table(tmp_path / 'o.parquet')['actor_id'].to_pylist() == [
-        id_ for ids in expected for id_ in ids]
-    with sensor.open_recording(path) as recording:
-        assert [frame.ids.tolist() for frame in recording][::19] == [
-            [36, 0, -1, 50, 37, -1], [36, 0, -1, 2, 50, 37, -1]]
-        assert [str(fault) for fault in recording.faults][1] == (
-            'message 1: other id: stationary_object: found the id 36; expected an id that no '
-            'moving object has')
 
 
 @pytest.mark.parametrize('file_format', one_of(['bag', 'o.db3', 'o.mcap']))

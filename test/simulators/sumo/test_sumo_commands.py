@@ -22,7 +22,7 @@ from process_state import children
 import pytest
 from sumo_runs import GRID, HILL, write_hill
 
-from state_sensor_ros import open_recording, open_stream
+from state_sensor_ros import open_recording
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.drawing.style import ROADS
 from state_sensor_ros.settings import Settings
@@ -188,18 +188,6 @@ def test_sumo_is_inspected(tmp_path, capsys):
                  f'sumo.config:={write_hill(tmp_path)}']) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found['frames'], found['generations']) == (10, {'sumo': 10})
-
-
-def test_sumo_is_a_stream_of_the_library():
-    with open_stream(source='sumo', parameters={
-            'rate': 0.0, 'sumo.ego': 'ego', 'sumo.step': 0.1}) as stream:
-        frames = [frame for _, frame in zip(range(20), stream, strict=False)]
-    assert frames[-1].game_time == pytest.approx(1.9)
-    assert frames[-1].generation == 'sumo'
-    assert frames[-1].names[frames[-1].ego] == 'ego'
-    assert frames[-1].lanes.road_names[frames[-1].lanes.road_id[0]]
-    assert len(frames[-1].traffic_lights.names) > 10
-    assert {line.kind for line in frames[-1].map_lines} >= {'driving', 'sidewalk'}
 
 
 def test_sumo_without_frames_is_one_line(tmp_path, capsys):

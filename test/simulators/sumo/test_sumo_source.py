@@ -169,21 +169,6 @@ def held():
         yield source, collector
 
 
-def test_sumo_that_is_paused_makes_the_steps_that_are_requested(held):
-    source, collector = held
-    assert (collector.times, source.is_paused, source.position) == ([], True, 0.0)
-    source.step(3)
-    until(lambda: len(collector.times) == 3)
-    source.step()
-    until(lambda: len(collector.times) == 4)
-    assert source.position == pytest.approx(0.3)
-    source.resume()
-    until(lambda: len(collector.times) > 50)
-    assert source.health.state is SourceState.CONNECTED
-    source.pause()
-    assert source.health.state is SourceState.PAUSED
-
-
 def test_sumo_that_is_reset_begins_again_with_the_same_frames(held):
     source, collector = held
     source.step(20)
@@ -200,15 +185,6 @@ def test_sumo_that_is_reset_begins_again_with_the_same_frames(held):
         collector.packets[:20], collector.packets[20:]))
     assert first.position_xyz.tolist() == again.position_xyz.tolist()
     assert source.health.n_reconnects == 0
-
-
-def test_sumo_that_is_reset_while_it_runs_goes_on(held):
-    source, collector = held
-    source.resume()
-    for n_resets in (1, 2):
-        until(lambda: collector.times[-1:] > [0.5])
-        source.restart()
-        until(lambda n=n_resets: collector.times.count(0.0) == n + 1)
 
 
 def test_sumo_stays_paused_when_it_is_killed(held):

@@ -1,0 +1,87 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The simulators of the package and the toy, by the suite that plug-ins inherit."""
+
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from paths import ROOT
+from ports import free_port
+import pytest
+from test_toy_simulator import installed_toy
+
+from state_sensor_ros.simulators import simulator_list
+from state_sensor_ros.testing import SimulatorSuite
+
+
+class TestMonodrive(SimulatorSuite):
+    simulator = 'monodrive'
+    mock_options = ('--control-port', str(free_port()))
+
+    def commanding(self, given):
+        return {**super().commanding(given), 'control_port': int(self.mock_options[1]),
+                'desired_tags': ['ego', 'vehicle']}
+
+
+class TestCarla(SimulatorSuite):
+    simulator = 'carla'
+
+    def commanding(self, given):
+        return {**super().commanding(given), 'control_port': given['port'] - 1}
+
+
+@pytest.mark.usefixtures('forked_clients')
+class TestCarla9(SimulatorSuite):
+    simulator = 'carla9'
+    has_map = True
+    reuses_port = False
+
+
+@pytest.mark.usefixtures('forked_clients')
+class TestTickedCarla9(TestCarla9):
+    parameters = MappingProxyType({'carla9.tick': True})
+
+
+class TestSumo(SimulatorSuite):
+    simulator = 'sumo'
+    connects = False
+    has_map = True
+
+    @contextmanager
+    def running(self, port=0):
+        yield {'sumo.config': str(ROOT / 'resource' / 'sumo' / 'grid.sumocfg'), 'rate': 0.0,
+               'sumo.ego': 'first'}
+
+
+class TestOsi(SimulatorSuite):
+    simulator = 'osi'
+    parameters = MappingProxyType({'osi.ego': 'car_1'})
+    connects = False
+
+    @contextmanager
+    def running(self, port=0):
+        import osi_traces
+        port = port or osi_traces.free_udp_port()
+        with osi_traces.esmini(port, osi_traces.large_drive()):
+            yield {'port': port}
+
+
+class TestToy(SimulatorSuite):
+    simulator = 'toy'
+    parameters = MappingProxyType({'toy.tag': 'ego'})
+    mock_options = ('--speed', '2')
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, tmp_path, monkeypatch):
+        monkeypatch.syspath_prepend(installed_toy(tmp_path / 'site'))
+        for cached in (simulator_list._entries, simulator_list._loaded, simulator_list.simulators):
+            cached.cache_clear()
+        yield
+        for cached in (simulator_list._entries, simulator_list._loaded, simulator_list.simulators):
+            cached.cache_clear()
