@@ -15,7 +15,7 @@ NaN. All arrays of a frame are read-only, so that results computed from them sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 import math
 from types import MappingProxyType
