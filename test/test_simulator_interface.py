@@ -93,7 +93,8 @@ def test_simulators_use_the_public_interface_alone():
         named = {word for word in words(text) if not word.startswith(f'{MAIN}.{name}.')
                  and word.partition(':')[2] not in PUBLIC.get(word.partition(':')[0], ())}
         found[place] = foreign(text, f'{MAIN}.{name}', *mocks), named
-    found |= {place: (foreign(text, 'state_sensor_ros.testing'), set()) for place, text in EXAMPLES.items()}
+    found |= {place: (foreign(text, 'state_sensor_ros.testing'), set())
+              for place, text in EXAMPLES.items()}
     expected = {place: each[:2] for place, each in EXCEPTIONS.items()}
     wrong = [f'{place}: found {each}' for place, each in found.items()
              if each != expected.get(place, (set(), set()))]

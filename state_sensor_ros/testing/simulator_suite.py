@@ -32,10 +32,10 @@ from state_sensor_ros.errors import DecodeError, StateSensorError, TransportErro
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet
-from state_sensor_ros.source import SteerableSource
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import MockServer, Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings, find_simulator
+from state_sensor_ros.source import SteerableSource
 from state_sensor_ros.testing.format_suite import equal_parts, write_read
 
 _LIMIT_S, _CLOSING_S, _STEP_S = 60.0, 10.0, 0.01

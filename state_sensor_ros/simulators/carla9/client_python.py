@@ -23,12 +23,10 @@ import shutil
 import subprocess
 import sys
 
-from state_sensor_ros.simulators import ConfigError, MissingLibraryError
+from state_sensor_ros.simulators import ConfigError, importing
 
 _LIBRARIES = ('carla', 'numpy', 'msgspec')
 _OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
-# Of carla on PyPI, as in setup.cfg.
-_WHEELS, _FIRST_WITHOUT = '3.10 to 3.12', (3, 13)
 _PROBE_S = 20.0
 _PROBE = f"""
 import json, sys
@@ -93,8 +91,13 @@ def _found(chosen: str) -> str:
             if not problem:
                 return path
             if 'carla' not in problem:
-                incomplete = f'; {name} has it, but is {problem}'
-    raise _missing(incomplete)
+                incomplete = f'{name}, which has carla, but is {problem}'
+    if incomplete:
+        raise ConfigError('carla9.python', incomplete,
+                          'a Python 3.10 or later with carla, numpy and msgspec')
+    with importing('source carla9'):
+        raise ModuleNotFoundError("No module named 'carla'", name='carla')
+    return ''
 
 
 def _probed(program: str) -> tuple[str, str]:
@@ -108,14 +111,3 @@ def _probed(program: str) -> tuple[str, str]:
     if absent:
         return release, f'without {" and ".join(absent)}'
     return release, '' if is_new else 'older than 3.10'
-
-
-def _missing(incomplete: str) -> MissingLibraryError:
-    """Return the error for a machine whose Pythons all lack a library."""
-    own = f'{sys.version_info[0]}.{sys.version_info[1]}'
-    remedy = "pip install 'state_sensor_ros[carla9]' (in a ROS workspace: pip install carla)"
-    if sys.version_info >= _FIRST_WITHOUT:
-        remedy = (f'it has wheels for Python {_WHEELS}, not for {own}: python3.12 -m pip install '
-                  'carla numpy msgspec, and carla9.python if that is not on the path')
-    return MissingLibraryError('source carla9', 'no module carla', 'the library carla: '
-                               f'{remedy}{incomplete}', library='carla')
