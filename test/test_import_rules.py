@@ -69,17 +69,27 @@ EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asynci
 
 
 @cache
-def nodes_of(path):
-    """Return the imports and the classes in a module, with those inside functions."""
-    return [node for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)]
+def tree_of(path):
+    return ast.parse(path.read_text())
 
 
 @cache
-def imported(path):
+def nodes_of(path):
+    """Return the imports in a module, with those inside functions."""
+    return [node for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@cache
+def imported(path, *, with_types=True):
     """Return the modules that ``path`` imports, with those inside functions."""
     names = set()
+    of_types = set() if with_types else {
+        id(node) for block in ast.walk(tree_of(path)) if isinstance(block, ast.If)
+        and ast.unparse(block.test) == 'TYPE_CHECKING' for node in ast.walk(block)}
     for node in nodes_of(path):
+        if id(node) in of_types:
+            continue
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -149,17 +159,18 @@ def test_imports_folders_form_no_loop():
 
 
 def test_imports_modules_form_no_loop():
+    """With the imports inside functions, but not those of types only."""
     names = {f'{NAME}.{".".join(path.relative_to(PACKAGE).with_suffix("").parts)}'
              .removesuffix('.__init__'): path for path in MODULES}
     graph = {}
     for name, path in names.items():
-        # Not those inside functions, which run later.
-        of_module = [node for node in nodes_of(path)
-                     if isinstance(node, ast.ImportFrom) and not node.col_offset]
-        imports = {f'{node.module}.{alias.name}' for node in of_module for alias in node.names}
-        graph[name] = names.keys() & (imports | {node.module for node in of_module})
+        own = imported(path, with_types=False) & names.keys()
         # It needs no name of a package whose module it imports.
-        graph[name] -= {NAME} | {module.rpartition('.')[0] for module in names.keys() & imports}
+        graph[name] = own - {name, NAME} - {module.rpartition('.')[0] for module in own}
+        if place(path) in OF_THE_PACKAGE:
+            graph[name] = {each for each in graph[name] if 'library' not in each.split('.')}
+    # Goes with the help pages.
+    graph.get(f'{NAME}.commands.help_page', set()).discard(f'{NAME}.commands.parameter_options')
     TopologicalSorter(graph).prepare()
 
 

@@ -27,10 +27,11 @@ import numpy.typing as npt
 
 from state_sensor_ros.drawing import layers
 from state_sensor_ros.drawing.layers import Fonts, style_of
-from state_sensor_ros.drawing.map_layout import Area, CLOSE_UP_M, Map, MapLayout, visible_samples
+from state_sensor_ros.drawing.map_layout import CLOSE_UP_M, Map, MapLayout, visible_samples
 from state_sensor_ros.drawing.names import Direction, draw_names
 from state_sensor_ros.drawing.picture import draw_page, Page
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
+from state_sensor_ros.drawing.shapes import Area
 from state_sensor_ros.drawing.style import DARK, MARKS, PictureStyle
 from state_sensor_ros.texts import seconds
 

@@ -21,10 +21,10 @@ from matplotlib.transforms import Affine2D
 import numpy as np
 
 from state_sensor_ros.drawing import map_layout, shapes, tracks
-from state_sensor_ros.drawing.map_layout import Area, Map
+from state_sensor_ros.drawing.map_layout import Map
 from state_sensor_ros.drawing.marks import colors_of, fills_of
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
-from state_sensor_ros.drawing.shapes import bands_of, CONE_M
+from state_sensor_ros.drawing.shapes import Area, bands_of, CONE_M
 from state_sensor_ros.drawing.style import (
     DARK,
     EGO_BED,

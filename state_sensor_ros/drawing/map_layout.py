@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.shapes import CAR_LENGTH_M
+from state_sensor_ros.drawing.shapes import Area, CAR_LENGTH_M
 from state_sensor_ros.drawing.style import ORDINARY, PageSize
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.texts import part_of, seconds
@@ -35,44 +35,6 @@ _EMPTY_M = 50.0
 CLOSE_UP_M = 80.0
 # A close-up of footprints that are visible without it has at least this many actors.
 _MIN_CLOSE_UP_ACTORS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Area:
-    """A rectangle of the ground: center and extents, m."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def x_range(self) -> tuple[float, float]:
-        return self.x - self.width / 2, self.x + self.width / 2
-
-    @property
-    def y_range(self) -> tuple[float, float]:
-        return self.y - self.height / 2, self.y + self.height / 2
-
-    def filling(self, aspect: float) -> Area:
-        """Return the area extended in one direction until height / width is ``aspect``."""
-        return Area(self.x, self.y, max(self.width, self.height / aspect),
-                    max(self.height, self.width * aspect))
-
-    def within(self, other: Area) -> Area:
-        """Return the area shrunk and moved until ``other`` contains it."""
-        width, height = min(self.width, other.width), min(self.height, other.height)
-        return Area(
-            float(np.clip(self.x, other.x_range[0] + width / 2, other.x_range[1] - width / 2)),
-            float(np.clip(self.y, other.y_range[0] + height / 2, other.y_range[1] - height / 2)),
-            width, height)
-
-    def contains(self, position_xy: Floats | npt.NDArray[np.float32]) -> Bools:
-        """Return which points are inside; ``position_xy``: (n, 2) m."""
-        distance = np.abs(position_xy - (self.x, self.y))
-        inside: Bools = np.logical_and.reduce(
-            distance <= (self.width / 2, self.height / 2), axis=1)
-        return inside
 
 
 def data_area(scene: Scene) -> Area:

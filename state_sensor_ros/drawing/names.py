@@ -24,8 +24,8 @@ import numpy as np
 
 from state_sensor_ros.drawing import layers, shapes, tracks
 from state_sensor_ros.drawing.layers import Fonts
-from state_sensor_ros.drawing.map_layout import Area
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
+from state_sensor_ros.drawing.shapes import Area
 from state_sensor_ros.drawing.style import DARK, EGO, ORDINARY, QUIET
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.texts import abbreviated

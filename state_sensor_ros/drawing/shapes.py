@@ -6,28 +6,64 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Shapes on the ground: footprints of actors by kind, bands of lanes."""
+"""Shapes on the ground: areas, footprints of actors by kind, bands of lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.classes import CAR, PERSON, UNKNOWN
-from state_sensor_ros.frame import Floats, Frame, MapLine, Rows
+from state_sensor_ros.frame import Bools, Floats, Frame, MapLine, Rows
 from state_sensor_ros.rotations import global_from_body, plane_rotations, rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS
-
-if TYPE_CHECKING:
-    from state_sensor_ros.drawing.map_layout import Area
 
 VEHICLE, PEDESTRIAN, LIGHT, SIGN, OBJECT = range(5)
 # In the order of the constants; the plural has an `s`.
 KIND_NAMES = ('vehicle', 'pedestrian', 'traffic light', 'speed limit sign', 'object')
 # Tags of kinds without a class, in lower case.
 _BY_TAG = {'traffic_light': LIGHT, 'speed_limit_sign': SIGN}
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A rectangle of the ground: center and extents, m."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        return self.x - self.width / 2, self.x + self.width / 2
+
+    @property
+    def y_range(self) -> tuple[float, float]:
+        return self.y - self.height / 2, self.y + self.height / 2
+
+    def filling(self, aspect: float) -> Area:
+        """Return the area extended in one direction until height / width is ``aspect``."""
+        return Area(self.x, self.y, max(self.width, self.height / aspect),
+                    max(self.height, self.width * aspect))
+
+    def within(self, other: Area) -> Area:
+        """Return the area shrunk and moved until ``other`` contains it."""
+        width, height = min(self.width, other.width), min(self.height, other.height)
+        return Area(
+            float(np.clip(self.x, other.x_range[0] + width / 2, other.x_range[1] - width / 2)),
+            float(np.clip(self.y, other.y_range[0] + height / 2, other.y_range[1] - height / 2)),
+            width, height)
+
+    def contains(self, position_xy: Floats | npt.NDArray[np.float32]) -> Bools:
+        """Return which points are inside; ``position_xy``: (n, 2) m."""
+        distance = np.abs(position_xy - (self.x, self.y))
+        inside: Bools = np.logical_and.reduce(
+            distance <= (self.width / 2, self.height / 2), axis=1)
+        return inside
 
 
 def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:

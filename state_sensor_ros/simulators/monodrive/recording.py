@@ -40,8 +40,7 @@ from state_sensor_ros.simulators.monodrive.decoder import (
     Decoder,
     format_payload,
 )
-from state_sensor_ros.simulators.monodrive.simulator import TRAJECTORY
-from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
+from state_sensor_ros.simulators.monodrive.trajectory import read_payloads, TRAJECTORY
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 from state_sensor_ros.simulators.recordings import (
     compression_of,

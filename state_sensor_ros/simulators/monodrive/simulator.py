@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import (
     ConfigError,
-    EVERY_PART,
-    Format,
     MockServer,
     PayloadDecoder,
     Reading,
@@ -30,6 +28,7 @@ from state_sensor_ros.simulators import (
     Units,
 )
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.trajectory import TRAJECTORY
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 
 if TYPE_CHECKING:
@@ -37,15 +36,6 @@ if TYPE_CHECKING:
 
     from state_sensor_ros.simulators import EgoCommands, Source
     from state_sensor_ros.simulators.mock_server_options import MockServerOptions
-
-TRAJECTORY = Format(
-    name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
-    generations=GENERATIONS, writes=frozenset(('generation',)), carries=EVERY_PART,
-    reader='state_sensor_ros.simulators.monodrive.recording:open_trajectory',
-    writer='state_sensor_ros.simulators.monodrive.trajectory_writer:new_trajectory',
-    payloads='state_sensor_ros.simulators.monodrive.trajectory_writer:TrajectoryPayloads',
-    repair='state_sensor_ros.simulators.monodrive.trajectory_writer:copy_whole_frames')
-
 
 class MonodriveSimulator(Simulator):
     """The State sensor on a TCP port, Replay Mode trajectories, and their mock server."""

@@ -24,7 +24,14 @@ from typing import BinaryIO
 
 import msgspec
 
-from state_sensor_ros.simulators import counted, DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.simulators import (
+    counted,
+    DecodeError,
+    EVERY_PART,
+    Format,
+    TrajectoryFormatError,
+    TruncatedError,
+)
 from state_sensor_ros.simulators.json_values import (
     check_encoding,
     is_strict_json,
@@ -39,7 +46,15 @@ from state_sensor_ros.simulators.monodrive.scanner import (
     NO_LINE,
 )
 from state_sensor_ros.simulators.monodrive.single_actors import STRING_KEY
+from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 
+TRAJECTORY = Format(
+    name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
+    generations=GENERATIONS, writes=frozenset(('generation',)), carries=EVERY_PART,
+    reader='state_sensor_ros.simulators.monodrive.recording:open_trajectory',
+    writer='state_sensor_ros.simulators.monodrive.trajectory_writer:new_trajectory',
+    payloads='state_sensor_ros.simulators.monodrive.trajectory_writer:TrajectoryPayloads',
+    repair='state_sensor_ros.simulators.monodrive.trajectory_writer:copy_whole_frames')
 # As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
 # Large enough to amortise numpy's calls, small enough for the processor's cache.
