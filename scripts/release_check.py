@@ -21,7 +21,7 @@ import sys
 
 ROOT = Path(__file__).parents[1]
 VERSION = re.search(r"^__version__ = '(.+)'$",
-                    (ROOT / 'state_sensor_ros' / '__init__.py').read_text(), re.MULTILINE)[1]
+                    (ROOT / 'state_sensor_ros' / 'version.py').read_text(), re.MULTILINE)[1]
 # File -> what stands around the version in it.
 COPIES = {'package.xml': (r'<version>', r'</version>'), 'CITATION.cff': (r'\nversion: ', r'\n')}
 # Addresses that do not exist: RFC 2606 reserves the first, GitHub the second.
@@ -65,7 +65,7 @@ def _wrong_copies() -> list[str]:
         match = re.search(f'{before}([^<\n]*){after}', text)
         found = match[1] if match else 'no version'
         if found != VERSION:
-            lines.append(f'{name}: found {found}; expected {VERSION}, as in __init__.py '
+            lines.append(f'{name}: found {found}; expected {VERSION}, as in version.py '
                          '(python3 scripts/release_check.py --write)')
     return lines
 

@@ -17,6 +17,8 @@ from pkgutil import extend_path
 import sys
 from typing import TYPE_CHECKING
 
+from state_sensor_ros.version import __version__
+
 if TYPE_CHECKING:
     from state_sensor_ros.classes import Kind
     from state_sensor_ros.errors import (
@@ -59,8 +61,6 @@ __all__ = [
     'StateError', 'StateSensorError', 'Stream', 'Track', 'TrajectoryFormatError',
     'TransportError', 'TruncatedError', 'UnreachableError', 'Wheels', '__version__',
     'open_recording', 'open_stream', 'read_table']
-# scripts/release_check.py copies it to the files that need a literal.
-__version__ = '0.4.0'
 # Those that are not errors.
 _MODULES = {
     **dict.fromkeys(('Boxes', 'Frame', 'Lanes', 'Wheels'), 'frame'), 'Kind': 'classes',

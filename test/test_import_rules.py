@@ -103,9 +103,9 @@ def packages(path):
 
 
 def own_modules(path):
-    """Return what is imported of this package but its version, without its name."""
+    """Return what is imported of this package, without its name."""
     return {name.removeprefix(f'{NAME}.') for name in imported(path)
-            if name.startswith(f'{NAME}.') and name != f'{NAME}.__version__'}
+            if name.startswith(f'{NAME}.')}
 
 
 def place(path):

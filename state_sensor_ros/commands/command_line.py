@@ -27,13 +27,13 @@ import sys
 from types import ModuleType
 import warnings
 
-from state_sensor_ros import __version__
 from state_sensor_ros.commands.help_page import CompleteFormatter
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parser import Parser, WRONG_USAGE
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import importing, reason_of, StateSensorError, UsageError
 from state_sensor_ros.files.whole.output import reserve, standard_output
+from state_sensor_ros.version import __version__
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
 COMMANDS = {

@@ -27,7 +27,6 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from state_sensor_ros import __version__
 from state_sensor_ros.ends.signals import EndingSignals
 from state_sensor_ros.ends.standard_streams import StandardStreams
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
@@ -42,6 +41,7 @@ from state_sensor_ros.ros.parameter_file import (
 from state_sensor_ros.settings import ParameterTable
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
 from state_sensor_ros.texts import one_line
+from state_sensor_ros.version import __version__
 
 # Every program ends within 2 s of a signal; the system needs the rest to remove the process.
 END_S = 1.3

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import json
 from typing import TYPE_CHECKING
 
-from state_sensor_ros import __version__
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
