@@ -39,7 +39,7 @@ class Graph:
     """A node that discovers the other nodes of its ROS domain."""
 
     def __init__(self, is_over: Callable[[], bool]) -> None:
-        self._is_over = is_over
+        self.is_over = is_over
         self._node = rclpy.create_node(f'state_sensor_look_{os.getpid()}')
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self._node)
@@ -55,7 +55,7 @@ class Graph:
         # seconds: longest time, s.
         # Returns whether ``until`` ended it.
         end_s = time.monotonic() + seconds
-        while not self._is_over():
+        while not self.is_over():
             if until():
                 return True
             if time.monotonic() >= end_s:
@@ -115,6 +115,11 @@ class Graph:
         type_name: str = info[0].topic_type
         return type_name
 
+    def offer(self, topic: str) -> tuple[str, QoSProfile] | None:
+        """Return the type and the QoS of a topic; None without a publisher."""
+        info = self._node.get_publishers_info_by_topic(topic)
+        return (info[0].topic_type, info[0].qos_profile) if info else None
+
     def subscribe(self, topic: str, type_name: str, receive: Callable[..., None], *,
                   raw: bool = False) -> None:
         """Receive the messages of a topic with the QoS of its publisher."""
@@ -122,11 +127,10 @@ class Graph:
         # receive: called with each message and, as a second argument, its ``MessageInfo`` if it
         # takes one.
         # raw: whether ``receive`` gets serialized messages.
-        info = self._node.get_publishers_info_by_topic(topic)
-        profile = QoSProfile(depth=_DEPTH)
-        if info:
-            profile.reliability = info[0].qos_profile.reliability
-            profile.durability = info[0].qos_profile.durability
+        profile, offer = QoSProfile(depth=_DEPTH), self.offer(topic)
+        if offer is not None:
+            profile.reliability = offer[1].reliability
+            profile.durability = offer[1].durability
         with importing(topic):
             type_ = message_class(type_name)
         self._node.create_subscription(type_, topic, receive, profile, raw=raw)
