@@ -271,7 +271,8 @@ def test_record_refuses_what_it_does_not_use(folder, capsys, written):
     words = ['--source', 'carla'] if written == 'dataset' else []
     check('record', [out, *words, '--seconds', '0.01'],
           SELECTION | LIVE_OPTIONS | written_with(row) | {'once', 'to'}
-          | ({'storage'} if written == 'dataset' else set()), capsys)
+          | ({'storage'} if written == 'dataset' else set())
+          | ({'topics'} if row.storage else set()), capsys)
 
 
 # By format and option: a use that changes OUT, beside the words of both runs.
