@@ -16,8 +16,6 @@ import math
 import struct
 import time
 
-from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
-
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line, waiting_named
 from state_sensor_ros.commands.summary import show_result, size_of
@@ -25,7 +23,7 @@ from state_sensor_ros.errors import ConfigError, failed_stream
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.ros.graph import Graph, looking
 from state_sensor_ros.texts import counted
-from state_sensor_ros.topics.topic import ORDINARY, Qos, Topic
+from state_sensor_ros.topics.topic import Topic
 
 # Longest wait for the driver, and time between two searches for topics, s.
 _FIND_S, _SEARCH_S = 5.0, 0.5
@@ -105,18 +103,13 @@ class TopicRecorder:
 
     def _subscribe(self, name: str) -> None:
         """Subscribe to a topic that has a publisher and is to be recorded."""
-        offer = self._graph.offer(name)
-        if name in self._known or offer is None:
+        topic = self._graph.offer(name)
+        if name in self._known or topic is None:
             return
-        type_name, profile = offer
-        is_latched = profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._known.add(name)
-        if name in self._wanted or is_latched:
-            topic = Topic(name, type_name, Qos(
-                profile.reliability == ReliabilityPolicy.RELIABLE, is_latched,
-                profile.depth or ORDINARY.depth))
+        if name in self._wanted or topic.qos.latched:
             self._sink.open([topic])
-            self._graph.subscribe(name, type_name, partial(self._take, topic), raw=True)
+            self._graph.subscribe(name, topic.type_name, partial(self._take, topic), raw=True)
 
     def _take(self, topic: Topic, data: bytes) -> None:
         if topic.name == self.frame:

@@ -18,7 +18,7 @@ import time
 import rclpy
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
@@ -26,6 +26,7 @@ from state_sensor_ros.errors import ConfigError, importing, TransportError
 from state_sensor_ros.ros.log_folder import choose_log_folder
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.texts import counted
+from state_sensor_ros.topics.topic import ORDINARY, Qos, Topic
 
 # Topic and type by which the nodes of this package are recognized.
 _OWN_TOPIC, _OWN_TYPE = 'actors', 'state_sensor_ros/msg/ActorArray'
@@ -115,10 +116,16 @@ class Graph:
         type_name: str = info[0].topic_type
         return type_name
 
-    def offer(self, topic: str) -> tuple[str, QoSProfile] | None:
-        """Return the type and the QoS of a topic; None without a publisher."""
-        info = self._node.get_publishers_info_by_topic(topic)
-        return (info[0].topic_type, info[0].qos_profile) if info else None
+    def offer(self, name: str) -> Topic | None:
+        """Return a topic with the QoS of its publisher; None without one."""
+        for info in self._node.get_publishers_info_by_topic(name):
+            profile = info.qos_profile
+            return Topic(name, info.topic_type, Qos(
+                profile.reliability == ReliabilityPolicy.RELIABLE,
+                profile.durability == DurabilityPolicy.TRANSIENT_LOCAL,
+                # Some middlewares do not tell it.
+                profile.depth or ORDINARY.depth))
+        return None
 
     def subscribe(self, topic: str, type_name: str, receive: Callable[..., None], *,
                   raw: bool = False) -> None:
@@ -127,10 +134,10 @@ class Graph:
         # receive: called with each message and, as a second argument, its ``MessageInfo`` if it
         # takes one.
         # raw: whether ``receive`` gets serialized messages.
-        profile, offer = QoSProfile(depth=_DEPTH), self.offer(topic)
-        if offer is not None:
-            profile.reliability = offer[1].reliability
-            profile.durability = offer[1].durability
+        profile, info = QoSProfile(depth=_DEPTH), self._node.get_publishers_info_by_topic(topic)
+        if info:
+            profile.reliability = info[0].qos_profile.reliability
+            profile.durability = info[0].qos_profile.durability
         with importing(topic):
             type_ = message_class(type_name)
         self._node.create_subscription(type_, topic, receive, profile, raw=raw)
