@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES
+from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 # derived_object_msgs has one class number for both.
@@ -37,6 +38,11 @@ VELOCITY: Final = slice(4, 6)
 SIZE: Final = slice(6, 9)
 N_COLUMNS: Final = 9
 MATCH_DISTANCES_M: Final = (0.5, 1.0, 2.0, 4.0)
+# Most objects in a frame, and pairs of them near each other: 0.5 GB.
+MAX_OBJECTS: Final = 100_000
+MAX_PAIRS: Final = 4_000_000
+_MAX_CELL = 1e9
+_CELL_CODE: Rows = np.array((1 << 32, 1), np.int64)
 # Index in MATCH_DISTANCES_M: errors, recall and precision are those of the matches at 2 m.
 I_ERRORS: Final = 2
 
@@ -122,16 +128,40 @@ def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
     return distances
 
 
-def distances_between(stack: ObjectSet, truth: ObjectSet) -> Floats:
+def near_pairs(first: ObjectSet, second: ObjectSet, limit_m: float) -> tuple[Rows, Rows, Floats]:
     """
-    Return (N, M) distances of centers in the plane, m.
+    Return the pairs of objects that are near each other; memory grows with their number.
 
-    :param stack: N objects.
-    :param truth: M objects.
+    :param first: N objects.
+    :param second: M objects.
+    :param limit_m: distance of the centers in the plane, m, which is less.
+    :returns: (P,) rows of the first, (P,) rows of the second, in this order; (P,) float64, m.
+    :raises DecodeError: if there are too many objects or pairs.
     """
-    difference = stack.states[:, None, XY] - truth.states[None, :, XY]
-    distances: Floats = np.sqrt(np.einsum('nmi,nmi->nm', difference, difference))
-    return distances
+    n_most = max(len(first.ids), len(second.ids))
+    if n_most > MAX_OBJECTS:
+        raise DecodeError('objects', f'{n_most} objects in a frame', f'at most {MAX_OBJECTS}')
+    places, others = first.states[:, XY], second.states[:, XY]
+    cells, other_cells = (np.floor(np.clip(xy / limit_m, -_MAX_CELL, _MAX_CELL)).astype(np.int64)
+                          for xy in (places, others))
+    codes = other_cells @ _CELL_CODE
+    order = codes.argsort(kind='stable')
+    # Three neighboring cells of a column are one range of codes.
+    middles = ((cells[:, None] + [(-1, 0), (0, 0), (1, 0)]) @ _CELL_CODE).ravel()
+    begins, ends = (np.searchsorted(codes, middles + step, side, sorter=order)
+                    for step, side in ((-1, 'left'), (1, 'right')))
+    counts = ends - begins
+    n_pairs = int(counts.sum())
+    if n_pairs > MAX_PAIRS:
+        raise DecodeError('objects', f'{n_pairs} pairs of objects beside each other in a frame',
+                          f'at most {MAX_PAIRS}')
+    rows = np.repeat(np.arange(len(middles)) // 3, counts)
+    columns = order[np.arange(n_pairs) + np.repeat(begins - np.cumsum(counts) + counts, counts)]
+    difference = places[rows] - others[columns]
+    distances: Floats = np.sqrt(np.einsum('pi,pi->p', difference, difference))
+    chosen = np.flatnonzero(distances < limit_m)
+    chosen = chosen[np.lexsort((columns[chosen], rows[chosen]))]
+    return rows[chosen], columns[chosen], distances[chosen]
 
 
 def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
@@ -143,35 +173,39 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
     :returns: (4, N) int64, row of the matching ground-truth object at each of MATCH_DISTANCES_M,
         -1 for none.
     """
-    n_stack, n_truth = len(stack.ids), len(truth.ids)
-    matches = np.full((len(MATCH_DISTANCES_M), n_stack), -1, np.int64)
-    if not n_stack or not n_truth:
-        return matches
-    distances = distances_between(stack, truth)
-    distances[stack.classes[:, None] != truth.classes] = np.inf
-    nearest = distances.argmin(axis=1)
-    least = distances[np.arange(n_stack), nearest]
-    # Of equal confidences the later one is first, as in nuscenes-devkit.
-    order = np.lexsort((np.arange(n_stack), stack.scores))[::-1]
+    matches = np.full((len(MATCH_DISTANCES_M), len(stack.ids)), -1, np.int64)
+    detections, truths, distances = near_pairs(stack, truth, MATCH_DISTANCES_M[-1])
+    are_alike = stack.classes[detections] == truth.classes[truths]
+    detections, truths, distances = (
+        column[are_alike] for column in (detections, truths, distances))
+    order = np.lexsort((truths, distances, -detections, -stack.scores[detections]))
+    detections, truths, distances = detections[order], truths[order], distances[order]
     for row, limit in zip(matches, MATCH_DISTANCES_M, strict=True):
-        # The other detections have no ground-truth object within the limit at all.
-        able = order[least[order] < limit]
-        wanted = nearest[able]
-        if len(np.unique(wanted)) == len(wanted):
-            row[able] = wanted
-        else:
-            _take_in_turn(row, able, distances, limit)
+        are_within = distances < limit
+        _take_in_turn(row, detections[are_within], truths[are_within])
     return matches
 
 
-def _take_in_turn(row: Rows, order: Rows, distances: Floats, limit: float) -> None:
-    """Match one after the other, for the case that two have the same nearest object."""
-    free = distances.copy()
-    for detection in order.tolist():
-        truth = int(free[detection].argmin())
-        if free[detection, truth] < limit:
+def _take_in_turn(row: Rows, detections: Rows, truths: Rows) -> None:
+    """
+    Match each detection with its first object that is free.
+
+    Of equal confidences the later detection is first, as in nuscenes-devkit.
+
+    :param row: (N,) int64, -1; the matches are set.
+    :param detections: (P,) int64 of each pair, in the order of their turns.
+    :param truths: (P,) int64 of each pair, the nearest of a detection first.
+    """
+    able, first = np.unique(detections, return_index=True)
+    wanted = truths[first]
+    if len(np.unique(wanted)) == len(wanted):
+        row[able] = wanted
+        return
+    taken: set[int] = set()
+    for detection, truth in zip(detections.tolist(), truths.tolist(), strict=True):
+        if row[detection] < 0 and truth not in taken:
             row[detection] = truth
-            free[:, truth] = np.inf
+            taken.add(truth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +252,12 @@ class Selection:
         if merges:
             truth = ObjectSet(truth.ids, _MERGED[truth.classes], truth.states, truth.scores)
         if not are_selected.all() and len(stack.ids):
-            distances = distances_between(stack, truth)
-            nearest = distances.argmin(axis=1)
-            is_apart = distances.min(axis=1) >= MATCH_DISTANCES_M[I_ERRORS]
-            stack = stack.select(is_apart | are_selected[nearest])
+            rows, truths, distances = near_pairs(stack, truth, MATCH_DISTANCES_M[I_ERRORS])
+            order = np.lexsort((truths, distances, rows))
+            near, first = np.unique(rows[order], return_index=True)
+            is_kept: Bools = np.ones(len(stack.ids), np.bool_)
+            is_kept[near] = are_selected[truths[order][first]]
+            stack = stack.select(is_kept)
         stack = stack.select(self._passes(stack, ego_xyz))
         truth = truth.select(are_selected & self._passes(truth, ego_xyz))
         return EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), ego_xyz)

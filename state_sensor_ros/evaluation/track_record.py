@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.evaluation.matching import (
-    distances_between,
     EvaluatedFrame,
     I_ERRORS,
     MATCH_DISTANCES_M,
+    near_pairs,
 )
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Rows
@@ -101,11 +101,10 @@ class TrackRecorder:
             if kind is _STACK_OBJECT:
                 rows['score'] = objects.scores
             column.add(rows)
-        between = distances_between(frame.truth, frame.stack)
-        truths, stacks = (between < ZERO_SIMILARITY_M).nonzero()
+        truths, stacks, distances = near_pairs(frame.truth, frame.stack, ZERO_SIMILARITY_M)
         pairs = np.zeros(len(truths), _PAIR)
         pairs['truth'], pairs['stack'] = truths + self._n_truths, stacks + self._n_stacks
-        pairs['distance'] = between[truths, stacks]
+        pairs['distance'] = distances
         self._pairs.add(pairs)
         self._n_truths += len(frame.truth.ids)
         self._n_stacks += len(frame.stack.ids)
@@ -197,12 +196,17 @@ def least_pairs(truths: Numbers, stacks: Numbers, costs: Floats, no_pair: float)
     :param costs: (K,) float64.
     :param no_pair: cost of two objects that are no pair.
     """
-    from scipy.optimize import linear_sum_assignment
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
     row_truths, rows = np.unique(truths, return_inverse=True)
     column_stacks, columns = np.unique(stacks, return_inverse=True)
-    matrix = np.full((len(row_truths), len(column_stacks)), no_pair)
-    places = np.full(matrix.shape, -1)
-    matrix[rows, columns], places[rows, columns] = costs, np.arange(len(costs))
-    found = places[linear_sum_assignment(matrix)]
-    least: Rows = found[found >= 0]
-    return least
+    n_rows, n_columns = len(row_truths), len(column_stacks)
+    # Each row has a column of its own, which is taken if it is no pair; a weight of 0 is no edge.
+    least = min(float(costs.min()), no_pair) - 1.0
+    graph = csr_matrix((
+        np.append(costs, np.full(n_rows, no_pair)) - least,
+        (np.append(rows, np.arange(n_rows)),
+         np.append(columns, n_columns + np.arange(n_rows)))), (n_rows, n_columns + n_rows))
+    taken = min_weight_full_bipartite_matching(graph)[1]
+    found: Rows = np.flatnonzero(taken[rows] == columns)
+    return found
