@@ -89,6 +89,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'nuscenes adds AMOTA and AMOTP')
     parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
                         help='how to align the poses of the ego, as in evo (default: none)')
+    parser.add_argument('--horizons', type=_horizons, metavar='S,S...', default=[3.0, 5.0, 8.0],
+                        help='horizons of predicted paths (default: 3,5,8)')
+    parser.add_argument('--k', type=_path_counts, metavar='N,N...', default=[1, 6],
+                        help='evaluate all paths, and the N most confident ones (default: 1,6)')
     _add_selection(parser)
     _add_outputs(parser)
     add_quiet(parser)
@@ -132,6 +136,17 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
                            'undefined: detection/classes/car/ate=0.5; repeatable')
 
 
+def _horizons(text: str) -> list[float]:
+    return sorted({above_zero(part) for part in text.split(',')})
+
+
+def _path_counts(text: str) -> list[int]:
+    counts = {number(part) for part in text.split(',')}
+    if not all(count >= 1.0 and count == int(count) for count in counts):
+        raise argparse.ArgumentTypeError(f'{text!r} is not N,N... of numbers from 1')
+    return sorted(map(int, counts))
+
+
 def _bound(text: str) -> str:
     path, _, value = text.rpartition('=')
     try:
@@ -161,8 +176,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     [stack] = args.stack
     from state_sensor_ros.evaluation.evaluation_result import (
         AGAINST,
+        against,
         changes,
-        differences,
+        numbers_of,
         read_results,
         result_of_bag,
     )
@@ -181,9 +197,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
     result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
                        alignment=args.align)
-    result['confidence'] = intervals_of(topic_results, args.definition)
+    result['confidence'] = intervals_of(
+        topic_results, dict(numbers_of(result)), args.definition)
     if old is not None:
-        result[AGAINST] = differences(result, old)
+        result[AGAINST] = against(result, old)
     for found in topic_results:
         _warn(stack, found)
     changed = None if old is None else changes(result, old)
@@ -227,9 +244,19 @@ def _check_bound_names(args: argparse.Namespace) -> None:
     if not bounds:
         return
     from state_sensor_ros.evaluation.evaluation_result import number_at, possible_result
-    possible = possible_result(args.definition, is_compared=args.against is not None)
+    possible, with_all = (possible_result(
+        definition, has_earlier=has_earlier, horizons_s=args.horizons, path_counts=args.k)
+        for definition, has_earlier in ((args.definition, args.against is not None),
+                                        ('nuscenes', True)))
     for text in bounds:
-        number_at(possible, text.rpartition('=')[0])
+        path = text.rpartition('=')[0]
+        try:
+            number_at(possible, path)
+        except ConfigError:
+            number_at(with_all, path)
+            option = '--against OLD.json' if path.startswith('against/') and not args.against \
+                else '--definition nuscenes'
+            raise UsageError(f'{path} needs {option}') from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +306,8 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
         truth = read_truth(args, settings, None if collector is None else collector.add)
         selection = _selection(args, truth)
         evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
-                              alignment=args.align, with_averages=args.definition == 'nuscenes',
+                              alignment=args.align, with_nuscenes=args.definition == 'nuscenes',
+                              horizons_s=args.horizons, path_counts=args.k,
                               transforms=lambda: FrameTransforms(_transforms(args, stack)),
                               observe=observe)
         topic_results = []

@@ -29,9 +29,9 @@ from state_sensor_ros.simulators.search import find_recordings, FoundRecording, 
 from state_sensor_ros.texts import counted, one_line
 
 # Heading and path of the numbers in a row.
-_SHOWN = (('mAP', 'detection/map'), ('HOTA', 'tracking/hota'), ('MOTA', 'tracking/mota'),
-          ('IDF1', 'tracking/idf1'), ('ADE 3s', 'prediction/3.0/min_ade'),
-          ('ATE', 'ego/ate_rmse'), ('frames', 'frames'))
+_SHOWN = (('mAP', 'detection/map'), ('NDS', 'detection/nds'), ('HOTA', 'tracking/hota'),
+          ('MOTA', 'tracking/mota'), ('IDF1', 'tracking/idf1'),
+          ('ADE 3s', 'prediction/3.0/min_ade'), ('ATE', 'ego/ate_rmse'), ('frames', 'frames'))
 
 # Options of tables, of which each bag writes a part.
 _TABLES = ('parquet', 'curves')

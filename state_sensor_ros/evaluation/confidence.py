@@ -7,10 +7,11 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Confidence intervals of the numbers of a result, by resampling the blocks of time of a recording.
+Confidence intervals of the numbers of a result: see resampling.py.
 
-What has been matched stays matched: each resample only weights the counts of the blocks. The
-assignment of tracks by IDF1 and HOTA, and the thresholds of AMOTA, are those of the recording.
+What has been matched stays matched: only the counts of a block are left out. The assignment of
+tracks by IDF1 and HOTA, the association of each pair of tracks, and the thresholds of AMOTA are
+those of the recording.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.evaluation.detection_metrics import (
+    average_precision,
     averaged_classes,
     BlockCounts,
     ClassScores,
-    Curves,
-    I_FIRST,
     MAP_WEIGHT,
     N_RANKS,
     NUSCENES,
@@ -37,96 +38,147 @@ from state_sensor_ros.evaluation.ego_metrics import EgoScores
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.prediction_metrics import (
-    HORIZONS_S,
-    OVERLAP_NAME,
-    PATH_COUNTS,
-    SCORE_NAMES,
-)
+from state_sensor_ros.evaluation.prediction_metrics import OVERLAP_NAME, PathSums, SCORE_NAMES
 from state_sensor_ros.evaluation.resampling import (
+    half_width,
     interval,
     LEVEL,
-    MIN_BLOCKS,
     time_blocks,
     TimeBlocks,
-    weights_of,
+    weights_without,
 )
-from state_sensor_ros.evaluation.tracking_metrics import (
-    average_scores,
-    mean_averages,
-    TrackingScores,
-)
+from state_sensor_ros.evaluation.tracking_metrics import average_scores, TrackingScores
 from state_sensor_ros.frame import Floats
 
-# Ranks of equal confidences times blocks: their counts in all resamples take 8 MB.
+# Ranks of equal confidences times blocks: their counts without each block take 1 MB.
 _MAX_COLUMNS: Final = 1024
-# Path of a number, and its value in each resample.
-_Samples = Iterator[tuple[str, Floats]]
+# Recalls at which the curves of a resample end: a block changes the last one by less than 1 %.
+_FINE_RECALLS: Floats = np.linspace(0.0, 1.0, 2001)
+# The last key of numbers of which more, or less, is better.
+MORE: Final = frozenset((
+    'map', 'nds', 'recall', 'precision', 'hota', 'mota', 'idf1', 'amota', 'mostly_tracked',
+    '0.5', '1.0', '2.0', '4.0'))
+LESS: Final = frozenset((
+    *ERROR_NAMES, *(f'm{name}' for name in ERROR_NAMES), 'motp', 'amotp', 'identity_switches',
+    'fragmentations', 'false_positives', 'misses', 'mostly_lost', 'track_initialization_duration',
+    'longest_gap_duration', 'min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse',
+    'miss_rate_nuscenes', 'overlap_rate', 'ate_rmse', 'rpe_rmse', 'rmse'))
+# Parts of paths whose numbers repeat others in more detail.
+_DETAILS = ('/bands/', '/nuscenes/', '/k/', '/unknown/')
+# Path of a number, its values without each unit, and the number of units that it rests on.
+_Samples = Iterator[tuple[str, Floats, int]]
 
 
-def intervals_of(topic_results: Sequence[TopicResult], definition: str) -> dict[str, Any]:
+def is_compared(path: str) -> bool:
+    """Return whether a number is one of those that are compared with an earlier run."""
+    return path.rpartition('/')[2] in MORE | LESS and not any(part in path for part in _DETAILS)
+
+
+def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, float | None],
+                 definition: str) -> dict[str, Any]:
     """
     Return the intervals of a result; the keys are described in doc/guide/evaluation.md.
 
     :param topic_results: results of topics; each part is that of the first one that has it.
+    :param numbers: numbers of the result by their paths.
     :param definition: one of DEFINITIONS, of the errors of detections.
     """
     intervals: dict[str, list[float]] = {}
-    block_s, n_blocks = 0.0, 0
+    units: dict[str, int] = {}
+    deviations: dict[str, list[float]] = {}
+    block_s, n_blocks, begin_s = 0.0, 0, 0.0
     for result in topic_results:
         stamps_ns = result.ego_stamps_ns if result.record is None else result.record.stamps_ns
         blocks = None if stamps_ns is None else time_blocks(stamps_ns)
-        if blocks is None or not blocks.length_s:
+        if stamps_ns is None or blocks is None or not blocks.length_s:
             continue
-        block_s, n_blocks = max(block_s, blocks.length_s), max(n_blocks, blocks.n_blocks)
+        if blocks.n_blocks > n_blocks:
+            block_s, n_blocks = blocks.length_s, blocks.n_blocks
+            begin_s = float(stamps_ns.min()) * 1e-9
         with np.errstate(all='ignore'):
-            for path, samples in _samples(result, blocks, definition):
-                found = interval(samples)
+            for path, values, n_units in samples_of(
+                    result, blocks, weights_without(blocks.n_blocks), definition):
+                number, differences = numbers.get(path), values - values.mean()
+                found = None if number is None or path in intervals else interval(
+                    path, number, differences, n_units)
                 if found is not None:
-                    intervals.setdefault(path, list(found))
+                    intervals[path], units[path] = list(found), n_units
+                    if is_compared(path):
+                        deviations[path] = [float(f'{each:.4g}') for each in differences]
     return {'level': LEVEL, 'resampled': 'blocks', 'block_s': block_s, 'n': n_blocks,
-            'intervals': intervals}
+            'begin_s': begin_s, 'intervals': intervals, 'units': units, 'deviations': deviations}
 
 
-def _samples(result: TopicResult, blocks: TimeBlocks, definition: str) -> _Samples:
-    weights = weights_of(blocks.n_blocks)
+def half_of_difference(path: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> float | None:
+    """
+    Return half the interval of the difference of a number in two runs, by their paired blocks.
+
+    :param path: path of the number.
+    :param new: the intervals of a run, as :func:`intervals_of` returns them.
+    :param old: those of an earlier run.
+    :returns: None if the blocks of the runs differ, or one of them has no interval.
+    """
+    ours, theirs = (run.get('deviations', {}).get(path) for run in (new, old))
+    are_paired = ours is not None and theirs is not None and len(ours) == len(theirs) and all(
+        abs(new[name] - old.get(name, np.inf)) < 1e-3 for name in ('begin_s', 'block_s'))
+    if not are_paired:
+        return None
+    return half_width(path, np.array(ours) - np.array(theirs),
+                      min(new['units'][path], old['units'][path]))
+
+
+def samples_of(result: TopicResult, blocks: TimeBlocks, weights: Floats,
+               definition: str) -> _Samples:
+    """
+    Yield numbers of a result that is made of its blocks.
+
+    :param result: result of a topic.
+    :param blocks: blocks of its frames.
+    :param weights: (R, B) float64, how often each block counts.
+    :param definition: see :func:`intervals_of`.
+    """
     if result.classes is not None:
         yield from _detection_samples(result.classes, weights, definition)
     if result.tracking is not None:
         yield from _tracking_samples(result.tracking, weights)
     if result.prediction is not None:
-        sums = blocks.sums(result.prediction.reshape(len(result.prediction), -1))
-        totals = (weights @ sums).reshape(len(weights), *result.prediction.shape[1:])
-        for i, horizon_s in enumerate(HORIZONS_S):
-            for k, n_paths in enumerate(PATH_COUNTS):
-                path = f'prediction/{horizon_s}' + (f'/k/{n_paths}' if n_paths else '')
-                for j, name in enumerate((*SCORE_NAMES, OVERLAP_NAME), 1):
-                    yield f'{path}/{name}', totals[:, i, k, j] / totals[:, i, k, 0]
+        yield from _prediction_samples(result.prediction, blocks, weights)
     if result.ego is not None:
         yield from _ego_samples(result.ego, blocks, weights)
 
 
+def _prediction_samples(found: PathSums, blocks: TimeBlocks, weights: Floats) -> _Samples:
+    sums = blocks.sums(found.sums.reshape(len(found.sums), -1)).reshape(
+        blocks.n_blocks, *found.sums.shape[1:])
+    totals = np.tensordot(weights, sums, (1, 0))
+    n_units = (sums[..., 0] > 0.0).sum(axis=0)
+    for i, horizon_s in enumerate(found.horizons_s):
+        for k, n_paths in enumerate(found.path_counts):
+            path = f'prediction/{horizon_s}' + (f'/k/{n_paths}' if n_paths else '')
+            for j, name in enumerate((*SCORE_NAMES, OVERLAP_NAME), 1):
+                yield (f'{path}/{name}', totals[:, i, k, j] / totals[:, i, k, 0],
+                       int(n_units[i, k]))
+
+
 def _tracking_samples(scores: TrackingScores, weights: Floats) -> _Samples:
-    truths, stacks, matches, switches, distances = (weights @ scores.block_counts).T
-    yield 'tracking/mota', 1.0 - (truths + stacks - 2.0 * matches + switches) / truths
-    yield 'tracking/motp', distances / matches
-    yield 'tracking/misses', truths - matches
-    yield 'tracking/false_positives', stacks - matches
-    yield 'tracking/identity_switches', switches
-    if scores.hota is not None:
-        yield 'tracking/hota', scores.identity_counts.hota(weights)
-        yield 'tracking/idf1', scores.identity_counts.idf1(weights)
-    if scores.averages is None:
-        return
+    n_units = _n_used(scores.counts.clear[:, 0])
+    for name, values in scores.counts.scores(weights).items():
+        yield f'tracking/{name}', values, n_units
     averages = {}
-    for name, counts in scores.threshold_counts.items():
-        resampled: Floats = np.tensordot(weights, counts, (1, 0)).astype(np.float64, copy=False)
-        averages[name] = average_scores(resampled)
-    for name, both in averages.items():
-        for key, samples in zip(('amota', 'amotp'), both, strict=True):
-            yield f'tracking/classes/{name}/{key}', samples
-    for key, samples in zip(('amota', 'amotp'), mean_averages(averages), strict=True):
-        yield f'tracking/{key}', np.broadcast_to(samples, len(weights))
+    for name, of_class in (scores.classes or {}).items():
+        units = _n_used(of_class.n_truths)
+        averages[name] = average_scores(of_class, weights)
+        for key, values in zip(('amota', 'amotp'), averages[name], strict=True):
+            yield f'tracking/classes/{name}/{key}', values, units
+        n_units = min(n_units, units)
+    averages.pop(CLASS_NAMES[UNKNOWN], None)
+    for i, key in enumerate(('amota', 'amotp')) if averages else ():
+        yield f'tracking/{key}', np.mean([both[i] for both in averages.values()], axis=0), n_units
+
+
+def _n_used(counts: Floats) -> int:
+    """Return the number of units in which something is counted."""
+    return int((counts > 0.0).sum())
 
 
 def _ego_samples(scores: EgoScores, blocks: TimeBlocks, weights: Floats) -> _Samples:
@@ -134,53 +186,49 @@ def _ego_samples(scores: EgoScores, blocks: TimeBlocks, weights: Floats) -> _Sam
     for path, (rows, errors) in scores.errors.items():
         known = np.isfinite(errors)
         rows, errors = rows[known], errors[known]
-        # Errors over long distances are too few to resample.
-        if len(np.unique(blocks.of_frames[rows])) * 2 < MIN_BLOCKS:
-            continue
         sums = blocks.sums_at(rows, np.column_stack((
             np.ones(len(rows)), errors, np.abs(errors), np.square(errors))))
         number, total, size, square = (weights @ sums).T
-        mean, rmse = size / number, np.sqrt(square / number)
-        yield f'ego/{path}/rmse', rmse
-        yield f'ego/{path}/mean', mean
-        yield f'ego/{path}/std', np.sqrt(np.maximum(square / number - np.square(mean), 0.0))
+        n_units = _n_used(sums[:, 0])
+        samples = {'rmse': np.sqrt(square / number), 'mean': size / number}
         if path.endswith('_error'):
-            yield f'ego/{path}/bias', total / number
+            samples['bias'] = total / number
+        for name, values in samples.items():
+            yield f'ego/{path}/{name}', values, n_units
         if path in main:
-            yield main[path], rmse
+            yield main[path], samples['rmse'], n_units
 
 
 def _detection_samples(classes: Sequence[ClassScores], weights: Floats,
                        definition: str) -> _Samples:
-    precisions, recall_errors = {}, {}
+    precisions, recall_errors, units = {}, {}, {}
     for scores in classes:
         assert scores.counts is not None
         path, counts = f'detection/classes/{scores.name}', scores.counts
-        places = (path, *(f'{path}/bands/{band}' for band in scores.bands))
-        plain = [dict(_plain_samples(weights @ sums, weights @ truths))
-                 for sums, truths in zip(counts.sums, counts.truths, strict=True)]
-        for place, samples in zip(places[1:], plain[1:], strict=False):
-            yield from ((f'{place}/{name}', each) for name, each in samples.items()
+        n_units = units[scores.name] = _n_used(counts.truths[0] + counts.sums[0, :, -1])
+        for place, sums, truths in zip((path, *(f'{path}/bands/{band}' for band in scores.bands)),
+                                       counts.sums, counts.truths, strict=False):
+            yield from ((f'{place}/{name}', values, _n_used(truths + sums[:, -1]))
+                        for name, values in _plain_samples(weights @ sums, weights @ truths)
                         if definition != NUSCENES or name not in ERROR_NAMES)
+        if scores.curves is None:
+            continue
         n_truths = weights @ counts.truths[0]
-        over_recall: Floats = np.full((len(weights), len(ERROR_NAMES)), np.nan)
-        if scores.curves is not None:
-            found = _average_precisions(counts, weights, n_truths)
-            if np.isfinite(counts.confidences).all():
-                over_recall = _recall_errors(counts, weights, n_truths)
-            precisions[scores.name], recall_errors[scores.name] = found, over_recall
-            for distance, column in zip(MATCH_DISTANCES_M, found.T, strict=True):
-                yield f'{path}/ap/{distance}', column
-        for name, theirs in zip(ERROR_NAMES, over_recall.T, strict=True):
-            yield f'{path}/{NUSCENES}/{name}', theirs
-            if definition == NUSCENES:
-                plain[0][name] = theirs
-        yield from ((f'{path}/{name}', each) for name, each in plain[0].items())
+        found = precisions[scores.name] = _average_precisions(counts, weights, n_truths)
+        for distance, column in zip(MATCH_DISTANCES_M, found.T, strict=True):
+            yield f'{path}/ap/{distance}', column, n_units
+        # Of equal confidences, the errors over recall are those of single matches.
+        if len(counts.confidences) > 1 and np.isfinite(counts.confidences).all():
+            over_recall = recall_errors[scores.name] = _recall_errors(counts, weights, n_truths)
+            for name, values in zip(ERROR_NAMES, over_recall.T, strict=True):
+                yield f'{path}/{NUSCENES}/{name}', values, n_units
+                if definition == NUSCENES:
+                    yield f'{path}/{name}', values, n_units
     yield from _mean_samples(precisions, recall_errors, [
-        scores.name for scores in averaged_classes(classes)])
+        scores.name for scores in averaged_classes(classes)], units)
 
 
-def _plain_samples(totals: Floats, n_truths: Floats) -> _Samples:
+def _plain_samples(totals: Floats, n_truths: Floats) -> Iterator[tuple[str, Floats]]:
     """Yield precision, recall and plain means of errors, of sums as of :class:`BlockCounts`."""
     n_errors = len(ERROR_NAMES)
     yield 'precision', totals[:, -2] / totals[:, -1]
@@ -189,26 +237,29 @@ def _plain_samples(totals: Floats, n_truths: Floats) -> _Samples:
 
 
 def _mean_samples(precisions: Mapping[str, Floats], recall_errors: Mapping[str, Floats],
-                  names: Sequence[str]) -> _Samples:
+                  names: Sequence[str], units: Mapping[str, int]) -> _Samples:
     """Yield mAP, NDS and its errors: means over the classes of some names."""
     if not names:
         return
+    n_units = min(units[name] for name in names)
     mean_precision = np.mean([precisions[name].mean(axis=1) for name in names], axis=0)
+    yield 'detection/map', mean_precision, n_units
+    if not recall_errors.keys() >= set(names):
+        return
     errors = np.mean([recall_errors[name] for name in names], axis=0)
-    yield 'detection/map', mean_precision
     yield 'detection/nds', (MAP_WEIGHT * mean_precision + (
-        1.0 - np.minimum(errors, 1.0)).sum(axis=1)) / (MAP_WEIGHT + len(ERROR_NAMES))
+        1.0 - np.minimum(errors, 1.0)).sum(axis=1)) / (MAP_WEIGHT + len(ERROR_NAMES)), n_units
     for name, column in zip(ERROR_NAMES, errors.T, strict=True):
-        yield f'detection/m{name}', column
+        yield f'detection/m{name}', column, n_units
 
 
 def _average_precisions(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Floats:
     """
-    Return (N_RESAMPLES, 4) average precisions of a class.
+    Return (R, 4) average precisions of a class.
 
     :param ranks: detections of the class.
-    :param weights: (N_RESAMPLES, B) float64.
-    :param n_truths: (N_RESAMPLES,) float64, numbers of ground-truth objects.
+    :param weights: (R, B) float64.
+    :param n_truths: (R,) float64, numbers of ground-truth objects.
     """
     found: Floats = np.zeros((len(weights), len(MATCH_DISTANCES_M)))
     if not len(ranks.confidences):
@@ -220,20 +271,20 @@ def _average_precisions(ranks: BlockCounts, weights: Floats, n_truths: Floats) -
     for i, matched in enumerate(positives):
         precision = np.take_along_axis(matched / np.maximum(totals, 1.0), columns, 1)
         recall = matched / np.maximum(n_truths, 1.0)[:, None]
-        curves = np.stack([np.interp(RECALLS, *both, right=0.0)
+        curves = np.stack([np.interp(_FINE_RECALLS, *both, right=0.0)
                            for both in zip(recall, precision, strict=True)])
-        found[:, i] = Curves(curves, curves).average_precisions
+        found[:, i] = average_precision(curves)
     return found
 
 
 def _ranked_counts(counts: npt.NDArray[np.uint32], weights: Floats) -> Iterator[Floats]:
     """
-    Yield (N_RESAMPLES, C) counts in the order of falling confidence, for each kind of counts.
+    Yield (R, C) counts in the order of falling confidence, for each kind of counts.
 
     Of equal confidences the later one is first: few ranks are divided into their blocks.
 
     :param counts: (5, B, K) uint32, see :class:`BlockCounts`.
-    :param weights: (N_RESAMPLES, B) float64.
+    :param weights: (R, B) float64.
     """
     n_columns = counts.shape[1] * counts.shape[2]
     for of_kind in counts:
@@ -246,11 +297,11 @@ def _ranked_counts(counts: npt.NDArray[np.uint32], weights: Floats) -> Iterator[
 
 def _recall_errors(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Floats:
     """
-    Return (N_RESAMPLES, 5) means over recall of the errors of a class, as of nuScenes.
+    Return (R, 5) means over recall of the errors of a class, as of nuScenes.
 
     :param ranks: detections of the class.
-    :param weights: (N_RESAMPLES, B) float64.
-    :param n_truths: (N_RESAMPLES,) float64, numbers of ground-truth objects.
+    :param weights: (R, B) float64.
+    :param n_truths: (R,) float64, numbers of ground-truth objects.
     """
     found: Floats = np.ones((len(weights), len(ERROR_NAMES)))
     if not len(ranks.confidences):
@@ -261,12 +312,6 @@ def _recall_errors(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Flo
     means = np.cumsum(weights @ ranks.errors, axis=2) / np.maximum(known, 1.0)
     are_unknown = known[:, :, -1] == 0.0
     means[are_unknown] = 1.0
-    if len(ranks.confidences) == 1:
-        # Of equal confidences the definition takes the error of the last match alone.
-        have_match = np.isfinite(ranks.last_errors[:, 0]) & (weights > 0.0)
-        last = have_match.shape[1] - 1 - have_match[:, ::-1].argmax(axis=1)
-        is_reached = recalls[:, -1:] >= RECALLS[I_FIRST]
-        return np.where(is_reached & ~are_unknown.T, ranks.last_errors[last], 1.0)
     for i, recall in enumerate(recalls):
         confidences = np.interp(RECALLS, recall, ranks.confidences, right=0.0)
         found[i] = recall_means(ranks.confidences, means[:, i].T, confidences)

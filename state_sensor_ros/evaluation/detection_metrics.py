@@ -55,8 +55,7 @@ class BlockCounts:
     at 2 m, detections; ``truths`` (S, B) ground-truth objects. By K ranks of the confidence, the
     highest first: ``confidences`` (K,), the least of each rank; ``counts`` (5, B, K) detections,
     and matches at each of MATCH_DISTANCES_M; ``errors`` and ``known`` (5, B, K) sums of errors at
-    2 m, and numbers of known ones; ``last_errors`` (B, 5) of the last match of each block, NaN
-    without one.
+    2 m, and numbers of known ones.
     """
 
     sums: Floats
@@ -65,7 +64,6 @@ class BlockCounts:
     counts: npt.NDArray[np.uint32]
     errors: Floats
     known: npt.NDArray[np.uint32]
-    last_errors: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,8 +207,7 @@ class ErrorSums:
             np.zeros((N_SELECTIONS, blocks.n_blocks, 2 * _N_ERRORS + 2)),
             _truth_counts(detections.truths, blocks), confidences,
             np.zeros((1 + len(MATCH_DISTANCES_M), *shape), np.uint32),
-            np.zeros((_N_ERRORS, *shape)), np.zeros((_N_ERRORS, *shape), np.uint32),
-            np.full((blocks.n_blocks, _N_ERRORS), np.nan))
+            np.zeros((_N_ERRORS, *shape)), np.zeros((_N_ERRORS, *shape), np.uint32))
 
     def means(self, points: dict[int, RankPoints]) -> dict[int, Floats]:
         """
@@ -261,8 +258,6 @@ class ErrorSums:
                 .reshape(shape)
             counts.known[i] += np.bincount(places[known[:, i]], minlength=counts.known[i].size) \
                 .reshape(shape).astype(np.uint32)
-        # The last row of equal indices is what an assignment keeps.
-        counts.last_errors[blocks[matched]] = errors
 
 
 def _selections(rows: npt.NDArray[np.void]) -> Iterator[tuple[Bools, Bools]]:
@@ -315,11 +310,20 @@ class Curves:
     @property
     def average_precisions(self) -> Floats:
         """Average precision at each of MATCH_DISTANCES_M, (4,)."""
-        # Each precision is scaled before the mean: none exceeds 1, so neither does a rounded sum.
-        scaled = np.maximum(self.precisions[:, I_FIRST:] - _MIN_PRECISION, 0.0) \
-            / (1.0 - _MIN_PRECISION)
-        means: Floats = scaled.mean(axis=1)
-        return means
+        return average_precision(self.precisions)
+
+
+def average_precision(precisions: Floats) -> Floats:
+    """
+    Return average precisions, (K,).
+
+    :param precisions: (K, R) float64, at equidistant recalls from 0 to 1.
+    """
+    first = round((precisions.shape[1] - 1) * _MIN_RECALL) + 1
+    # Each precision is scaled before the mean: none exceeds 1, so neither does a rounded sum.
+    scaled = np.maximum(precisions[:, first:] - _MIN_PRECISION, 0.0) / (1.0 - _MIN_PRECISION)
+    means: Floats = scaled.mean(axis=1)
+    return means
 
 
 @dataclass(frozen=True, slots=True, eq=False)

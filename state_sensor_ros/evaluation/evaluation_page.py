@@ -21,21 +21,23 @@ from state_sensor_ros.evaluation import evaluation_plots as plots
 from state_sensor_ros.evaluation.evaluation_plots import moment_of, worst_messages
 from state_sensor_ros.evaluation.evaluation_result import AGAINST, Change, numbers_of
 from state_sensor_ros.evaluation.evaluation_tables import (
-    AVERAGES,
     change_texts,
+    class_tracking_table,
     CLEAR,
     detection_table,
     ego_table,
     heading_of,
+    note_of,
     prediction_table,
     ResultTable,
     Row,
     text_of,
     TRACKING,
+    word_of,
 )
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import EvaluatedFrame
-from state_sensor_ros.evaluation.resampling import LEVEL, mean_interval
+from state_sensor_ros.evaluation.resampling import LEVEL, mean_interval, MIN_UNITS
 from state_sensor_ros.texts import counted
 
 _STYLE = """
@@ -50,11 +52,11 @@ p { margin: .3rem 0; color: #52606d; }
 .figures div { background: #f1f5f9; border-radius: .5rem; padding: .6rem 1rem; min-width: 7rem; }
 .figures b { display: block; font-size: 1.5rem; }
 small { color: #52606d; white-space: nowrap; }
-table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; }
-th, td { padding: .2rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; }
+table { border-collapse: collapse; font-size: 12.5px; display: block; overflow-x: auto; }
+th, td { padding: .2rem .35rem; text-align: right; vertical-align: top; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 td:first-child { white-space: pre; }
-td small { display: block; font-size: 10px; }
+td small { display: block; font-size: 9px; }
 thead th { border-bottom: 2px solid #adb5bd; } tbody tr + tr td { border-top: 1px solid #e9ecef; }
 .better { color: #087f5b; } .worse { color: #c2255c; }
 .beside { display: flex; flex-wrap: wrap; gap: 1rem 3rem; }
@@ -66,8 +68,11 @@ section, table, img { break-inside: avoid; }
 FIGURES: Final = (
     ('mAP', 'detection/map', ''), ('NDS', 'detection/nds', ''), ('HOTA', 'tracking/hota', ''),
     ('MOTA', 'tracking/mota', ''), ('IDF1', 'tracking/idf1', ''),
-    ('AMOTA', 'tracking/amota', ''), ('minADE at 5 s', 'prediction/5.0/min_ade', ' m'),
-    ('miss rate at 5 s', 'prediction/5.0/miss_rate', ''), ('ATE', 'ego/ate_rmse', ' m'),
+    ('AMOTA', 'tracking/amota', ''), *(
+        figure for horizon in range(1, 31) for figure in (
+            (f'minADE at {horizon} s', f'prediction/{horizon}.0/min_ade', ' m'),
+            (f'miss rate at {horizon} s', f'prediction/{horizon}.0/miss_rate', ''))),
+    ('ATE', 'ego/ate_rmse', ' m'),
     ('RPE over 1 m', 'ego/rpe_rmse', ' m'))
 # Reads frames of a topic again: name of the topic, indices of messages.
 FramesAgain = Callable[[str, Sequence[int]], Sequence[EvaluatedFrame]]
@@ -91,13 +96,14 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
     :param frames_again: returns the frames of the worst moments, which are not kept.
     """
     confidence = result['confidence']
-    intervals = confidence['intervals']
+    intervals = {path: interval_text(limits, confidence['units'][path], confidence['n'])
+                 for path, limits in confidence['intervals'].items()}
     parts = [f'<p>Ground truth: {escape(truth)}. {heading_of(result)}.</p>']
     if intervals:
         parts.append(f'<p>Small figures are {100.0 * confidence["level"]:g} % confidence '
-                     'intervals. There is one scene, so its '
-                     f'{confidence["n"]} blocks of {confidence["block_s"]:.3g} s are '
-                     'resampled (bootstrap).</p>')
+                     f'intervals. They rest on {confidence["n"]} blocks of '
+                     f'{confidence["block_s"]:.3g} s, or on the number in brackets, each of which '
+                     'is left out once (jackknife).</p>')
     parts += [*_figures(result, intervals), *_changes(changes), *_tables(result, intervals)]
     for found in topic_results:
         parts += _sections(found, frames_again)
@@ -120,20 +126,19 @@ def write_document(file: BinaryIO, title: str, parts: Sequence[str]) -> None:
         '</body></html>\n')).encode('utf-8', 'replace'))
 
 
-def _figures(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator[str]:
+def _figures(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator[str]:
     numbers = dict(numbers_of(result))
     yield '<div class="figures">'
     for name, path, unit in FIGURES:
         number, change = numbers.get(path), numbers.get(f'{AGAINST}/{path}')
         if number is not None:
-            yield _figure(name, f'{number:.3f}{unit}', intervals.get(path), change)
+            yield _figure(name, f'{number:.3f}{unit}', intervals.get(path, ''), change)
     yield '</div>'
 
 
-def _figure(name: str, number: str, interval: Sequence[float] | None,
-            change: float | None) -> str:
+def _figure(name: str, number: str, interval: str, change: float | None) -> str:
     than_before = '' if change is None else f'<small>{change:+.4f} against before</small>'
-    return f'<div>{name}<b>{number}</b>{interval_text(interval)}{than_before}</div>'
+    return f'<div>{name}<b>{number}</b>{interval}{than_before}</div>'
 
 
 def _table(headings: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
@@ -144,24 +149,26 @@ def _table(headings: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
     yield '</tbody></table>'
 
 
-def interval_text(interval: Sequence[float] | None) -> str:
+def interval_text(interval: Sequence[float] | None, n_units: int, n_all: int) -> str:
     """
     Return a confidence interval as HTML, '' without one.
 
     :param interval: its two limits.
+    :param n_units: number of units on which it rests.
+    :param n_all: number of all units.
     """
     if interval is None:
         return ''
-    low, high = interval
-    return f'<small>{low:.3f} to {high:.3f}</small> '
+    low, high = (f'{limit}' if isinstance(limit, int) else f'{limit:.3f}' for limit in interval)
+    return f'<small>{low} to {high}{"" if n_units == n_all else f" ({n_units})"}</small> '
 
 
 def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
     if changes is None:
         return
     yield '<h2>Against the earlier run</h2><div class="beside">'
-    for name, chosen in (('better', [change for change in changes if change.is_better]),
-                         ('worse', [change for change in changes if not change.is_better])):
+    for name in ('better', 'worse', 'lost'):
+        chosen = [change for change in changes if word_of(change) == name]
         yield f'<section><h3 class="{name}">{counted(len(chosen), "number")} {name}</h3>'
         if chosen:
             yield from _table(('number', 'old', 'new', 'change'), [
@@ -172,21 +179,23 @@ def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
 
 def _change_cells(change: Change, class_: str) -> str:
     old, new, difference = change_texts(change)
-    note = '<small>within the interval</small>' if change.is_within else ''
+    note = f'<small>{note_of(change)}</small>'
     return (f'<td>{escape(change.path)}</td><td>{old}</td><td>{new}</td>'
             f'<td class="{class_}">{difference}{note}</td>')
 
 
-def _tables(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator[str]:
+def _tables(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator[str]:
     if 'detection' in result:
         yield '<h2>Detection</h2>'
         yield from table_elements(detection_table(result['detection']), intervals)
     if 'tracking' in result:
         tracking = result['tracking']
-        names = [names for names in (*TRACKING, *AVERAGES, *CLEAR) if names[1] in tracking]
+        names = [names for names in (*TRACKING, *CLEAR) if names[1] in tracking]
         yield '<h2>Tracking</h2>'
         yield from table_elements(ResultTable('', tuple(heading for heading, _ in names), (Row(
             'all objects', 'tracking', {key: tracking[key] for _, key in names}),)), intervals)
+        if 'amota' in tracking:
+            yield from table_elements(class_tracking_table(tracking), intervals)
     if 'prediction' in result:
         yield '<h2>Prediction</h2>'
         yield from table_elements(prediction_table(result['prediction']), intervals)
@@ -195,16 +204,16 @@ def _tables(result: Mapping[str, Any], intervals: Mapping[str, Any]) -> Iterator
         yield from table_elements(ego_table(result['ego']), intervals)
 
 
-def table_elements(table: ResultTable, intervals: Mapping[str, Any]) -> Iterator[str]:
+def table_elements(table: ResultTable, intervals: Mapping[str, str]) -> Iterator[str]:
     """
     Yield a table as HTML.
 
     :param table: any table.
-    :param intervals: confidence intervals by the path of the number.
+    :param intervals: confidence intervals by the path of the number, HTML.
     """
     yield from _table((table.title, *table.headings), [
         f'<td>{escape(row.name)}</td>' + ''.join(
-            f'<td>{text_of(number)}{interval_text(intervals.get(f"{row.path}/{key}"))}</td>'
+            f'<td>{text_of(number)}{intervals.get(f"{row.path}/{key}", "")}</td>'
             for key, number in row.numbers.items()) for row in table.rows])
     if table.note:
         yield f'<p>{escape(table.note)}</p>'
@@ -301,8 +310,8 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> N
     results = [(str(record['file']), dict(numbers_of(record))) for record in records
                if record['error'] is None]
     text = (f'{counted(len(results), "bag")} evaluated, {len(records) - len(results)} failed. '
-            f'Small figures are {100.0 * LEVEL:g} % confidence intervals of the mean: the bags '
-            'are resampled as scenes (bootstrap).')
+            f'Small figures are {100.0 * LEVEL:g} % confidence intervals of the mean, from '
+            f'{MIN_UNITS} bags on.')
     parts = [f'<p>{text}</p>', '<div class="figures">']
     for name, path, unit in FIGURES:
         numbers = [number for _, found in results
@@ -311,7 +320,8 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> N
             changes = [change for _, found in results
                        if (change := found.get(f'{AGAINST}/{path}')) is not None]
             parts.append(_figure(name, f'{sum(numbers) / len(numbers):.3f}{unit}',
-                                 mean_interval(numbers),
+                                 interval_text(mean_interval(path, numbers), len(numbers),
+                                               len(results)),
                                  sum(changes) / len(changes) if changes else None))
     shown = [(name, path) for name, path, _ in FIGURES
              if any(path in found for _, found in results)]

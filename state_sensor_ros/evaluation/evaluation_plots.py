@@ -171,8 +171,8 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
             reached = precision > 0.0
             axes.plot(RECALLS[reached], precision[reached], color=color, linewidth=1.6,
                       label=f'{distance:g} m')
-        axes.legend(title='match within', frameon=False, loc='lower left', fontsize=8,
-                    title_fontsize=8)
+    figure.legend(*axes.get_legend_handles_labels(), title='match within', frameon=False,
+                  loc='outside right upper', fontsize=8, title_fontsize=8)
     return _png(figure)
 
 
@@ -202,7 +202,8 @@ def errors_over(values: npt.NDArray[np.float32], errors: Callable[[int], Floats]
                               linewidth=0.0, label='10 % to 90 %')
             axes.plot(centers, rows[:, 1], color=_STACK, marker='.', markersize=4, label='mean')
             axes.set_ylim(0.0, max(axes.get_ylim()[1], _LEAST_TOPS[index - 1]))
-            axes.legend(frameon=False, fontsize=8)
+            axes.legend(frameon=False, fontsize=8, ncols=2, loc='lower right',
+                        bbox_to_anchor=(1.0, 1.0))
         else:
             axes.text(0.5, 0.5, 'not in the messages', ha='center', va='center',
                       transform=axes.transAxes, color=_TRUTH)
@@ -244,10 +245,9 @@ def counts_over_time(frames: Records) -> str:
             ('misses', _MISSED, frames['n_missed']),
             ('false positives', _FALSE, frames['n_false'])):
         axes.step(times, counts, where='mid', color=color, label=name, linewidth=1.2)
-    # Space for the legend above the lines.
-    axes.set_ylim(0.0, max(1.25 * axes.get_ylim()[1], 1.0))
+    axes.set_ylim(0.0, max(axes.get_ylim()[1], 1.0))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(frameon=False, fontsize=8, ncols=2)
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc='lower right', bbox_to_anchor=(1.0, 1.0))
     return _png(figure)
 
 

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 import math
 from pathlib import Path
 import sys
@@ -21,7 +21,12 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.evaluation.confidence import intervals_of
+from state_sensor_ros.evaluation.confidence import (
+    half_of_difference,
+    intervals_of,
+    is_compared,
+    MORE,
+)
 from state_sensor_ros.evaluation.detection_metrics import (
     ClassScores,
     detection_score,
@@ -35,15 +40,21 @@ from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import BANDS, ERROR_NAMES
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.prediction_metrics import ALL_PATHS, path_scores, PathScorer
+from state_sensor_ros.evaluation.prediction_metrics import (
+    ALL_PATHS,
+    path_scores,
+    PathScorer,
+    PathSums,
+)
 from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.track_record import TrackRecorder
 from state_sensor_ros.evaluation.tracking_metrics import (
-    mean_averages,
+    class_means,
     score_tracks,
+    ThresholdScores,
     TrackingScores,
+    WORST,
 )
-from state_sensor_ros.frame import Floats
 from state_sensor_ros.texts import one_line
 
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
@@ -52,17 +63,6 @@ AGAINST: Final = 'against'
 _NOT_COMPARED = (AGAINST, 'confidence')
 _MAX_BYTES = 1 << 26
 _EXPECTED = 'the output of evaluate --json'
-# The last key of numbers of which more, or less, is better.
-_MORE = frozenset((
-    'map', 'nds', 'recall', 'precision', 'hota', 'mota', 'idf1', 'amota', 'mostly_tracked',
-    '0.5', '1.0', '2.0', '4.0'))
-_LESS = frozenset((
-    *ERROR_NAMES, *(f'm{name}' for name in ERROR_NAMES), 'motp', 'amotp', 'identity_switches',
-    'fragmentations', 'false_positives', 'misses', 'mostly_lost', 'track_initialization_duration',
-    'longest_gap_duration', 'min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse',
-    'miss_rate_nuscenes', 'overlap_rate', 'ate_rmse', 'rpe_rmse', 'rmse'))
-# Parts of paths whose numbers repeat others in more detail.
-_DETAILS = ('/bands/', '/nuscenes/', '/k/', '/unknown/')
 # Smaller differences are rounding: relative, and of errors near zero.
 _LEAST_SHARE, _LEAST_CHANGE = 1e-9, 1e-6
 
@@ -134,21 +134,20 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _tracking(scores: TrackingScores) -> dict[str, Any]:
-    result: dict[str, Any] = {'hota': scores.hota, 'mota': scores.mota, 'idf1': scores.idf1,
-                              **asdict(scores.clear)}
-    if scores.averages is not None:
-        names = ('amota', 'amotp')
-        result |= dict(zip(names, map(float, mean_averages(scores.averages)), strict=True))
-        result['classes'] = {name: dict(zip(names, numbers, strict=True))
-                             for name, numbers in scores.averages.items()}
+    result: dict[str, Any] = dict(scores.numbers)
+    if scores.classes is not None:
+        means = class_means(scores.classes)
+        result |= {name: means.pop(name) for name in ('amota', 'amotp')}
+        result[NUSCENES] = means
+        result['classes'] = {name: found.numbers for name, found in scores.classes.items()}
     return result
 
 
-def _prediction(sums: Floats) -> dict[str, Any]:
+def _prediction(found: PathSums) -> dict[str, Any]:
     return {str(horizon_s): {
-        **by_count[ALL_PATHS],
+        **by_count[ALL_PATHS], 'matched': found.n_matched,
         'k': {str(n_paths): dict(scores) for n_paths, scores in by_count.items() if n_paths}}
-        for horizon_s, by_count in path_scores(sums).items()}
+        for horizon_s, by_count in path_scores(found).items()}
 
 
 def _ego(scores: EgoScores, alignment: str) -> dict[str, Any]:
@@ -207,20 +206,28 @@ class Change:
     """
     The change of a number.
 
-    ``path``, ``old``, ``new``; ``is_better``; ``is_within`` whether the old number is within the
-    confidence interval of the new one.
+    ``path``, ``old``, ``new``, None if the number is lost; ``is_better``; ``half`` half the
+    confidence interval of the difference, by paired blocks, None if it is not known.
     """
 
     path: str
     old: float
-    new: float
+    new: float | None
     is_better: bool
-    is_within: bool
+    half: float | None
 
     @property
     def size(self) -> float:
-        """Change relative to the greater of both numbers."""
+        """Change relative to the greater of both numbers; infinite for a lost one."""
+        if self.new is None:
+            return math.inf
         return abs(self.new - self.old) / max(abs(self.new), abs(self.old))
+
+    @property
+    def is_significant(self) -> bool | None:
+        """Whether the interval of the difference is without 0; None if it is not known."""
+        return None if self.half is None or self.new is None \
+            else abs(self.new - self.old) > self.half
 
 
 def read_results(path: str) -> list[dict[str, Any]]:
@@ -289,20 +296,29 @@ def _decoded(data: bytes) -> list[dict[str, Any]]:
         return results
 
 
-def differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+def against(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return the differences of the numbers that both results have, None if one is undefined.
+    Return the part of the result that compares it with an earlier one.
 
     :param new: result of this run.
     :param old: result of the earlier run.
     """
+    found = changes(new, old)
+    return {**_differences(new, old), 'lost': [
+        change.path for change in found if change.new is None], 'intervals': {
+        change.path: [change.new - change.old - change.half, change.new - change.old + change.half]
+        for change in found if change.half is not None and change.new is not None}}
+
+
+def _differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the differences of the numbers that both results have, None if undefined."""
     found: dict[str, Any] = {}
     for key, value in new.items():
         if key in _NOT_COMPARED or key not in old:
             continue
         other = old[key]
         if isinstance(value, Mapping) and isinstance(other, Mapping):
-            found[key] = differences(value, other)
+            found[key] = _differences(value, other)
         elif _is_number(value) and _is_number(other):
             found[key] = None if value is None or other is None else value - other
     return found
@@ -317,49 +333,54 @@ def _is_number(value: object) -> bool:
 
 def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
     """
-    Return the main numbers that got better or worse, the greatest relative change first.
+    Return the main numbers that are lost, or got better or worse, the greatest change first.
 
     :param new: result of this run.
     :param old: result of the earlier run.
     """
-    before = dict(numbers_of({key: value for key, value in old.items()
-                              if key not in _NOT_COMPARED}))
-    intervals = new.get('confidence', {}).get('intervals', {})
+    ours, before = (dict(numbers_of({key: value for key, value in result.items()
+                                     if key not in _NOT_COMPARED})) for result in (new, old))
+    confidences = [result.get('confidence', {}) for result in (new, old)]
     found = []
-    for path, number in numbers_of(new):
-        name, other = path.rpartition('/')[2], before.get(path)
-        if number is None or other is None or path.startswith(_NOT_COMPARED) \
-                or name not in _MORE | _LESS or any(part in path for part in _DETAILS):
+    for path, other in before.items():
+        number = ours.get(path)
+        if other is None or not is_compared(path):
             continue
-        difference = number - other
-        if abs(difference) > max(_LEAST_SHARE * max(abs(number), abs(other)), _LEAST_CHANGE):
-            low, high = intervals.get(path, (number, number))
-            found.append(Change(path, other, number, (difference > 0.0) == (name in _MORE),
-                                low <= other <= high))
+        if number is None or abs(number - other) > max(
+                _LEAST_SHARE * max(abs(number), abs(other)), _LEAST_CHANGE):
+            is_better = number is not None and (number > other) == (
+                path.rpartition('/')[2] in MORE)
+            found.append(Change(path, other, number, is_better, None if number is None
+                                else half_of_difference(path, *confidences)))
     return sorted(found, key=lambda change: -change.size)
 
 
-def possible_result(definition: str, *, is_compared: bool) -> dict[str, Any]:
+def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[float],
+                    path_counts: Sequence[int]) -> dict[str, Any]:
     """
     Return a result with every name that a result can have; its numbers mean nothing.
 
     :param definition: one of DEFINITIONS, of the errors of detections.
-    :param is_compared: whether there is an earlier result.
+    :param has_earlier: whether there is an earlier result.
+    :param horizons_s: horizons of paths, s.
+    :param path_counts: numbers of paths.
     """
     nothing = np.zeros(0, np.int64)
     poses = EgoPoses(nothing, np.zeros((0, 7)), np.zeros(0))
-    is_nuscenes = definition == NUSCENES
-    tracking = score_tracks(TrackRecorder().finish(), time_blocks(nothing),
-                            with_averages=is_nuscenes)
-    if tracking.averages is not None:
-        tracking.averages.update(dict.fromkeys(EVALUATED_CLASSES, (math.nan, math.nan)))
+    tracking = score_tracks(TrackRecorder().finish(), time_blocks(nothing), None)
+    if definition == NUSCENES:
+        names = ('amota', 'amotp', *WORST)
+        tracking = replace(tracking, classes=dict.fromkeys(
+            EVALUATED_CLASSES, ThresholdScores(
+                np.zeros(1), np.zeros((1, 1, 4)), dict.fromkeys(names, 0.0))))
     found = TopicResult(
         '', classes=[_class_scores(name, is_band=False) for name in EVALUATED_CLASSES],
         tracking=tracking, ego=score_ego(poses, poses, 'none'),
-        prediction=PathScorer(GroundTruthBuilder('').finish(None)).frame_sums())
+        prediction=PathScorer(GroundTruthBuilder('').finish(None), horizons_s,
+                              path_counts).finish())
     result = result_of([found], 0, definition=definition)
-    result['confidence'] = intervals_of([], definition)
-    return {**result, AGAINST: differences(result, result)} if is_compared else result
+    result['confidence'] = intervals_of([], {}, definition)
+    return {**result, AGAINST: against(result, result)} if has_earlier else result
 
 
 def _class_scores(name: str, *, is_band: bool) -> ClassScores:

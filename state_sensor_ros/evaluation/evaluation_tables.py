@@ -31,8 +31,10 @@ CLEAR: Final = (
 _COUNTS = ('identity_switches', 'fragmentations', 'false_positives', 'misses', 'mostly_tracked',
            'mostly_lost')
 AVERAGES: Final = (('AMOTA', 'amota'), ('AMOTP m', 'amotp'))
+_OF_CLASS: Final = (*AVERAGES, ('MOTA', 'mota'), ('MOTP m', 'motp'), ('IDS', 'identity_switches'),
+                    ('TID s', 'track_initialization_duration'), ('LGD s', 'longest_gap_duration'))
 _PATHS = (('minADE m', 'min_ade'), ('minFDE m', 'min_fde'), ('miss rate', 'miss_rate'),
-          ('overlap rate', 'overlap_rate'))
+          ('overlap rate', 'overlap_rate'), ('objects', 'objects'))
 _STATISTICS = ('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse')
 
 
@@ -68,7 +70,7 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
         tracking = result['tracking']
         yield from ('', _group('tracking', TRACKING, tracking), _group('', CLEAR, tracking))
         if 'amota' in tracking:
-            yield _group('', AVERAGES, tracking)
+            yield from _table_lines(class_tracking_table(tracking))
     if 'prediction' in result:
         yield from _table_lines(prediction_table(result['prediction']))
     if 'ego' in result:
@@ -98,7 +100,9 @@ def detection_table(detection: Mapping[str, Any]) -> ResultTable:
         rows += [Row(f'  {band} m', f'{path}/bands/{band}', _class_numbers(numbers))
                  for band, numbers in scores.get('bands', {}).items()
                  if numbers['truths'] or numbers['detections']]
-    note = f'  (without class {_UNKNOWN})' if _UNKNOWN in detection['classes'] else ''
+    note = '  (errors as nuScenes defines them: means over recall)'
+    if _UNKNOWN in detection['classes']:
+        note += f'  (without class {_UNKNOWN})'
     return ResultTable(
         'detection', (*(f'AP {distance} m' for distance in DISTANCES), *_ERROR_HEADINGS,
                       'recall', 'precision', 'objects', 'detected'), tuple(rows),
@@ -110,6 +114,21 @@ def _class_numbers(scores: Mapping[str, Any]) -> dict[str, float | None]:
     return {**{f'ap/{distance}': number for distance, number in scores['ap'].items()},
             **{name: scores[name] for name in (
                 *ERROR_NAMES, 'recall', 'precision', 'truths', 'detections')}}
+
+
+def class_tracking_table(tracking: Mapping[str, Any]) -> ResultTable:
+    """
+    Return the table of tracking as of nuScenes: each class at its greatest MOTA, and the means.
+
+    :param tracking: part of the result.
+    """
+    rows = [('mean', 'tracking/nuscenes', {**tracking['nuscenes'], **{
+        key: tracking[key] for _, key in AVERAGES}})]
+    rows += [(name, f'tracking/classes/{name}', numbers)
+             for name, numbers in tracking['classes'].items()]
+    return ResultTable('tracking as nuScenes', tuple(heading for heading, _ in _OF_CLASS), tuple(
+        Row(name, path, {key: numbers[key] for _, key in _OF_CLASS})
+        for name, path, numbers in rows))
 
 
 def prediction_table(prediction: Mapping[str, Any]) -> ResultTable:
@@ -125,7 +144,9 @@ def prediction_table(prediction: Mapping[str, Any]) -> ResultTable:
                 (count, f'{path}/k/{count}', part) for count, part in scores['k'].items())):
             rows.append(Row(f'{horizon} s, k = {count}', place,
                             {key: numbers[key] for _, key in _PATHS}))
-    return ResultTable('prediction', tuple(heading for heading, _ in _PATHS), tuple(rows))
+    n_matched = next(iter(prediction.values()))['matched']
+    return ResultTable('prediction', tuple(heading for heading, _ in _PATHS), tuple(rows),
+                       f'of {n_matched} matched objects with paths; the others do not reach it')
 
 
 def ego_table(ego: Mapping[str, Any]) -> ResultTable:
@@ -185,8 +206,11 @@ def change_texts(change: Change) -> tuple[str, str, str]:
     :param change: any change.
     """
     digits = 0 if change.path.rpartition('/')[2] in _COUNTS else 4
+    if change.new is None:
+        return f'{change.old:.{digits}f}', '-', 'lost'
     return (f'{change.old:.{digits}f}', f'{change.new:.{digits}f}',
-            f'{change.new - change.old:+.{digits}f}')
+            f'{change.new - change.old:+.{digits}f}' + (
+                '' if change.half is None else f' ± {change.half:.{max(digits, 1)}f}'))
 
 
 def change_lines(old: str, changes: Sequence[Change] | None) -> Iterator[str]:
@@ -202,14 +226,37 @@ def change_lines(old: str, changes: Sequence[Change] | None) -> Iterator[str]:
     if not changes:
         yield f'no number differs from {old}'
         return
-    n_better = sum(change.is_better for change in changes)
-    yield f'against {old}: {n_better} numbers better, {len(changes) - n_better} worse'
+    yield f'against {old}: {counts_of(changes)}'
     shown = changes[:N_SHOWN_CHANGES]
     width = max(len(change.path) for change in shown)
     for change in shown:
-        old_text, new_text, _ = change_texts(change)
-        yield (f'{"better" if change.is_better else "worse":6}  {change.path:{width}}  '
-               f'{old_text} -> {new_text}'
-               f'{"  (within the confidence interval)" if change.is_within else ""}')
+        old_text, new_text, difference = change_texts(change)
+        yield (f'{word_of(change):6}  {change.path:{width}}  {old_text} -> {new_text}  '
+               f'{difference}{note_of(change)}')
     if len(changes) > len(shown):
         yield f'and {len(changes) - len(shown)} smaller changes (--json has all)'
+
+
+def word_of(change: Change) -> str:
+    """Return whether a number is lost, better or worse."""
+    return 'lost' if change.new is None else 'better' if change.is_better else 'worse'
+
+
+def note_of(change: Change) -> str:
+    """Return whether a difference is significant, as a note."""
+    if change.new is None or change.is_significant:
+        return ''
+    return '  (not tested)' if change.is_significant is None else '  (not significant)'
+
+
+def counts_of(changes: Sequence[Change]) -> str:
+    """
+    Return how many numbers are lost, better or worse, and how the differences are tested.
+
+    :param changes: all changes.
+    """
+    words = [word_of(change) for change in changes]
+    text = ', '.join(f'{words.count(word)} {word}' for word in ('better', 'worse', 'lost'))
+    n_tested = sum(change.half is not None for change in changes)
+    return f'{text}; {n_tested} differences tested by paired blocks of time (95 %)' if n_tested \
+        else f'{text}; no difference is tested, as that needs the same blocks of time in both'

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 import math
@@ -30,7 +30,12 @@ from state_sensor_ros.evaluation.frame_record import FrameRecord, FrameRecorder,
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
-from state_sensor_ros.evaluation.prediction_metrics import PathScorer
+from state_sensor_ros.evaluation.prediction_metrics import (
+    HORIZONS_S,
+    PATH_COUNTS,
+    PathScorer,
+    PathSums,
+)
 from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.stack_messages import (
     decode_flat,
@@ -73,10 +78,9 @@ class TopicResult:
     transform to the global frame;
     ``n_unusable`` objects, or messages of the ego, without a usable pose; ``record`` of the
     frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
-    topic has no such part; ``prediction`` (F, H, K, 7), as :meth:`PathScorer.frame_sums` returns
-    it; ``ego_stamps_ns`` (T,) of the poses of the ego; ``unplaced_child`` frame of the ego's poses
-    that has no transform to base_link, '' for none; ``n_unsorted`` stamps of it that were not in
-    order.
+    topic has no such part; ``ego_stamps_ns`` (T,) of the poses of the ego;
+    ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none;
+    ``n_unsorted`` stamps of it that were not in order.
     """
 
     topic: str
@@ -87,7 +91,7 @@ class TopicResult:
     record: FrameRecord | None = None
     classes: list[ClassScores] | None = None
     tracking: TrackingScores | None = None
-    prediction: Floats | None = None
+    prediction: PathSums | None = None
     ego: EgoScores | None = None
     ego_stamps_ns: Rows | None = None
     unplaced_child: str = ''
@@ -103,19 +107,24 @@ class Evaluator:
     :param at: AT_STAMP or AT_RECEIVED, the time at which ground truth is taken.
     :param global_frame: frame of the ground truth.
     :param alignment: one of ALIGNMENTS, for the poses of the ego.
-    :param with_averages: whether AMOTA and AMOTP are computed.
+    :param with_nuscenes: whether tracks are scored as by nuScenes, too.
+    :param horizons_s: horizons of paths, s.
+    :param path_counts: numbers of the most confident paths that count, beside all.
     :param transforms: returns the transforms of the bag; called once, and only if a message is in
         another frame.
     :param observe: called with the matches of each topic as they are found, None for no call.
     """
 
     def __init__(self, truth: GroundTruth, selection: Selection, *, at: str, global_frame: str,
-                 alignment: str, with_averages: bool,
+                 alignment: str, with_nuscenes: bool,
                  transforms: Callable[[], FrameTransforms],
+                 horizons_s: Sequence[float] = HORIZONS_S,
+                 path_counts: Sequence[int] = PATH_COUNTS,
                  observe: MatchObserver | None = None) -> None:
         self._truth, self._selection = truth, selection
         self._at, self._global_frame = at, global_frame
-        self._alignment, self._with_averages = alignment, with_averages
+        self._alignment, self._with_nuscenes = alignment, with_nuscenes
+        self._horizons_s, self._path_counts = horizons_s, path_counts
         self._open_transforms = transforms
         self._transforms: FrameTransforms | None = None
         self._observe = observe
@@ -136,10 +145,10 @@ class Evaluator:
         if type_name in (TRACKED, PREDICTED):
             load_trackeval()
         result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
-        paths = PathScorer(self._truth)
+        paths = PathScorer(self._truth, self._horizons_s, self._path_counts)
         recorder = FrameRecorder(None if self._observe is None else partial(self._observe, topic))
         # None once a message has no ids.
-        tracks: TrackRecorder | None = TrackRecorder()
+        tracks: TrackRecorder | None = TrackRecorder(interpolates=self._with_nuscenes)
         has_objects = False
         for number, (log_ns, data) in enumerate(messages):
             found = objects_in(data, type_name)
@@ -170,9 +179,9 @@ class Evaluator:
         if tracks is not None and has_objects:
             load_trackeval()
             result.tracking = score_tracks(
-                tracks.finish(), blocks, with_averages=self._with_averages)
+                tracks.finish(), blocks, tracks.interpolated() if self._with_nuscenes else None)
         if type_name == PREDICTED:
-            result.prediction = paths.frame_sums()
+            result.prediction = paths.finish()
         return result
 
     def _time_of(self, found: MessageObjects, log_ns: int) -> int:

@@ -188,17 +188,18 @@ class GroundTruth:
                          classes.astype(np.int64), states, np.ones(len(actors))), \
             self.are_selected[actors]
 
-    def rows_at(self, stamp_ns: int) -> TruthRows | None:
+    def rows_at(self, stamp_ns: int, *, is_far: bool = False) -> TruthRows | None:
         """
         Return the objects of :meth:`at`, as :meth:`frame` does.
 
         :param stamp_ns: any time.
+        :param is_far: whether it may be farther from a frame, but between two.
         """
         if not len(self.stamps_ns):
             return None
         [before], [after], [share], [is_near] = brackets(
             self.stamps_ns, np.array([stamp_ns], np.int64))
-        if not is_near:
+        if not is_near and not (is_far and before != after):
             return None
         nearest, other = (after, before) if share > 0.5 else (before, after)
         actors, classes, states = self.frame(int(nearest))
@@ -247,10 +248,10 @@ class GroundTruth:
         """
         actors = self.actors_of(names)
         found: Floats = np.full((len(names), len(stamps_ns), 2), np.nan)
-        before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
+        before, after, share, _ = brackets(self.stamps_ns, stamps_ns)
         # Exactly at a stamp the other frame is not needed.
         before = np.where(self.stamps_ns[after] == stamps_ns, after, before)
-        is_known = is_near & ((before != after) | (self.stamps_ns[after] == stamps_ns))
+        is_known = (before != after) | (self.stamps_ns[after] == stamps_ns)
         for i in np.flatnonzero(is_known).tolist():
             found[:, i] = self._position_xy(int(before[i]), actors)
             if before[i] != after[i]:

@@ -119,29 +119,28 @@ class EvaluatedFrame:
 
 def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
     """
-    Return (K,) distances of centers from a point, m.
+    Return (K,) distances of centers from a point in the plane, m, as nuScenes.
 
     :param origin_xyz: (3,) float64.
     :param objects: K objects.
     """
-    distances: Floats = np.linalg.norm(objects.states[:, XYZ] - origin_xyz, axis=1)
+    distances: Floats = np.linalg.norm(objects.states[:, XY] - origin_xyz[:2], axis=1)
     return distances
 
 
-def near_pairs(first: ObjectSet, second: ObjectSet, limit_m: float) -> tuple[Rows, Rows, Floats]:
+def near_pairs(places: Floats, others: Floats, limit_m: float) -> tuple[Rows, Rows, Floats]:
     """
     Return the pairs of objects that are near each other; memory grows with their number.
 
-    :param first: N objects.
-    :param second: M objects.
+    :param places: (N, 2) float64, centers of objects, m.
+    :param others: (M, 2) float64, centers of other objects, m.
     :param limit_m: distance of the centers in the plane, m, which is less.
     :returns: (P,) rows of the first, (P,) rows of the second, in this order; (P,) float64, m.
     :raises DecodeError: if there are too many objects or pairs.
     """
-    n_most = max(len(first.ids), len(second.ids))
+    n_most = max(len(places), len(others))
     if n_most > MAX_OBJECTS:
         raise DecodeError('objects', f'{n_most} objects in a frame', f'at most {MAX_OBJECTS}')
-    places, others = first.states[:, XY], second.states[:, XY]
     cells, other_cells = (np.floor(np.clip(xy / limit_m, -_MAX_CELL, _MAX_CELL)).astype(np.int64)
                           for xy in (places, others))
     codes = other_cells @ _CELL_CODE
@@ -174,7 +173,8 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
         -1 for none.
     """
     matches = np.full((len(MATCH_DISTANCES_M), len(stack.ids)), -1, np.int64)
-    detections, truths, distances = near_pairs(stack, truth, MATCH_DISTANCES_M[-1])
+    detections, truths, distances = near_pairs(
+        stack.states[:, XY], truth.states[:, XY], MATCH_DISTANCES_M[-1])
     are_alike = stack.classes[detections] == truth.classes[truths]
     detections, truths, distances = (
         column[are_alike] for column in (detections, truths, distances))
@@ -214,7 +214,7 @@ class Selection:
     A selection of messages and objects to evaluate.
 
     ``start_ns`` and ``end_ns`` limits of the stamps; ``period_ns`` least time between two
-    messages; ``range_m`` greatest distance of an object from the ego's origin, 0 for any;
+    messages; ``range_m`` distance of an object from the ego's origin, which is less, 0 for any;
     ``classes`` names of classes, empty for all.
     """
 
@@ -252,7 +252,8 @@ class Selection:
         if merges:
             truth = ObjectSet(truth.ids, _MERGED[truth.classes], truth.states, truth.scores)
         if not are_selected.all() and len(stack.ids):
-            rows, truths, distances = near_pairs(stack, truth, MATCH_DISTANCES_M[I_ERRORS])
+            rows, truths, distances = near_pairs(
+                stack.states[:, XY], truth.states[:, XY], MATCH_DISTANCES_M[I_ERRORS])
             order = np.lexsort((truths, distances, rows))
             near, first = np.unique(rows[order], return_index=True)
             is_kept: Bools = np.ones(len(stack.ids), np.bool_)
@@ -270,5 +271,5 @@ class Selection:
                 for name in EVALUATED_CLASSES])
             passes &= are_included[objects.classes]
         if self.range_m:
-            passes &= distances_from(ego_xyz, objects) <= self.range_m
+            passes &= distances_from(ego_xyz, objects) < self.range_m
         return passes

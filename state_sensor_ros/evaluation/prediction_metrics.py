@@ -10,14 +10,16 @@
 Metrics of predicted paths: minADE, minFDE, miss rate and overlap rate at horizons.
 
 An object counts if the ground-truth object that it matches at 2 m and one of its paths reach the
-horizon. Only points after now count. Where Argoverse and nuScenes differ, both are given.
+horizon; of these paths the most confident ones are compared. Only points after now count. Where
+Argoverse and nuScenes differ, both are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+import math
 from typing import Final
 
 import numpy as np
@@ -26,24 +28,41 @@ from state_sensor_ros.evaluation.ground_truth import GroundTruth
 from state_sensor_ros.evaluation.matching import (
     EvaluatedFrame,
     I_ERRORS,
+    near_pairs,
     PathOfObject,
     SIZE,
     XY,
     YAW,
 )
-from state_sensor_ros.frame import Bools, Floats, Ints, Rows
+from state_sensor_ros.frame import Floats, Ints, Rows
 from state_sensor_ros.rotations import plane_rotations
 
 HORIZONS_S: Final = (3.0, 5.0, 8.0)
-_HORIZONS_NS: Final = tuple(round(horizon_s * 1e9) for horizon_s in HORIZONS_S)
-# Numbers of paths of greatest confidence that count; 0 for all.
+# Numbers of paths of greatest confidence that count, beside all.
+PATH_COUNTS: Final = (1, 6)
 ALL_PATHS: Final = 0
-PATH_COUNTS: Final = (ALL_PATHS, 1, 6)
 MISS_M: Final = 2.0
 # minFDE, minADE and miss rates: "argoverse" of the path with the least final displacement,
 # "nuscenes" a miss if the greatest displacement of every path exceeds 2 m.
 SCORE_NAMES: Final = ('min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse', 'miss_rate_nuscenes')
+# Boxes that are compared at once.
+_N_BOXES = 20_000
 OVERLAP_NAME: Final = 'overlap_rate'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathSums:
+    """
+    Sums over the objects of F frames.
+
+    ``horizons_s`` (H,) s; ``path_counts`` (K,), ALL_PATHS for all; ``sums`` (F, H, K, 7) number of
+    objects, sums of SCORE_NAMES and of overlaps; ``n_matched`` objects that have paths.
+    """
+
+    horizons_s: tuple[float, ...]
+    path_counts: tuple[int, ...]
+    sums: Floats
+    n_matched: int
 
 
 class PathScorer:
@@ -51,13 +70,20 @@ class PathScorer:
     Scores the paths of a stack frame by frame; keeps sums.
 
     :param truth: ground truth of all frames.
+    :param horizons_s: horizons, s.
+    :param path_counts: numbers of paths of greatest confidence that count, beside all.
     """
 
-    def __init__(self, truth: GroundTruth) -> None:
+    def __init__(self, truth: GroundTruth, horizons_s: Sequence[float] = HORIZONS_S,
+                 path_counts: Sequence[int] = PATH_COUNTS) -> None:
         self._truth = truth
+        self._horizons_s = tuple(sorted(horizons_s))
+        self._horizons_ns = tuple(round(horizon_s * 1e9) for horizon_s in self._horizons_s)
+        self._path_counts = (ALL_PATHS, *path_counts)
         # The points of several frames have equal times.
-        self._rows_at = lru_cache(truth.n_cached)(truth.rows_at)
+        self._rows_at = lru_cache(truth.n_cached)(partial(truth.rows_at, is_far=True))
         self._sums: list[Floats] = []
+        self._n_matched = 0
 
     def add(self, frame: EvaluatedFrame, now_ns: int) -> None:
         """
@@ -71,20 +97,17 @@ class PathScorer:
         names = [frame.truth.ids[row] for row in matches[rows].tolist()]
         paths = [sorted(frame.stack.paths[row], key=lambda path: -path.confidence)
                  for row in rows.tolist()]
+        self._n_matched += sum(map(bool, paths))
         displaced = self._displacements(paths, names, now_ns)
         overlap_ns = self._overlap_times(paths, frame.stack.states[rows], names, now_ns)
-        self._sums.append(np.stack([_horizon_sums(displaced, overlap_ns, i)
-                                    for i in range(len(HORIZONS_S))]))
+        self._sums.append(np.stack([self._horizon_sums(displaced, overlap_ns, i)
+                                    for i in range(len(self._horizons_s))]))
 
-    def frame_sums(self) -> Floats:
-        """
-        Return the sums of each frame.
-
-        :returns: (F, H, K, 7) float64 by HORIZONS_S and PATH_COUNTS: number of objects, sums of
-            SCORE_NAMES and of overlaps.
-        """
-        shape = (0, len(HORIZONS_S), len(PATH_COUNTS), len(SCORE_NAMES) + 2)
-        return np.stack(self._sums) if self._sums else np.zeros(shape)
+    def finish(self) -> PathSums:
+        """Return the sums of each frame."""
+        shape = (0, len(self._horizons_s), len(self._path_counts), len(SCORE_NAMES) + 2)
+        return PathSums(self._horizons_s, self._path_counts,
+                        np.stack(self._sums) if self._sums else np.zeros(shape), self._n_matched)
 
     def _displacements(self, paths: Sequence[Sequence[PathOfObject]], names: Sequence[str],
                        now_ns: int) -> list[_Displaced]:
@@ -93,9 +116,9 @@ class PathScorer:
         for (step_ns, n_poses), (objects, ranks, poses) in _alike(paths).items():
             if step_ns <= 0 or n_poses < 2:
                 continue
-            n_points = min(n_poses - 1, _HORIZONS_NS[-1] // step_ns)
+            n_points = min(n_poses - 1, self._horizons_ns[-1] // step_ns)
             # A horizon may lie between two points.
-            wanted_ns = np.append(np.arange(1, n_points + 1) * step_ns, _HORIZONS_NS)
+            wanted_ns = np.append(np.arange(1, n_points + 1) * step_ns, self._horizons_ns)
             place = wanted_ns / step_ns
             before = np.minimum(place.astype(np.int64), n_poses - 2)
             share = (place - before)[:, None]
@@ -127,7 +150,7 @@ class PathScorer:
         present, own = now[0], self._truth.actors_of(names)
         likeliest = _alike([of_object[:1] for of_object in paths])
         for (step_ns, n_poses), (objects, _, poses) in likeliest.items():
-            n_steps = min(n_poses - 1, _HORIZONS_NS[-1] // step_ns) if step_ns > 0 else 0
+            n_steps = min(n_poses - 1, self._horizons_ns[-1] // step_ns) if step_ns > 0 else 0
             if n_steps < 1:
                 continue
             stacked = np.array(poses)[:, 1:n_steps + 1].swapaxes(0, 1)
@@ -135,9 +158,15 @@ class PathScorer:
             x, y, z, w = np.moveaxis(stacked[:, :, 3:], 2, 0)
             boxes[..., XY] = stacked[:, :, :2]
             boxes[..., YAW] = np.arctan2(2.0 * (x * y + z * w), 1.0 - 2.0 * (y * y + z * z))
-            others = np.stack([self._states_at(present, now_ns + i * step_ns)
-                               for i in range(1, n_steps + 1)])
-            hits = (boxes_overlap(boxes, others) & (present != own[objects, None])).any(axis=2)
+            hits = np.zeros((n_steps, len(objects)), np.bool_)
+            n_chunk = max(_N_BOXES // max(len(objects), len(present), 1), 1)
+            for first in range(0, n_steps, n_chunk):
+                some = boxes[first:first + n_chunk]
+                at, rows, columns = overlapping(some, np.stack([
+                    self._states_at(present, now_ns + (first + i) * step_ns)
+                    for i in range(1, len(some) + 1)]))
+                is_other = present[columns] != own[np.array(objects)[rows]]
+                hits[first + at[is_other], rows[is_other]] = True
             steps = np.where(hits.any(axis=0), hits.argmax(axis=0) + 1.0, np.inf)
             first_ns[objects] = np.minimum(first_ns[objects], steps * step_ns)
         return first_ns
@@ -151,6 +180,45 @@ class PathScorer:
                                              return_indices=True)
             states[rows] = found[2][places]
         return states
+
+    def _horizon_sums(self, displaced: Sequence[_Displaced], overlap_ns: Floats,
+                      i_horizon: int) -> Floats:
+        """
+        Return the sums of a frame at a horizon.
+
+        :param displaced: the paths.
+        :param overlap_ns: (K,) float64, of each object.
+        :param i_horizon: index of the horizon.
+        :returns: (K, 7) float64 by numbers of paths.
+        """
+        horizon_ns = self._horizons_ns[i_horizon]
+        found: list[tuple[Rows, Rows, Floats]] = [
+            (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
+        for each in displaced:
+            if each.length_ns < horizon_ns:
+                continue
+            points = each.distances[:, :horizon_ns // each.step_ns]
+            last = each.distances[:, i_horizon - len(self._horizons_s)]
+            means = points.mean(axis=1) if points.size else last
+            errors = np.column_stack((
+                means, last, np.column_stack((points, last)).max(axis=1)))
+            # NaN if the ground truth does not have the object up to the horizon.
+            reach = np.isfinite(errors).all(axis=1)
+            found.append((each.objects[reach], each.ranks[reach], errors[reach]))
+        objects, ranks, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        # The place of a path among those of its object that reach the horizon: all numbers of
+        # paths score the same objects.
+        order = np.lexsort((ranks, objects))
+        objects, errors = objects[order], errors[order]
+        places = np.arange(len(objects)) - np.searchsorted(objects, objects)
+        sums = np.zeros((len(self._path_counts), len(SCORE_NAMES) + 2))
+        for i, n_paths in enumerate(self._path_counts):
+            counts = places < (n_paths or math.inf)
+            scores, scored = _least(objects[counts], errors[counts], len(overlap_ns))
+            sums[i, 0] = len(scored)
+            sums[i, 1:-1] = scores.sum(axis=0)
+            sums[i, -1] = (overlap_ns[scored] <= horizon_ns).sum()
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,39 +235,6 @@ class _Displaced:
     objects: Rows
     ranks: Rows
     distances: Floats
-
-
-def _horizon_sums(displaced: Sequence[_Displaced], overlap_ns: Floats, i_horizon: int) -> Floats:
-    """
-    Return the sums of a frame at a horizon.
-
-    :param displaced: the paths.
-    :param overlap_ns: (K,) float64, of each object.
-    :param i_horizon: index in HORIZONS_S.
-    :returns: (K, 7) float64 by PATH_COUNTS.
-    """
-    horizon_ns = _HORIZONS_NS[i_horizon]
-    found: list[tuple[Rows, Rows, Floats]] = [
-        (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
-    for each in displaced:
-        if each.length_ns < horizon_ns:
-            continue
-        points = each.distances[:, :horizon_ns // each.step_ns]
-        last = each.distances[:, i_horizon - len(HORIZONS_S)]
-        means = points.mean(axis=1) if points.size else last
-        errors = np.column_stack((means, last, np.column_stack((points, last)).max(axis=1)))
-        # NaN if the ground truth does not reach the horizon.
-        reach = np.isfinite(errors).all(axis=1)
-        found.append((each.objects[reach], each.ranks[reach], errors[reach]))
-    objects, ranks, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    sums = np.zeros((len(PATH_COUNTS), len(SCORE_NAMES) + 2))
-    for i, n_paths in enumerate(PATH_COUNTS):
-        counts = ranks < n_paths if n_paths else np.ones(len(ranks), np.bool_)
-        scores, scored = _least(objects[counts], errors[counts], len(overlap_ns))
-        sums[i, 0] = len(scored)
-        sums[i, 1:-1] = scores.sum(axis=0)
-        sums[i, -1] = (overlap_ns[scored] <= horizon_ns).sum()
-    return sums
 
 
 # Object, rank and poses of the paths, by step and number of poses.
@@ -237,41 +272,52 @@ def _least(objects: Rows, errors: Floats, n_objects: int) -> tuple[Floats, Rows]
         least[scored, 2] > MISS_M)), scored
 
 
-def path_scores(sums: Floats) -> dict[float, dict[int, Mapping[str, float]]]:
+def path_scores(found: PathSums) -> dict[float, dict[int, dict[str, float]]]:
     """
     Return the scores by horizon, s, and number of paths; NaN without objects.
 
-    :param sums: (F, H, K, 7) float64, as :meth:`PathScorer.frame_sums` returns them.
+    :param found: sums of all frames.
     """
-    totals = sums.sum(axis=0)
+    totals = found.sums.sum(axis=0)
     with np.errstate(all='ignore'):
         means = totals[:, :, 1:] / totals[:, :, :1]
-    return {horizon_s: {n_paths: dict(zip((*SCORE_NAMES, OVERLAP_NAME), means[i, j].tolist(),
-                                          strict=True)) for j, n_paths in enumerate(PATH_COUNTS)}
-            for i, horizon_s in enumerate(HORIZONS_S)}
+    return {horizon_s: {n_paths: {
+        **dict(zip((*SCORE_NAMES, OVERLAP_NAME), means[i, j].tolist(), strict=True)),
+        'objects': int(totals[i, j, 0])} for j, n_paths in enumerate(found.path_counts)}
+        for i, horizon_s in enumerate(found.horizons_s)}
 
 
-def boxes_overlap(first: Floats, second: Floats) -> Bools:
+def overlapping(first: Floats, second: Floats) -> tuple[Rows, Rows, Rows]:
     """
     Return which boxes overlap in the plane, by the separating axes of rectangles.
 
     :param first: (T, K, 9) float64, states at T times.
     :param second: (T, M, 9) float64, states; a box of unknown size or place overlaps with none.
-    :returns: (T, K, M) bool.
+    :returns: index of the time, of the first and of the second box of each pair.
     """
-    halves, other_halves = 0.5 * first[..., SIZE][..., :2], 0.5 * second[..., SIZE][..., :2]
-    reach = np.hypot(halves[..., 0], halves[..., 1])[:, :, None] \
-        + np.hypot(other_halves[..., 0], other_halves[..., 1])[:, None]
-    x, y = (second[:, None, :, i] - first[:, :, None, i] for i in (0, 1))
-    overlap: Bools = x * x + y * y < reach * reach
-    close = times, rows, columns = overlap.nonzero()
-    axes = plane_rotations(first[times, rows, YAW])
-    other_axes = plane_rotations(second[times, columns, YAW])
-    ways = np.column_stack((x[close], y[close]))[:, None]
+    (times, rows), (other_times, columns) = (
+        np.isfinite(states[..., (*range(YAW + 1), 6, 7)]).all(axis=2).nonzero()
+        for states in (first, second))
+    first, second = first[times, rows], second[other_times, columns]
+    if not len(first) or not len(second):
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing, nothing
+    radii, other_radii = (0.5 * np.hypot(*states[:, SIZE][:, :2].T) for states in (first, second))
+    reach = float(radii.max() + other_radii.max())
+    # Boxes of different times are far from each other.
+    low = np.minimum(first[:, 0].min(), second[:, 0].min())
+    width = np.maximum(first[:, 0].max(), second[:, 0].max()) - low + 2.0 * reach + 1.0
+    here, there, _ = near_pairs(*(
+        np.column_stack((states[:, 0] - low + width * at, states[:, 1]))
+        for states, at in ((first, times), (second, other_times))), reach + 1e-6)
+    first, second = first[here], second[there]
+    halves, other_halves = (0.5 * states[:, SIZE][:, :2] for states in (first, second))
+    axes, other_axes = (plane_rotations(states[:, YAW]) for states in (first, second))
+    ways = (second[:, XY] - first[:, XY])[:, None]
     cosines = np.abs(axes.transpose(0, 2, 1) @ other_axes)
-    halves, other_halves = halves[times, rows], other_halves[times, columns]
     gaps = np.abs((ways @ axes)[:, 0]) - halves - (cosines @ other_halves[:, :, None])[:, :, 0]
     other_gaps = np.abs((ways @ other_axes)[:, 0]) - other_halves \
         - (halves[:, None] @ cosines)[:, 0]
-    overlap[close] = (gaps < 0.0).all(axis=1) & (other_gaps < 0.0).all(axis=1)
-    return overlap
+    chosen = (gaps < 0.0).all(axis=1) & (other_gaps < 0.0).all(axis=1)
+    here, there = here[chosen], there[chosen]
+    return times[here], rows[here], columns[there]

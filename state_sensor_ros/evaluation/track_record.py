@@ -14,6 +14,7 @@ Frames are not kept: an object takes 9 bytes, of the stack 17, a pair 16.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -26,6 +27,7 @@ from state_sensor_ros.evaluation.matching import (
     I_ERRORS,
     MATCH_DISTANCES_M,
     near_pairs,
+    XY,
 )
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Rows
@@ -35,6 +37,7 @@ ZERO_SIMILARITY_M: Final = 4.0
 _OBJECT = np.dtype([('frame', np.int32), ('id', np.int32), ('class', np.int8)])
 _STACK_OBJECT = np.dtype([*_OBJECT.descr, ('score', np.float64)])
 _PAIR = np.dtype([('truth', np.int32), ('stack', np.int32), ('distance', np.float64)])
+_PLACE = np.dtype([('x', np.float64), ('y', np.float64)])
 # An id, with its place among the equal ids of a frame if it is not the first.
 _Track = str | tuple[str, int]
 # Rows and ids: half the memory of int64.
@@ -74,15 +77,19 @@ class TrackArrays:
 
 
 class TrackRecorder:
-    """Records the objects of frames, and their pairs."""
+    """
+    Records the objects of frames, and their pairs.
 
-    def __init__(self) -> None:
+    :param interpolates: whether tracks with the objects of their gaps are needed, too.
+    """
+
+    def __init__(self, *, interpolates: bool = False) -> None:
         self._truth_numbers: dict[_Track, int] = {}
         self._stack_numbers: dict[_Track, int] = {}
         self._stamps_ns: list[int] = []
         self._truths, self._stacks = SpooledRows(_OBJECT), SpooledRows(_STACK_OBJECT)
+        self._places = [SpooledRows(_PLACE), SpooledRows(_PLACE)] if interpolates else []
         self._pairs = SpooledRows(_PAIR)
-        self._n_truths = self._n_stacks = 0
 
     def add(self, frame: EvaluatedFrame) -> None:
         """
@@ -92,6 +99,9 @@ class TrackRecorder:
         """
         number = len(self._stamps_ns)
         self._stamps_ns.append(frame.stamp_ns)
+        self._pairs.add(_pairs_of(
+            frame.truth.states[:, XY], frame.stack.states[:, XY],
+            len(self._truths), len(self._stacks)))
         for objects, kind, numbers, column in (
                 (frame.truth, _OBJECT, self._truth_numbers, self._truths),
                 (frame.stack, _STACK_OBJECT, self._stack_numbers, self._stacks)):
@@ -101,27 +111,81 @@ class TrackRecorder:
             if kind is _STACK_OBJECT:
                 rows['score'] = objects.scores
             column.add(rows)
-        truths, stacks, distances = near_pairs(frame.truth, frame.stack, ZERO_SIMILARITY_M)
-        pairs = np.zeros(len(truths), _PAIR)
-        pairs['truth'], pairs['stack'] = truths + self._n_truths, stacks + self._n_stacks
-        pairs['distance'] = distances
-        self._pairs.add(pairs)
-        self._n_truths += len(frame.truth.ids)
-        self._n_stacks += len(frame.stack.ids)
+        for places, objects in zip(self._places, (frame.truth, frame.stack), strict=False):
+            places.add(objects.states[:, XY].reshape(-1).view(_PLACE))
 
     def finish(self) -> TrackArrays:
         """Return the tracks."""
-        truths, stacks, pairs = (
-            rows.read_all() for rows in (self._truths, self._stacks, self._pairs))
+        return self._arrays(self._truths.read_all(), self._stack_rows(), self._pairs.read_all())
+
+    def interpolated(self) -> TrackArrays:
+        """Return the tracks with interpolated objects in their gaps, as the loader of nuScenes."""
+        (truths, truth_xy), (stacks, stack_xy) = (
+            _filled(rows, places.read_all(), np.array(self._stamps_ns, np.int64))
+            for rows, places in zip((self._truths.read_all(), self._stack_rows()), self._places,
+                                    strict=True))
+        pairs = [np.zeros(0, _PAIR)]
+        truth_ends, stack_ends = (
+            np.searchsorted(rows['frame'], np.arange(len(self._stamps_ns) + 1)).tolist()
+            for rows in (truths, stacks))
+        for i in range(len(self._stamps_ns)):
+            pairs.append(_pairs_of(
+                truth_xy[truth_ends[i]:truth_ends[i + 1]],
+                stack_xy[stack_ends[i]:stack_ends[i + 1]], truth_ends[i], stack_ends[i]))
+        return self._arrays(truths, stacks, np.concatenate(pairs))
+
+    def _stack_rows(self) -> npt.NDArray[np.void]:
+        stacks = self._stacks.read_all()
         ids = stacks['id']
-        means = np.bincount(ids, stacks['score']) / np.maximum(np.bincount(ids), 1)
+        # With the rounding of nuscenes-devkit, which decides what is at a threshold.
+        scores = np.split(stacks['score'][np.argsort(ids, kind='stable')],
+                          np.cumsum(np.bincount(ids))[:-1])
+        means: Floats = np.array([np.mean(of_track) for of_track in scores if len(ids)])
         # In place: the confidences of single objects are not used.
         stacks['score'] = means[ids]
+        return stacks
+
+    def _arrays(self, truths: npt.NDArray[np.void], stacks: npt.NDArray[np.void],
+                pairs: npt.NDArray[np.void]) -> TrackArrays:
         times_s: Floats = np.array(self._stamps_ns, np.float64) * 1e-9
         return TrackArrays(
-            times_s, truths['frame'], truths['id'], truths['class'], stacks['frame'], ids,
-            stacks['class'], stacks['score'], pairs['truth'], pairs['stack'], pairs['distance'],
-            len(self._truth_numbers), len(self._stack_numbers))
+            times_s, truths['frame'], truths['id'], truths['class'], stacks['frame'],
+            stacks['id'], stacks['class'], stacks['score'], pairs['truth'], pairs['stack'],
+            pairs['distance'], len(self._truth_numbers), len(self._stack_numbers))
+
+
+def _pairs_of(truth_xy: Floats, stack_xy: Floats, first_truth: int,
+              first_stack: int) -> npt.NDArray[np.void]:
+    truths, stacks, distances = near_pairs(truth_xy, stack_xy, ZERO_SIMILARITY_M)
+    pairs = np.zeros(len(truths), _PAIR)
+    pairs['truth'], pairs['stack'] = truths + first_truth, stacks + first_stack
+    pairs['distance'] = distances
+    return pairs
+
+
+def _filled(rows: npt.NDArray[np.void], places: npt.NDArray[np.void],
+            stamps_ns: Rows) -> tuple[npt.NDArray[np.void], Floats]:
+    """Return objects with those of the gaps in their tracks, by frame, and their centers."""
+    xy = np.column_stack((places['x'], places['y']))
+    order = np.lexsort((rows['frame'], rows['id']))
+    before, after = order[:-1], order[1:]
+    gaps = np.where(rows['id'][before] == rows['id'][after],
+                    rows['frame'][after].astype(np.int64) - rows['frame'][before] - 1, 0)
+    places_in_gap = np.arange(gaps.sum()) - np.repeat(np.cumsum(gaps) - gaps, gaps)
+    before, after = np.repeat(before, gaps), np.repeat(after, gaps)
+    made = rows[after]
+    made['frame'] = rows['frame'][before] + 1 + places_in_gap
+    times, first, last = (stamps_ns[frames] for frames in (
+        made['frame'], rows['frame'][before], rows['frame'][after]))
+    # nuscenes-devkit weights the later box by the time to it: it goes through a gap backward. Its
+    # published numbers are made so.
+    share = ((last - times) / np.maximum(last - first, 1))[:, None]
+    if 'score' in (made.dtype.names or ()):
+        made['score'] = (1.0 - share[:, 0]) * made['score'] + share[:, 0] * made['score']
+    rows = np.concatenate((rows, made))
+    xy = np.concatenate((xy, xy[before] + share * (xy[after] - xy[before])))
+    by_frame = np.argsort(rows['frame'], kind='stable')
+    return rows[by_frame], xy[by_frame]
 
 
 def _numbered(ids: tuple[str, ...], numbers: dict[_Track, int]) -> Rows:
@@ -135,46 +199,74 @@ def _numbered(ids: tuple[str, ...], numbers: dict[_Track, int]) -> Rows:
     return np.array(found, np.int64)
 
 
+# Scores of pairs of a frame: rows of objects, distances, and whether a pair continues a track.
+_Assignment = Callable[[Numbers, Numbers, Floats, Bools], Bools]
+
+
 def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
     """
-    Return the pairs that match within 2 m.
+    Return the pairs that match within 2 m, as in motmetrics and nuScenes.
+
+    A pair that was the last match of its ground-truth object is kept.
 
     :param tracks: objects of all frames.
     :param are_allowed: (P,) bool, pairs that may match.
     """
-    rows = np.flatnonzero(are_allowed & tracks.are_near)
+    return _matched(tracks, are_allowed & tracks.are_near, _kept_first, keeps_gaps=True)
+
+
+def continued_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
+    """
+    Return the pairs that match, as in trackeval.
+
+    A match of the frame before is preferred; then the sum of the similarities decides.
+
+    :param tracks: objects of all frames.
+    :param are_allowed: (P,) bool, pairs that may match.
+    """
+    return _matched(tracks, are_allowed, _most_similar, keeps_gaps=False)
+
+
+def _matched(tracks: TrackArrays, are_allowed: Bools, assign: _Assignment, *,
+             keeps_gaps: bool) -> Rows:
+    rows = np.flatnonzero(are_allowed)
     truths, stacks = tracks.pair_truths[rows], tracks.pair_stacks[rows]
     are_alone = (np.bincount(truths)[truths] == 1) & (np.bincount(stacks)[stacks] == 1)
     if are_alone.all():
         return rows
-    frames = tracks.truth_frames[truths]
+    # trackeval does not count frames in which one side has no objects.
+    frames = np.intersect1d(tracks.truth_frames, tracks.stack_frames).searchsorted(
+        tracks.truth_frames[truths])
     truth_ids, stack_ids = tracks.truth_ids[truths], tracks.stack_ids[stacks]
-    # The stack's id with which each ground-truth object was last matched.
-    last_ids = np.full(int(tracks.truth_ids.max()) + 1, -1)
+    # The stack's id with which each ground-truth object was last matched, and its frame.
+    last_ids, last_frames = np.full((2, int(tracks.truth_ids.max()) + 1), -1)
     are_matched, done = are_alone.copy(), 0
     for frame in np.unique(frames[~are_alone]).tolist():
         begin, end = np.searchsorted(frames, (frame, frame + 1)).tolist()
-        last_ids[truth_ids[done:begin]] = stack_ids[done:begin]
-        here = slice(begin, end)
-        are_matched[here] = _assigned(
+        before, here = slice(done, begin), slice(begin, end)
+        last_ids[truth_ids[before]] = stack_ids[before]
+        last_frames[truth_ids[before]] = frames[before]
+        are_matched[here] = assign(
             truths[here], stacks[here], tracks.pair_distances[rows[here]],
-            last_ids[truth_ids[here]] == stack_ids[here])
+            (last_ids[truth_ids[here]] == stack_ids[here])
+            & (keeps_gaps | (last_frames[truth_ids[here]] == frame - 1)))
         chosen = begin + np.flatnonzero(are_matched[here])
-        last_ids[truth_ids[chosen]] = stack_ids[chosen]
+        last_ids[truth_ids[chosen]], last_frames[truth_ids[chosen]] = stack_ids[chosen], frame
         done = end
     matched: Rows = rows[are_matched]
     return matched
 
 
-def _assigned(truths: Numbers, stacks: Numbers, distances: Floats, are_kept: Bools) -> Bools:
-    """
-    Return which pairs of a frame match: those of before, then those of the least total distance.
+def _most_similar(truths: Numbers, stacks: Numbers, distances: Floats,
+                  are_kept: Bools) -> Bools:
+    chosen: Bools = np.zeros(len(truths), np.bool_)
+    similarity = 1.0 - distances / ZERO_SIMILARITY_M
+    chosen[least_pairs(truths, stacks, -1000.0 * are_kept - similarity, 0.0)] = True
+    return chosen
 
-    :param truths: (K,) int32, ascending.
-    :param stacks: (K,) int32.
-    :param distances: (K,) float64, m.
-    :param are_kept: (K,) bool, whether the object was last matched with the same track.
-    """
+
+def _kept_first(truths: Numbers, stacks: Numbers, distances: Floats, are_kept: Bools) -> Bools:
+    """Return which pairs match: those of before, then those of the least total distance."""
     chosen: Bools = np.zeros(len(truths), np.bool_)
     kept = np.flatnonzero(are_kept)
     chosen[kept[np.unique(stacks[kept], return_index=True)[1]]] = True
