@@ -256,7 +256,7 @@ def _check_bound_names(args: argparse.Namespace) -> None:
             number_at(with_all, path)
             option = '--against OLD.json' if path.startswith('against/') and not args.against \
                 else '--definition nuscenes'
-            raise UsageError(f'{path} needs {option}') from None
+            raise ConfigError(path, 'no such number', option) from None
 
 
 @dataclass(frozen=True, slots=True)

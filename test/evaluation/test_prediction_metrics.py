@@ -15,7 +15,7 @@ import pytest
 
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, match, ObjectSet, PathOfObject
-from state_sensor_ros.evaluation.prediction_metrics import boxes_overlap, path_scores, PathScorer
+from state_sensor_ros.evaluation.prediction_metrics import overlapping, path_scores, PathScorer
 
 STEP_NS = 500_000_000
 N_STEPS = 17
@@ -41,20 +41,24 @@ def path(points, confidence=1.0):
     return PathOfObject(STEP_NS, poses, confidence)
 
 
-def scored(paths, other=None):
-    """Return the scores of paths of a car that drives 1 m in each step along x."""
+def scored(paths, other=None, *, period=1, horizons_s=(3.0, 5.0, 8.0), path_counts=(1, 6)):
+    """
+    Return the scores of paths of a car that drives 1 m in each step along x.
+
+    :param period: steps from one frame of the ground truth to the next.
+    """
     builder = GroundTruthBuilder('truth')
     names = ('a',) if other is None else ('a', 'b')
     rows = [] if other is None else [other]
-    for i in range(N_STEPS):
+    for i in range(0, N_STEPS, period):
         builder.add(i * STEP_NS, objects(names, [(float(i), 0.0, 0.0, 4.0, 2.0), *rows]),
                     np.ones(len(names), np.bool_))
     truth = builder.finish(None)
     stack = objects(('s',), [(0.0, 0.0, 0.0, 4.0, 2.0)], (tuple(paths),))
     found = truth.at(0)[0]
-    scorer = PathScorer(truth)
+    scorer = PathScorer(truth, horizons_s, path_counts)
     scorer.add(EvaluatedFrame(0, stack, found, match(stack, found), np.full(3, np.nan)), 0)
-    return path_scores(scorer.frame_sums())
+    return path_scores(scorer.finish())
 
 
 STEPS = np.arange(float(N_STEPS))
@@ -67,11 +71,11 @@ def test_definitions_of_argoverse_and_nuscenes():
     scores = scored(paths)[3.0]
     assert scores[6] == scores[0] == pytest.approx({
         'min_ade': 1.0, 'min_fde': 0.0, 'miss_rate': 0.0, 'min_ade_argoverse': 2.5,
-        'miss_rate_nuscenes': 0.0, 'overlap_rate': 0.0})
+        'miss_rate_nuscenes': 0.0, 'overlap_rate': 0.0, 'objects': 1})
     # The most likely one alone: for nuScenes its detour is a miss.
     assert scores[1] == pytest.approx({
         'min_ade': 2.5, 'min_fde': 0.0, 'miss_rate': 0.0, 'min_ade_argoverse': 2.5,
-        'miss_rate_nuscenes': 1.0, 'overlap_rate': 0.0})
+        'miss_rate_nuscenes': 1.0, 'overlap_rate': 0.0, 'objects': 1})
 
 
 def test_number_of_paths():
@@ -96,7 +100,31 @@ def test_horizon_that_no_path_reaches():
     short = PathOfObject(STEP_NS, path((STEPS, 0.0 * STEPS)).poses[:8], 1.0)
     scores = scored([short])
     assert scores[3.0][1]['min_ade'] == 0.0
+    assert scores[5.0][1].pop('objects') == 0
     assert all(map(math.isnan, scores[5.0][1].values()))
+
+
+def test_all_numbers_of_paths_score_the_same_objects():
+    """The most likely path ends early: the first one that reaches the horizon counts."""
+    short = PathOfObject(STEP_NS, path((STEPS, 0.0 * STEPS)).poses[:8], 1.0)
+    others = [path((STEPS, np.full(N_STEPS, 4.0 - i)), 0.9 - 0.1 * i) for i in range(4)]
+    scores = scored([short, *others], path_counts=(1, 2, 10))
+    assert [(scores[3.0][k]['min_fde'], scores[5.0][k]['min_fde']) for k in (1, 2, 10, 0)] == [
+        (0.0, 4.0), (0.0, 3.0), (0.0, 1.0), (0.0, 1.0)]
+    assert {scores[h][k]['objects'] for h in (3.0, 5.0, 8.0) for k in (0, 1, 2, 10)} == {1}
+
+
+@pytest.mark.parametrize('period', [1, 2])
+def test_truth_at_2_and_1_hz_is_interpolated(period):
+    """Points of the paths lie between frames of the truth that are 0.5 or 1 s apart."""
+    poses = path((0.4 * np.arange(N_STEPS), np.ones(N_STEPS)))
+    fine = PathOfObject(200_000_000, poses.poses, 1.0)
+    standing = (4.1 + 4.0, 1.0, 0.0, 4.0, 2.0)
+    scores = scored([fine], standing, period=period, horizons_s=(1.7, 3.0))
+    for horizon in (1.7, 3.0):
+        assert scores[horizon][0] == pytest.approx({
+            'min_ade': 1.0, 'min_fde': 1.0, 'miss_rate': 0.0, 'min_ade_argoverse': 1.0,
+            'miss_rate_nuscenes': 0.0, 'overlap_rate': float(horizon > 2.0), 'objects': 1})
 
 
 @pytest.mark.parametrize(('other', 'expected'), [
@@ -107,8 +135,8 @@ def test_horizon_that_no_path_reaches():
     ((0.0, 0.0, 1.0, 0.5, 0.5), True), ((1.0, 0.0, 0.0, math.nan, 2.0), False)])
 def test_boxes_overlap(other, expected):
     first, second = states((0.0, 0.0, 0.0, 4.0, 2.0))[None], states(other)[None]
-    assert boxes_overlap(first, second).tolist() == [[[expected]]]
-    assert boxes_overlap(second, first).tolist() == [[[expected]]]
+    for boxes in ((first, second), (second, first)):
+        assert np.transpose(overlapping(*boxes)).tolist() == ([[0, 0, 0]] if expected else [])
 
 
 def test_boxes_overlap_as_polygons():
@@ -121,6 +149,6 @@ def test_boxes_overlap_as_polygons():
         geometry.box(-length / 2, -width / 2, length / 2, width / 2), yaw, (0, 0),
         use_radians=True), x, y) for x, y, yaw, length, width in rows]
     boxes = states(*rows).reshape(2, 40, 9)
-    assert boxes_overlap(boxes, boxes).tolist() == [
-        [[one.intersects(other) for other in each] for one in each]
-        for each in (polygons[:40], polygons[40:])]
+    assert np.transpose(overlapping(boxes, boxes)).tolist() == [
+        [time, i, j] for time, each in enumerate((polygons[:40], polygons[40:]))
+        for i, one in enumerate(each) for j, other in enumerate(each) if one.intersects(other)]
