@@ -19,7 +19,7 @@ import os
 import signal
 import struct
 from types import FrameType, ModuleType
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -233,12 +233,7 @@ class StepReader:
                 # Another client has removed it: its results are those of the step before.
                 continue
             names.append(name)
-            if self._of_types:
-                vclass, *size = [values[key] for key in self._of_types]
-                length, width, height = size
-                if self._vehicles[name] != (now := ActorType(vclass, (length, width, height))):
-                    self._vehicles[name] = now
-            types_of_actors.append(self._vehicles[name])
+            types_of_actors.append(self._type(self._vehicles, name, values))
             places.append(values[self._lane] or parked.setdefault(
                 name, self._parked.get(name) or self._lane_of_stop(name)))
             rows.append((*values[self._position], *[values[key] for key in self._of_vehicles]))
@@ -246,13 +241,22 @@ class StepReader:
             if values[self._inside] or name not in self._persons:
                 continue
             names.append(name)
-            types_of_actors.append(self._persons[name])
+            types_of_actors.append(self._type(self._persons, name, values))
             places.append(values[self._edge])
             angle, slope, speed, along = [values[key] for key in self._of_persons]
             rows.append((*values[self._position], angle, slope, speed, math.nan, along, math.nan))
         self._parked = parked
         columns = np.array(rows, float).reshape(len(names), N_COLUMNS)
         return names, types_of_actors, places, columns
+
+    def _type(self, types: dict[str, ActorType], name: str,
+              values: dict[int, Any]) -> ActorType:
+        if self._of_types:
+            vclass, *size = [values[key] for key in self._of_types]
+            now = ActorType(vclass, tuple(size), types[name].is_person)
+            if types[name] != now:
+                types[name] = now
+        return types[name]
 
     def lights(self) -> dict[str, str]:
         """Return the state of each traffic light by its id, a letter for each link."""
@@ -271,7 +275,8 @@ class StepReader:
                                      *self._of_types])
             self._vehicles[name] = ActorType(vehicle.getVehicleClass(name), _size(vehicle, name))
         for name in persons:
-            person.subscribe(name, [self._position, self._edge, *self._of_persons, self._inside])
+            person.subscribe(name, [self._position, self._edge, *self._of_persons, self._inside,
+                                    *self._of_types])
             self._persons[name] = ActorType(
                 self._sumo.vehicletype.getVehicleClass(person.getTypeID(name)),
                 _size(person, name), is_person=True)

@@ -158,3 +158,23 @@ def test_joined_sumo_keeps_the_pace_of_its_other_client_and_does_not_block_its_c
     change.start()
     change.join(AWAIT_S)
     assert not change.is_alive()
+
+
+def test_sizes_and_classes_that_another_client_changes_are_followed(joined):
+    frame = joined.take(100)[-1]
+    vehicle, person = joined.client.vehicle, joined.client.person
+    walker = person.getIDList()[0]
+    car = next(name for name in frame.names if name.startswith('car'))
+    for domain, name in ((vehicle, car), (person, walker)):
+        domain.setLength(name, 3.7)
+        domain.setWidth(name, 0.9)
+        domain.setHeight(name, 1.2)
+    frame = joined.take(4)[-1]
+    for name in (car, walker):
+        assert frame.boxes.size_xyz[frame.row(name)] == pytest.approx((3.7, 0.9, 1.2))
+    vehicle.setType(car, 'bike')
+    person.setType(walker, 'bus')
+    frame = joined.take(4)[-1]
+    assert frame.tags[frame.row(car)] == ('vehicle', 'bicycle')
+    assert frame.tags[frame.row(walker)] == ('vehicle', 'bus')
+    assert frame.boxes.size_xyz[frame.row(walker)] == pytest.approx((12.0, 2.5, 3.4))
