@@ -11,15 +11,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+import re
 from typing import cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, reading, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
 from state_sensor_ros.files.formats import Format, FORMATS, imported, ReadOptions, RENDER, texts_of
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
-from state_sensor_ros.files.storage.input_file import check_regular
+from state_sensor_ros.files.storage.input_file import check_regular, decompressed
 from state_sensor_ros.frame import MapLine
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import FILE, Settings, SIMULATORS
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 # Name of the format that every file may have.
 TRAJECTORY = 'json'
 READ_DEFAULTS = ReadOptions()
+_TABLE_SUFFIXES = '.csv', '.csv.gz', '.parquet'
+_FCD_COLUMNS = re.compile(rb'timestep_time|vehicle_x|^time;id;')
+_HEAD_BYTES = 65536
 
 
 def formats() -> tuple[Format, ...]:
@@ -126,6 +131,8 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     :raises TrajectoryFormatError: if it has no known format, or cannot be read.
     """
     found = format_of(path)
+    if path.endswith(_TABLE_SUFFIXES):
+        _refuse_fcd_table(Path(path))
     if not found.reader:
         readable = ', '.join(texts_of(each for each in formats() if each.reader))
         raise TrajectoryFormatError(path, f'a {Path(path).suffix} file, which cannot be read',
@@ -135,6 +142,21 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     with importing(path), reading(path):
         recording = found.open(path, options)
     return _bag_of_simulator(recording) if found.storage else recording
+
+
+def _refuse_fcd_table(path: Path) -> None:
+    """
+    Refuse FCD output of SUMO in columns, which begins or (Parquet) ends with their names.
+
+    :raises TrajectoryFormatError: if it is such a file.
+    """
+    with suppress(OSError), path.open('rb') as file:
+        if path.suffix == '.parquet':
+            file.seek(max(path.stat().st_size - _HEAD_BYTES, 0))
+        if _FCD_COLUMNS.search(decompressed(file)[0].read(_HEAD_BYTES)):
+            raise TrajectoryFormatError(
+                str(path), f"SUMO's FCD output in columns (--fcd-output {path.name})",
+                'its XML (--fcd-output FILE.xml or FILE.xml.gz)')
 
 
 def _bag_of_simulator(recording: RecordingReader) -> RecordingReader:

@@ -181,10 +181,11 @@ class _Step:
         known, is_person = self._known.get(name), tag == 'person'
         if known:
             return replace(known, is_person=True) if is_person else known
-        if name and not name.startswith('DEFAULT_'):
+        is_assumed = not name.startswith('DEFAULT_')
+        if name and is_assumed:
             self.undeclared[len(self.types)] = name
         vclass = _CLASSES_OF_DEFAULTS.get(name, PEDESTRIAN if is_person else PASSENGER)
-        return ActorType(vclass, usual_size(vclass), is_person)
+        return ActorType(vclass, usual_size(vclass), is_person, is_assumed)
 
 
 def _seconds(text: str) -> float:

@@ -44,19 +44,20 @@ from state_sensor_ros.simulators.sumo.step_frames import (
 )
 
 SUFFIXES = '.xml', '.xml.gz'
-# Options of SUMO that name files with types.
-_TYPE_OPTIONS = b'additional-files', b'route-files'
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
 # The root element is searched here; before it is a comment with SUMO's configuration.
 _HEAD_BYTES = 65536
 # Largest content of a file with routes.
 _MAX_BYTES = 1 << 30
+# Largest content of a file with the vehicles, which is read in steps as the recording is.
+_MAX_STEPS_BYTES = 1 << 50
 # Options in the header, with the values that SUMO takes as true, and the positions they give.
 _REFUSED = (
     (rb'(?i)<fcd-output\.geo value="(?:1|yes|true|on|x|t)"',
      'positions in degrees (--fcd-output.geo)'),
     (rb'(?i)<fcd-output\.utm value="(?:1|yes|true|on|x|t)"',
      'positions that are not those of the network (--fcd-output.utm)'),
+    (rb'^(?:timestep_)?time;', 'columns of text (--output.format csv)'),
     (rb'<fcd-output\.attributes value="(?!all")(?!(?=[^"]*\bx\b)(?=[^"]*\by\b))',
      'no positions (--fcd-output.attributes without x and y)'))
 
@@ -71,15 +72,18 @@ class FcdRecording(FrameFile):
         super().__init__(str(path), 'FCD output', 'sumo')
         self._file: BinaryIO = open_positioned(path)
         with closed_on_failure(self._file):
-            beside = network or _network_beside(path)
-            self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
             head = _head_of(path)
-            self._types = _types_beside(path) | _named_types(path, head)
-            if types:
-                self._types |= dict(_types_of(Path(types)))
+            named = _named_files(path, head, b'net-file')
+            beside = network or (str(named[0]) if named else _network_beside(path))
+            self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
+            self._types = dict(_types_of(Path(types))) if types else {}
+            for file in _named_files(path, head, b'route-files', b'additional-files'):
+                self._types = dict(_types_of(file)) | self._types
+            self._types = _types_beside(path, self._types) | self._types
         # With --person-fcd-output, the vehicles are in another file.
-        self._vehicles = [file for file in _named_files(path, head, b'fcd-output')
-                          if not file.samefile(path)]
+        self._vehicles = [
+            file for file in _named_files(path, head, b'fcd-output')
+            if b'<person-fcd-output ' in head and not file.samefile(path)]
         self._ego = ego
 
     def read(self) -> Iterator[FrameLike]:
@@ -90,7 +94,7 @@ class FcdRecording(FrameFile):
         with ExitStack() as stack:
             vehicles: Iterator[bytes] = iter(())
             for path in self._vehicles:
-                beside, _ = decompressed(stack.enter_context(path.open('rb')))
+                beside = stack.enter_context(opened_beside(path, _MAX_STEPS_BYTES))
                 vehicles = StepScanner(beside, str(path)).steps()
             decoder = StepDecoder(StepFrames(self.network, self._ego), self._types, vehicles)
             for step in scanner.steps():
@@ -158,14 +162,16 @@ def _likeness(path: Path, name: str) -> int:
     return len(stem) if path.name.startswith(f'{stem}.') else 0
 
 
-def _types_beside(path: Path) -> dict[str, ActorType]:
+def _types_beside(path: Path, known: Mapping[str, ActorType]) -> dict[str, ActorType]:
     """Return the types that route and additional files beside a recording declare, by name."""
+    # Two of a name that is known already are no contradiction.
     types: dict[str, ActorType] = {}
     origins: dict[str, Path] = {}
     for file in reversed(_files(path, '.rou', '.add', '.trips')):
         for name, declared in _types_of(file):
             other = origins.setdefault(name, file)
-            if types.setdefault(name, declared) != declared and not _likeness(path, other.name):
+            if types.setdefault(name, declared) != declared and name not in known \
+                    and not _likeness(path, other.name):
                 raise TrajectoryFormatError(
                     f'{path}: types of vehicles', f'two of {name!r}, in {file.name} and '
                     f'{other.name}', f'one, or {path.name.partition(".")[0]}.rou.xml')
@@ -173,15 +179,16 @@ def _types_beside(path: Path) -> dict[str, ActorType]:
 
 
 def _named_files(path: Path, head: bytes, *options: bytes) -> list[Path]:
-    return [file for option in options
-            for values in re.findall(rb'<%s value="([^"]*)"' % option, head)
-            for value in values.decode(errors='replace').split(',')
-            if value.strip() and (file := path.parent / unescape(value.strip())).is_file()]
-
-
-def _named_types(path: Path, head: bytes) -> dict[str, ActorType]:
-    return {name: declared for file in _named_files(path, head, *_TYPE_OPTIONS)
-            for name, declared in _types_of(file)}
+    """Return the existing files that options in the header of a recording name."""
+    named = [unescape(value.strip()) for option in options
+             for values in re.findall(rb'<%s value="([^"]*)"' % option, head)
+             for value in values.decode(errors='replace').split(',') if value.strip()]
+    # Those of another machine may lie beside the recording.
+    found: list[Path] = []
+    for name in named:
+        places = path.parent / name, path.parent / re.split(r'[/\\]', name)[-1]
+        found += [file for file in places if file.is_file()][:1]
+    return found
 
 
 def _types_of(file: Path) -> list[tuple[str, ActorType]]:

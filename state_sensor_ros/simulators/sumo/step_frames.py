@@ -38,6 +38,8 @@ from state_sensor_ros.simulators import (
 )
 from state_sensor_ros.simulators.frame_arrays import (
     Bools,
+    DERIVED_SIZE,
+    DERIVED_VELOCITY,
     Floats,
     global_from_unit,
     quaternion_from_rpy,
@@ -53,6 +55,8 @@ N_COLUMNS = 9
 _RIGHT, _LEFT, _HAZARD = 1, 2, 4
 # Movement between two frames beyond twice the speed and this is a jump, such as a teleport, m.
 _JUMP_M = 3.0
+# Greatest speed of a vehicle and a person whose speed is not known, m/s.
+_FASTEST, _FASTEST_PERSON = 100.0, 5.0
 # A greater speed to the side, or difference from the speed along the heading, is a jump, m/s.
 _MOST_LATERAL_SPEED = 5.0
 # Largest change of what the speed along the heading lacks of SUMO's, m/s2.
@@ -94,9 +98,16 @@ class Movements:
     def velocities(self, step: SumoStep) -> tuple[Floats, Floats]:
         """Return how the middles of the footprints move."""
         # Returns velocities, m/s, and angular velocities, rad/s, each (N, 3), global frame.
-        speeds = step.columns[:, SPEED]
         before = np.array([self._rows.get(name, -1) for name in step.names], np.int64)
         moved, front_moved, rates = self._changes(step, before)
+        speeds = step.columns[:, SPEED]
+        is_unknown = np.isnan(speeds)
+        if is_unknown.any():
+            # SUMO's speed is the way of the front along the lane.
+            ways = np.hypot(*front_moved.T) / np.cos(step.slopes)
+            lateral = np.nan_to_num(step.columns[:, LATERAL_SPEED])
+            speeds = np.where(is_unknown, np.sqrt(np.maximum(ways**2 - lateral**2, 0.0)), speeds)
+            step.columns[:, SPEED] = speeds
         climbed, moved = moved[:, 2], moved[:, :2]
         ahead, left = _axes(step.yaws)
         lateral = np.nan_to_num(step.columns[:, LATERAL_SPEED])
@@ -128,8 +139,10 @@ class Movements:
             step_s = step.time_s - last.time_s
             rows = np.flatnonzero(before >= 0)
             ways = (step.columns[rows] - last.columns[before[rows]])[:, [X, Y]]
-            is_steady = np.hypot(ways[:, 0], ways[:, 1]) < _JUMP_M + 2 * step_s * np.abs(
-                np.nan_to_num(step.columns[rows, SPEED]))
+            speeds = step.columns[rows, SPEED]
+            fastest = np.where(step.is_person[rows], _FASTEST_PERSON, _FASTEST)
+            is_steady = np.hypot(ways[:, 0], ways[:, 1]) < np.where(
+                np.isnan(speeds), step_s * fastest, 2 * step_s * np.abs(speeds)) + _JUMP_M
             rows, ways = rows[is_steady], ways[is_steady]
             before = before[rows]
             front_moved[rows] = ways / step_s
@@ -193,7 +206,7 @@ FIRST_EGO = 'first'
 # SUMO says up to 90 degrees for a step, most of them on the paths of people.
 _STEEPEST_DEG = 45.0
 # A movement has a direction from this length on: the usual rounding is 1 cm.
-_LEAST_WAY_M = 0.2
+_LEAST_WAY_M = 0.5
 # Less is none: the same for live frames and FCD output of 9 decimals, m.
 _ROUNDING_M = 1e-6
 # Longer is only what bends, which one box cannot show, m.
@@ -208,6 +221,7 @@ class ActorType:
     vclass: str  # SUMO's vehicle class
     size_xyz: tuple[float, float, float]  # length, width, height, m
     is_person: bool = False  # whether its id is one of those of persons
+    is_assumed: bool = False  # whether no file declares the type
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -283,9 +297,12 @@ class StepFrames:
         orientation_xyzw = quaternion_from_rpy(angles)
         forward = global_from_unit(orientation_xyzw)[:, :, 0]
         position_xyz = np.nan_to_num(columns[:, :3]) - forward * sizes[:, :1] / 2
+        has_no_speed = np.isnan(columns[:, SPEED])
         velocity_xyz, angular_velocity_xyz = self._movements.velocities(
             SumoStep(time_s, names, lanes, columns, is_person, slopes, angles[:, 2],
                      position_xyz, max(rounding_m, _ROUNDING_M)))
+        derived = DERIVED_VELOCITY * (has_no_speed & np.isfinite(velocity_xyz[:, 0])) \
+            + DERIVED_SIZE * np.array([kind.is_assumed for kind in types], bool)
         frame = build_frame(
             GENERATION, time_s, names, position_xyz,
             orientation_xyzw=orientation_xyzw, velocity_xyz=velocity_xyz,
@@ -293,7 +310,8 @@ class StepFrames:
             tags=[(*kind.tags, EGO_TAG) if i == ego else kind.tags
                   for i, kind in enumerate(types)],
             is_vehicle=np.array([is_vehicle(kind.vclass) for kind in types], bool),
-            lanes=self._lanes(lanes, columns))
+            lanes=self._lanes(lanes, columns),
+            derived=derived if derived.any() else None)
         return replace(frame, indicators=_indicators(columns[:, SIGNALS]))
 
     def _angles(self, names: Sequence[str], lanes: Sequence[str], columns: Floats) -> Floats:

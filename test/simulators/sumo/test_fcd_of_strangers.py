@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """FCD output as SUMO writes it by default: riders, types from routes, missing attributes."""
 
+import csv
 from pathlib import Path
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.frame import DERIVED_VELOCITY
 
 CAR = '<vehicle id="car" x="{x}" y="0" angle="90" type="{type}" speed="10" pos="{x}"/>'
 RIDER = '<person id="driver" x="{x}" y="0" angle="90" type="DEFAULT_PEDTYPE" speed="10"/>'
@@ -80,15 +82,34 @@ def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
     assert Path('b.csv').read_text().count('"truck"') == 6
 
 
-def test_heading_follows_from_the_movement_where_there_is_no_angle():
-    bare = CAR.replace(' angle="90"', '').replace(' speed="10"', '')
-    Path('a.fcd.xml').write_text(fcd(bare, kind='DEFAULT_VEHTYPE'))
+@pytest.mark.parametrize('with_angle', [True, False])
+def test_velocity_is_derived_from_the_movement_if_there_is_no_speed(with_angle, capsys):
+    bare = CAR.replace(' speed="10"', '')
+    walker = WALKER.replace(' speed="1"', '').replace('x="{x}"', 'x="1" y1="{x}"')
+    if not with_angle:
+        bare, walker = (actor.replace(' angle="90"', '') for actor in (bare, walker))
+    Path('a.fcd.xml').write_text(fcd(bare, walker, kind='DEFAULT_VEHTYPE'))
     with sensor.open_recording('a.fcd.xml') as recording:
         first, *others = list(recording)
-    assert not first.has_pose().any()
+    # Nothing has moved before the first frame, and a walker that stands has no direction.
+    assert np.isnan(first.velocity_xyz).all()
+    assert first.derived is None
+    assert first.has_pose().tolist() == [with_angle, with_angle]
     for frame in others:
         assert frame.orientation_xyzw[0] == pytest.approx((0.0, 0.0, 0.0, 1.0))
-        assert np.isnan(frame.velocity_xyz).all()
+        assert frame.velocity_xyz[0] == pytest.approx((10.0, 0.0, 0.0))
+        assert frame.is_derived(DERIVED_VELOCITY).tolist() == [True, with_angle]
+        assert frame.has_pose().tolist() == [True, with_angle]
+    assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
+    rows = list(csv.DictReader(Path('a.csv').read_text().splitlines()))
+    assert [(row['vx'], row['derived']) for row in rows if row['name'] == 'car'] == [
+        ('', ''), ('10', 'velocity'), ('10', 'velocity')]
+
+
+def test_jump_is_no_velocity_if_there_is_no_speed():
+    Path('a.fcd.xml').write_text(fcd(CAR.replace(' speed="10"', '').replace('{x}', '{x}00')))
+    with sensor.open_recording('a.fcd.xml') as recording:
+        assert all(np.isnan(frame.velocity_xyz).all() for frame in recording)
 
 
 @pytest.mark.parametrize('output', ['a.csv', 'a.json', 'a_bag', 'a.osi'])

@@ -11,6 +11,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sumo_runs import fronts_of, write_crowd
 
@@ -19,7 +20,8 @@ from state_sensor_ros.commands.command_line import main
 
 pytestmark = pytest.mark.skipif(find_spec('libsumo') is None, reason='libsumo is not installed')
 N_STEPS, STEP_S = 30, 0.1
-EDGES = 'edges.txt'
+EDGES, SHAPES = 'edges.txt', 'shapes.xml'
+LANELESS = {'--fcd-output.attributes', 'x,y,angle,speed,type', 'x,y,angle,type'}
 READ = [
     (), ('-H',), ('--precision', '6'), ('--step-length', '0.05'), ('--begin', '1'),
     ('--fcd-output.signals',), ('--fcd-output.distance',), ('--fcd-output.acceleration',),
@@ -32,15 +34,21 @@ READ = [
     ('--device.fcd.deterministic', '--device.fcd.probability', '0.5'),
     ('--device.fcd.begin', '1'), ('--device.fcd.period', '1'),
     ('--device.fcd.radius', '50', '--device.fcd.explicit', 'car1'),
-    ('--person-device.fcd.probability', '0.5'), ('--person-fcd-output', 'people.xml')]
+    ('--fcd-output.filter-shapes', 'middle', '-a', SHAPES),
+    ('--person-device.fcd.probability', '0.5'), ('--person-device.fcd.explicit', 'walker3'),
+    ('--person-device.fcd.deterministic', '--person-device.fcd.probability', '0.5'),
+    ('--person-device.fcd.period', '1'),
+    ('--person-fcd-output', 'people.xml')]
 REFUSED = [('--fcd-output.geo',), ('--fcd-output.utm',), ('--fcd-output.attributes', 'speed,type')]
 
 
 def run(folder, options, name='fcd.xml'):
-    """Run SUMO; return front, class and length of each actor by time and id."""
+    """Run SUMO; return front, class, length and speed of each actor by time and id."""
     import libsumo
     config = write_crowd(folder, 20)
     Path(EDGES).write_text('edge:E4E5\nedge:B1B0\nedge:D4C4\n')
+    Path(SHAPES).write_text('<additional><poly id="middle" shape="150,150 450,150 450,450 150,450"'
+                            '/></additional>')
     libsumo.start(['sumo', '-c', str(config), '--fcd-output', name, '--no-step-log',
                    *(() if '--step-length' in options else ('--step-length', str(STEP_S))),
                    *options])
@@ -54,7 +62,7 @@ def run(folder, options, name='fcd.xml'):
                     truth[round(time_s, 3), actor] = (
                         domain.getPosition(actor),
                         domain.getVehicleClass(actor) if domain is libsumo.vehicle else '',
-                        domain.getLength(actor))
+                        domain.getLength(actor), domain.getSpeed(actor))
     finally:
         libsumo.close()
     return truth
@@ -65,18 +73,25 @@ def test_option_keeps_positions_types_names_and_times(options, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     truth = run(tmp_path, options)
     rounding_m = 2e-6 if '--precision' in options else 0.012
-    n_actors = 0
+    # Without the lane or the speed it is the movement between two rounded positions.
+    rounding = 0.02 / STEP_S if options and LANELESS.issuperset(options) else 2e-6 if rounding_m < 1e-3 else 0.006
+    n_actors = n_speeds = 0
     with sensor.open_recording('fcd.xml') as recording:
         for frame in recording:
-            fronts, _ = fronts_of(frame)
+            fronts, forward = fronts_of(frame)
+            speeds = np.sum(frame.velocity_xyz * forward, axis=1)
             for row, name in enumerate(frame.names):
-                front, vclass, length = truth[round(frame.game_time, 3), name]
+                front, vclass, length, speed = truth[round(frame.game_time, 3), name]
                 assert fronts[row, :2] == pytest.approx(front, abs=rounding_m)
                 assert frame.boxes.size_xyz[row, 0] == pytest.approx(length)
                 assert 'bicycle' in frame.tags[row] or vclass != 'bicycle'
                 assert 'truck' in frame.tags[row] or vclass != 'truck'
                 n_actors += 1
-    assert n_actors > 0
+                # People also step aside; only their movement says how fast.
+                if np.isfinite(speeds[row]) and not name.startswith('walker'):
+                    assert speeds[row] == pytest.approx(speed, abs=rounding)
+                n_speeds += np.isfinite(speeds[row])
+    assert n_speeds > 0.9 * n_actors > 0
 
 
 @pytest.mark.parametrize('options', REFUSED, ids=' '.join)
@@ -87,10 +102,16 @@ def test_option_that_leaves_no_positions_is_refused_by_name(options, tmp_path, m
     assert options[0] in capfd.readouterr().err
 
 
-@pytest.mark.parametrize('name', ['fcd.csv', 'fcd.parquet', 'fcd.xml.gz'])
-def test_formats_of_fcd_output(name, tmp_path, monkeypatch, capfd):
+@pytest.mark.parametrize('name', ['fcd.csv', 'fcd.csv.gz', 'fcd.parquet'])
+def test_output_in_columns_is_refused_by_name(name, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     run(tmp_path, (), name)
-    status = main(['inspect', name])
-    assert 'error: ' not in capfd.readouterr().err or status == 1
-    assert status == (0 if name.endswith('.gz') else 1)
+    assert main(['convert', name, 'out.json']) == 1
+    assert f'in columns (--fcd-output {name}); expected its XML' in capfd.readouterr().err
+
+
+def test_output_in_columns_under_the_name_of_xml_is_refused(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path, ('--output.format', 'csv'))
+    assert main(['inspect', 'fcd.xml']) == 1
+    assert '--output.format csv' in capfd.readouterr().err

@@ -101,6 +101,24 @@ def test_network_of_the_same_name_is_that_of_a_recording(capsys):
         assert recording[0].lanes.ids.tolist() == [[0, 0, -1]]
 
 
+@pytest.mark.parametrize('place', ['/home/they/scenario/', 'C:\\\\scenario\\\\', 'other/'])
+def test_files_that_the_header_names_may_lie_beside_the_recording(place):
+    Path('own.xml').write_text('<routes><vType id="big" vClass="bus"/></routes>')
+    Path('other.rou.xml').write_text('<routes><vType id="big" length="3"/></routes>')
+    Path('z.rou.xml').write_text('<routes><vType id="big" length="4"/></routes>')
+    for name in ('roads.xml', 'x.net.xml', 'y.net.xml'):
+        Path(name).write_text(NET.replace('"e', f'"{name[0]}'))
+    head = (f'<net-file value="{place}roads.xml"/><route-files value="none.xml"/>'
+            f'<additional-files value="{place}own.xml"/>')
+    Path('fcd.xml').write_text(f'<!-- {head} -->' + FCD.replace('"car"', '"big"'))
+    with sensor.open_recording('fcd.xml') as recording:
+        frame = next(iter(recording))
+    assert frame.boxes.size_xyz[0].tolist() == [12.0, 2.5, 3.4]
+    assert set(frame.lanes.road_names.values()) == {'r'}
+    with sensor.open_recording('fcd.xml', parameters={'sumo.net': 'x.net.xml'}) as recording:
+        assert set(next(iter(recording)).lanes.road_names.values()) == {'x'}
+
+
 def test_types_of_two_scenarios_are_not_mixed(capsys):
     types = '<routes><vType id="car" length="{}"/></routes>'
     Path('a.rou.xml').write_text(types.format(4))
