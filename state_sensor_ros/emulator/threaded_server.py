@@ -238,14 +238,12 @@ def accept_connection(listener: socket.socket) -> socket.socket | None:
     return connection
 
 
-def receive(connection: socket.socket, size: int,
-            on_part: Callable[[int], None] = lambda n_bytes: None) -> bytes:
+def receive(connection: socket.socket, size: int) -> bytes:
     parts = []
     n_left = size
     while n_left and (part := connection.recv(min(n_left, CHUNK_BYTES))):
         parts.append(part)
         n_left -= len(part)
-        on_part(size - n_left)
     return b''.join(parts)
 
 

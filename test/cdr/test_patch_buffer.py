@@ -10,10 +10,8 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import struct
-import weakref
 
 import numpy as np
 import pytest
@@ -41,14 +39,8 @@ BAG = Template(DEFINITIONS, 'x/msg/Bag', {
     'name': Given('name'), 'xs': Each('xs', Slot(X, 0)), 'flag': Slot(FLAG, 0)}, is_message=True)
 
 
-class WeakInstance(MessageInstance):
-    """An instance that can be referenced weakly."""
-
-    __slots__ = ('__weakref__',)
-
-
 def item(name, template=ELEMENT):
-    return WeakInstance(template, {'name': name})
+    return MessageInstance(template, {'name': name})
 
 
 def patched(buffer, n_items):
@@ -70,13 +62,6 @@ def expected_array(names):
         data += bytes(-len(data) % 4) + struct.pack('<I', len(raw)) + raw
         data += bytes(-len(data) % 8) + struct.pack('<di?', i, i, i % 2)
     return b'\0\1\0\0' + data
-
-
-@pytest.mark.parametrize('names', [[], [''], ['a', 'bcd', 'ef', '', 'ghijk']])
-def test_array_is_the_message_written_by_hand(names):
-    buffer = PatchBuffer(is_array=True)
-    buffer.update([MessageInstance(HEAD, {}), *map(item, names)])
-    assert patched(buffer, len(names)) == [expected_array(names)]
 
 
 @pytest.mark.parametrize('seed', range(4))
@@ -159,38 +144,6 @@ def test_sequences_of_rows_in_each_message(lengths, name):
             first += n
 
 
-class CountingTemplate(Template):
-    """A template that counts how often it is serialized."""
-
-    count = 0
-
-    def lay_out(self, values, phase):
-        self.count += 1
-        return super().lay_out(values, phase)
-
-
-def test_only_a_new_instance_and_its_neighbor_are_serialized():
-    template = CountingTemplate(DEFINITIONS, 'x/msg/Item', ITEM)
-    buffer, head = PatchBuffer(is_array=True), MessageInstance(HEAD, {})
-    items = [item(f'name {i}', template) for i in range(1000)]
-    buffer.update([head, *items])
-    assert template.count == 1000
-    buffer.update([head, *items[:500], item('new', template), *items[500:]])
-    # The instance behind it may begin at another phase, but ends at the same one.
-    assert template.count <= 1002
-
-
-def test_a_removed_instance_is_not_referenced():
-    buffer, head = PatchBuffer(is_array=True), MessageInstance(HEAD, {})
-    items = [item(f'{i}') for i in range(20)]
-    removed = weakref.ref(items[7])
-    buffer.update([head, *items])
-    del items[7]
-    buffer.update([head, *items])
-    gc.collect()
-    assert removed() is None
-
-
 @pytest.mark.parametrize('is_array', [False, True])
 def test_an_element_in_place_of_a_message_is_an_error(is_array):
     with pytest.raises(EncodeError, match=r'x/msg/Item: found an element .*; expected a whole'):
@@ -203,39 +156,3 @@ def test_an_empty_buffer_has_no_tables():
     assert set(buffer.tables) == {X, ID, FLAG}
     buffer.update([])
     assert buffer.tables == []
-
-
-def test_rows_are_in_the_order_of_the_instances():
-    buffer = PatchBuffer()
-    buffer.update([item('a', MESSAGE), item('bb', MESSAGE)])
-    buffer.patch(X, np.array([[1.5], [2.5]]))
-    buffer.patch(ID, np.array([[10], [20]]))
-    buffer.patch(FLAG, np.array([[True], [False]]))
-    begins, ends = buffer.message_bounds()
-    assert [struct.unpack('<di?', buffer.tobytes(begin, end)[-13:])
-            for begin, end in zip(begins, ends, strict=True)] == [(1.5, 10, True),
-                                                                  (2.5, 20, False)]
-
-
-def test_worked_example():
-    definitions = Definitions({
-        'x/msg/Named': (Field('x', 'float64'), Field('name', 'string')),
-        'x/msg/All': (Field('all', 'x/msg/Named', SEQUENCE),)}.get)
-    element = Template(definitions, 'x/msg/Named', {'x': Slot(X, 0), 'name': Given('name')})
-    head = MessageInstance(Template(definitions, 'x/msg/All', {}, is_message=True), {})
-    a, b, c, bb = (item(name, element) for name in ('a', 'b', 'c', 'bb'))
-    buffer = PatchBuffer(is_array=True)
-
-    def serialized(*elements):
-        buffer.update([head, *elements])
-        buffer.patch(X, np.array([[float(ord(each.values['name'][0]))] for each in elements]))
-        (begin,), (end,) = buffer.message_bounds()
-        return begin, end, buffer.tobytes(begin, end)
-
-    names = [struct.pack('<4xdI2s', 97.0, 2, b'a'), *(
-        struct.pack('<2xdI2s', ord(name), 2, name.encode()) for name in 'bc')]
-    header = b'\0\1\0\0'
-    assert serialized(a, b, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))
-    assert serialized(a, c) == (4, 46, header + struct.pack('<I', 2) + names[0] + names[2])
-    names[1:] = [struct.pack('<2xdI3s', 98.0, 3, b'bb'), struct.pack('<xdI2s', 99.0, 2, b'c')]
-    assert serialized(a, bb, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))

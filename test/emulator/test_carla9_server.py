@@ -27,7 +27,6 @@ from state_sensor_ros import open_recording
 from state_sensor_ros.emulator.carla9_server.road_map import NO_ROADS
 from state_sensor_ros.emulator.carla9_server.scenes import RecordedScene, TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import (
-    MAX_WAITING,
     WorldOptions,
     WorldServer,
 )
@@ -317,21 +316,6 @@ def small_server():
         yield server
 
 
-@pytest.mark.parametrize('hostile', [
-    b'GET / HTTP/1.1\r\n\r\n', b'\xc1', b'\x94\x00\x01\xdb\xff\xff\xff\xff',
-    b'\xdd\xff\xff\xff\xff', b'\x91' * 2**20 + b'\xc0', b'\x94\x01\x01\xa1a\x90',
-    b'\x94\x00\x01\xa1\xff\x90'],
-    ids=['text', 'reserved', 'long text', 'long array', 'deep', 'reply', 'no UTF-8'])
-def test_bytes_that_are_no_request_end_their_connection_only(small_server, hostile):
-    with connect(small_server) as other, connect(small_server) as peer:
-        with suppress(OSError):
-            peer.sendall(hostile)
-        peer.settimeout(AWAIT_S)
-        with suppress(ConnectionError):
-            assert peer.recv(1) == b''
-        assert call(other, 'version') == [[1, '0.9.16']]
-
-
 @pytest.mark.parametrize(('name', 'arguments'), [
     ('tick_cue', [1]), ('set_episode_settings', [[True]]), ('spawn_actor', []),
     ('apply_control_to_vehicle', [2, [0.0]]), ('get_actors_by_id', ['one']),
@@ -363,45 +347,6 @@ def test_refused_calls_give_a_reason(small_server, name, arguments):
         assert len(content[0]) > 10
         call(peer, 'tick_cue')
         assert call(peer, 'version') == [[1, '0.9.16']]
-
-
-def test_command_of_a_batch_that_the_server_does_not_have_is_refused_alone():
-    """Such as one of a later release; the commands beside it are carried out."""
-    with WorldServer(TrafficScene(1, 0, seed=1)) as server, connect(server) as peer:
-        commands = [[[99, [2, [0.0, 0.0, 5.0, 1.0, 0.0]]]],
-                    [[2, [2, [0.5, 0.0, 0.0, False, False, False, 1]]]]]
-        ((has_value, content),), ((is_done, number),) = call(peer, 'apply_batch', commands, False)
-        assert (has_value, is_done, number) == (0, 1, 2)
-        assert content == ['the mock server has no command of kind 99']
-        assert server.world.actors[2].pedals.throttle == 0.5
-
-
-def test_peers_that_do_not_read_or_do_not_speak_take_bounded_memory():
-    """Many calls without reading, a stream that is not read, and as many connections as fit."""
-    with WorldServer(TrafficScene(100, 0, seed=1), WorldOptions(rate=500.0)) as server:
-        silent = [socket.create_connection(('127.0.0.1', server.port)) for _ in range(300)]
-        greedy = connect(server)
-        greedy.settimeout(0.5)
-        with suppress(OSError):
-            for number in range(5000):
-                greedy.sendall(request(number, 'get_map_data', []) * 10)
-        slow = socket.create_connection(('127.0.0.1', server.stream_port))
-        slow.sendall(struct.pack('<I', 1))
-        with connect(server) as peer, \
-                socket.create_connection(('127.0.0.1', server.stream_port)) as stream:
-            stream.sendall(struct.pack('<I', 1))
-            reader = stream.makefile('rb')
-            for _ in range(150):
-                read_snapshot(reader)
-            assert call(peer, 'version') == [[1, '0.9.16']]
-            longest = len(call(peer, 'get_map_data')[0][1])
-            waiting = [other.n_waiting for other in tuple(server._peers)]
-        assert len(waiting) <= 256
-        assert max(waiting) < MAX_WAITING + 2 * longest
-        # Of a stream that is not read, the newest snapshot replaces others.
-        assert sorted(waiting)[-2] < 10 * 119 * 100
-        for end in (greedy, slow, *silent):
-            end.close()
 
 
 def test_stream_that_is_read_late_continues_with_whole_snapshots():

@@ -14,14 +14,11 @@ import copy
 import functools
 import itertools
 import json
-import socket
-import struct
 
 from budgets import AWAIT_S
-from ports import free_port, free_ports
+from ports import free_port
 import pytest
 from simulator_peer import Controller, Reader
-from stopwatch import until
 
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
@@ -148,14 +145,6 @@ def test_bytes_that_are_not_a_message_end_the_connection_only(served, head):
     assert control.is_hung_up()
     with Controller(simulator.control_port) as other:
         assert other.request('GetVersion')['success']
-
-
-def test_a_connection_closed_inside_a_message_has_no_effect(served):
-    simulator, control, _ = served
-    for part in (b'mo', bytes.fromhex('6d6f6e6f00000100') + b'{'):
-        with socket.create_connection(('127.0.0.1', simulator.control_port)) as rude:
-            rude.sendall(part)
-    assert control.request('GetVersion')['success']
 
 
 def test_two_control_connections_work_side_by_side(served):
@@ -301,20 +290,6 @@ def test_actors_of_v1_without_boxes_have_no_key_for_them():
         assert all('oriented_bounding_box' in actor for actor in reader.frame()['frame'])
 
 
-def test_a_filter_keeps_unknown_parts_of_a_frame():
-    source = TrajectorySource([EmulatedFrame(text) for text in (
-        b'{"frame": 5}', b'{"frame": {"vehicles": [1, {"state": 2}, null], "other": 3}}', b'7',
-        b'{"frame": [{"state": {"tags": ["vehicle"]}}, 8]}')])
-    with commanded(source, ON_SAMPLE) as (simulator, control, reader):
-        control.request(SENSORS, state_sensor(simulator.port, include_obb=False))
-        frames = []
-        for _ in range(4):
-            control.request(SAMPLE)
-            frames.append(reader.frame())
-    assert frames == [{'frame': 5}, {'frame': {'vehicles': [], 'other': 3}}, 7,
-                      {'frame': [{'state': {'tags': ['vehicle']}}]}]
-
-
 def test_a_new_filter_applies_to_a_frame_already_sent(served):
     simulator, control, reader = served
     control.request(TRAJECTORY, traffic(1))
@@ -399,92 +374,6 @@ def test_requests_that_cannot_be_carried_out_are_refused_with_the_reason():
             reply = control.request(command, message)
             assert not reply['success'], command
             assert all(word in reply['message'] for word in words), command
-
-
-def test_sensors_are_limited_in_all(served):
-    """Whether in one request or one after the other; what is refused opens no port."""
-    control = served[1]
-    first = free_ports(40)
-    many = [state_sensor(first + i) for i in range(40)]
-    reply = control.request(SENSORS, many)
-    assert reply['message'] == ('listen_port: found 41 ports of State sensors; expected at most '
-                                '32')
-    assert all(not is_open(first + i) for i in range(40))
-    replies = [control.request(SENSORS, sensor)['success'] for sensor in many]
-    assert replies == [True] * 31 + [False] * 9
-    assert control.request(SENSORS, many[:31])['success']
-
-
-def is_open(port):
-    with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', port)):
-        return True
-    return False
-
-
-def test_half_requests_share_their_memory():
-    """The connections that have most of it are ended; a small request is answered meanwhile."""
-    size = 2 ** 24 - 100
-    head = struct.pack('>II', 0x6d6f6e6f, size)
-    with MonodriveServer(traffic(), WITH_CONTROL) as simulator, contextlib.ExitStack() as stack:
-        held = []
-        for _ in range(12):
-            half = stack.enter_context(socket.create_connection(
-                ('127.0.0.1', simulator.control_port), AWAIT_S))
-            with contextlib.suppress(ConnectionError):
-                half.sendall(head + bytes(size - 1000))
-            held.append(half)
-
-        def n_ended():
-            n_found = 0
-            for half in held:
-                half.setblocking(False)
-                try:
-                    n_found += not half.recv(1)
-                except BlockingIOError:
-                    pass
-                except OSError:
-                    n_found += 1
-            return n_found
-        until(lambda: n_ended() >= 8)
-        with Controller(simulator.control_port) as control:
-            assert control.request('GetVersion')['success']
-        assert n_ended() < 12
-
-
-def test_one_long_request_is_answered_beside_an_incomplete_one(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.emulator.monodrive_server.packet_bytes.MAX_OTHER_BYTES',
-                        2 ** 20)
-    with MonodriveServer(traffic(), WITH_CONTROL) as simulator, \
-            socket.create_connection(('127.0.0.1', simulator.control_port), AWAIT_S) as half, \
-            Controller(simulator.control_port) as control:
-        half.sendall(struct.pack('>II', 0x6d6f6e6f, 100) + b'{')
-        # A trajectory of an hour is longer still.
-        assert control.request('GetVersion', 'x' * 2 ** 22)['success']
-
-
-def test_connections_are_limited_and_the_port_stays_open(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.emulator.threaded_server.MAX_SESSIONS', 3)
-    with MonodriveServer(traffic(), WITH_CONTROL) as simulator:
-        with contextlib.ExitStack() as stack:
-            for _ in range(3):
-                control = stack.enter_context(Controller(simulator.control_port))
-                assert control.request('GetVersion')['success']
-            with socket.create_connection(('127.0.0.1', simulator.control_port), AWAIT_S) as more:
-                assert more.recv(1) == b''
-        with Controller(simulator.control_port) as control:
-            assert control.request('GetVersion')['success']
-
-
-def test_a_thread_that_cannot_start_costs_one_connection(monkeypatch):
-    with MonodriveServer(traffic(), WITH_CONTROL) as simulator:
-        def refuse(thread):
-            raise RuntimeError("can't start new thread")
-        with monkeypatch.context() as patch:
-            patch.setattr('threading.Thread.start', refuse)
-            with socket.create_connection(('127.0.0.1', simulator.control_port), AWAIT_S) as lost:
-                assert lost.recv(1) == b''
-        with Controller(simulator.control_port) as control:
-            assert control.request('GetVersion')['success']
 
 
 # Replay
@@ -621,20 +510,6 @@ def test_a_state_step_keeps_unknown_members():
                 assert received['frame']['more'] == 1
             else:
                 assert received['other'] == {'a': 1}
-
-
-@pytest.mark.parametrize('depth', [100, 500, 900, 970, 990, 1100])
-def test_deep_nesting_ends_its_own_connection_only(served, depth):
-    simulator, _, _ = served
-    frame = f'{{"frame": [{{"tags": ["ego"]}}], "deep": {"[" * depth}{"]" * depth}}}'
-    for command in (TRAJECTORY, STATE_STEP):
-        body = f'{{"type": "{command}", "reference": 1, "message": [{frame}]}}'
-        with Controller(simulator.control_port) as control, Reader(simulator.port):
-            control.send(body.encode())
-            if control.receive()['success'] and command == TRAJECTORY:
-                control.request(STEP, {'amount': 1})
-        with Controller(simulator.control_port) as control:
-            assert control.request('GetVersion')['success']
 
 
 def test_an_updated_state_is_in_the_next_sample():
@@ -804,25 +679,3 @@ def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on():
             assert reply['message'] == f'{key}: found {value}; expected a number'
         for _ in range(3):
             assert reader.frame()['frame']['vehicles'][0]['state']['odometry']
-
-
-@pytest.mark.parametrize('value', [float('nan'), float('inf'), 1e300, 10**400],
-                         ids=['NaN', 'Infinity', '1e300', '10**400'])
-def test_placed_frame_with_numbers_that_no_clock_has(value):
-    members = {**POSE_ONLY, 'game_time': value, 'time': value, 'sample_count': value}
-    with commanded(None, WITH_CONTROL) as (_, control, reader):
-        assert control.request(STATE_STEP, members)['success']
-        assert control.request(STATE_STEP, {**POSE_ONLY, 'game_time': 2.0})['success']
-        first, second = reader.frame(), reader.frame()
-    assert first['game_time'] == pytest.approx(0.05)
-    assert second['game_time'] == 2.0
-
-
-@pytest.mark.parametrize('yaw', [10**30, 10**400, float('nan'), 1e300],
-                         ids=['10**30', '10**400', 'NaN', '1e300'])
-def test_placed_rotator_with_a_number_that_is_no_angle(yaw):
-    pose = {**EGO_POSE, 'orientation': {'yaw': yaw, 'pitch': 0, 'roll': 0}}
-    ego = {**EGO, 'odometry': {'pose': pose}}
-    with commanded(None, WITH_CONTROL) as (_, control, reader):
-        assert control.request(STATE_STEP, {'frame': {'vehicles': [{'state': ego}]}})['success']
-        assert reader.frame()['frame']['vehicles'][0]['state']['name'] == EGO['name']

@@ -42,8 +42,6 @@ WITHOUT_EFFECT = ('WeatherConfig', 'EgoVehicleConfig_ID', 'AutopilotControl', 'M
                   'VehicleLightsConfigCommand_ID', 'VehicleLightsUpdateCommand_ID',
                   'ScenarioConfig_ID', 'ScenarioInit_ID')
 NO_MAP = 'this simulator has no map that can be sent'
-# Each sensor listens on a port of its own.
-MAX_SENSORS = 32
 MAX_STEP = 2**31 - 1
 # Length of a wrong value in a reply.
 SHOWN_CHARACTERS = 80
@@ -139,10 +137,6 @@ class CommandTable:
                   and isinstance(config, dict) and isinstance(config.get('type'), str)
                   and config['type'] != 'State']
         states = [parse_sensor(config) for config in configs if config not in others]
-        ports = {port for port, _, _ in states} | self._suite.sensors.keys()
-        if len(ports) > MAX_SENSORS:
-            raise RejectedError(f'listen_port: found {len(ports)} ports of State sensors; '
-                                f'expected at most {MAX_SENSORS}')
         for state in states:
             self._suite.configure(*state)
         return CommandResult()

@@ -33,7 +33,6 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
     read_request,
     reply_bytes,
     REPLY_MAGICS,
-    RequestMemory,
 )
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.emulator.monodrive_server.simulation_state import SimulationState
@@ -82,7 +81,6 @@ class MonodriveServer(ThreadedServer):
         self.port = next(iter(self._suite.sensors))
         self.control_port: int = self._control.getsockname()[1] if self._control else 0
         self._commands = CommandTable(self._state, self._suite)
-        self._memory = RequestMemory()
         self._send_lock = threading.Lock()
         super().__init__()
 
@@ -109,7 +107,7 @@ class MonodriveServer(ThreadedServer):
 
     def _serve(self, session: socket.socket) -> None:
         """Reply to the requests of one control connection, in order."""
-        while (body := read_request(session, self._memory)) is not None:
+        while (body := read_request(session)) is not None:
             command: object = ''
             reference: object = 0
             try:

@@ -6,25 +6,20 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A limit on the memory for incomplete requests of all control connections together."""
+"""The bytes of sensor packets, and of requests and replies of the control port."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import partial
 import json
 import math
 import socket
 import struct
-import threading
 
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import FramingError
 from state_sensor_ros.texts import counted
 
-# Three requests of 16 MiB beside the longest one, which may be a trajectory of an hour.
-MAX_OTHER_BYTES = 3 * 2 ** 24
 SENSOR_HEADERS = {16: struct.Struct('>IIfI'), 12: struct.Struct('>IIf')}
 CONTROL_HEADER = struct.Struct('>II')
 REQUEST_MAGIC = 0x6D6F6E6F
@@ -34,35 +29,6 @@ REPLY_MAGICS = {'new': 0x6D6F6E6F, 'old': 0x6F6E6F6D}
 MAX_REQUEST_BYTES = 512 * 2**20
 LARGEST_COPY_BYTES = 2**16
 LARGEST_FLOAT32 = 3.4028234e38
-
-
-class RequestMemory:
-    """
-    Counts the bytes of requests that are being received.
-
-    If all of them but the longest one have too many, the longest of these others is ended.
-    """
-
-    def __init__(self) -> None:
-        self._held: dict[socket.socket, int] = {}
-        self._lock = threading.Lock()
-
-    def hold(self, connection: socket.socket, n_bytes: int) -> None:
-        """Note how much of a request has been received."""
-        with self._lock:
-            self._held[connection] = n_bytes
-            *others, _ = sorted(self._held, key=self._held.__getitem__)
-            while sum(self._held[other] for other in others) > MAX_OTHER_BYTES:
-                ended = others.pop()
-                del self._held[ended]
-                # Its thread, which waits for more, finds the end of the stream and closes it.
-                with suppress(OSError):
-                    ended.shutdown(socket.SHUT_RDWR)
-
-    def release(self, connection: socket.socket) -> None:
-        """Note that no request of a connection is being received."""
-        with self._lock:
-            self._held.pop(connection, None)
 
 
 def sensor_header(payload_size: int, header_size: int, time_s: int, game_time_s: float,
@@ -97,7 +63,7 @@ def reply_bytes(reply: dict[str, object], magic: int) -> bytes:
     return CONTROL_HEADER.pack(magic, CONTROL_HEADER.size + len(body)) + body
 
 
-def read_request(connection: socket.socket, memory: RequestMemory) -> bytes | None:
+def read_request(connection: socket.socket) -> bytes | None:
     """Read one message of a control connection."""
     # Returns the JSON text, or None if the peer has closed between two messages.
     head = receive(connection, CONTROL_HEADER.size)
@@ -113,10 +79,7 @@ def read_request(connection: socket.socket, memory: RequestMemory) -> bytes | No
     if not 0 <= size <= MAX_REQUEST_BYTES:
         raise FramingError('control header', f'length {length}',
                            f'8 to {MAX_REQUEST_BYTES + CONTROL_HEADER.size}')
-    try:
-        body = receive(connection, size, partial(memory.hold, connection))
-    finally:
-        memory.release(connection)
+    body = receive(connection, size)
     if len(body) < size:
         raise FramingError('control body', f'{counted(len(body), "byte")}, then the end',
                            counted(size, 'byte'))
