@@ -15,6 +15,12 @@ data here.
 import configparser
 from pathlib import Path
 import re
+import sys
+
+# Before pip looks for libraries, of which the last ones for an old Python fit nothing here.
+if sys.version_info < (3, 10):  # noqa: UP036 (pip runs this before it checks the version)
+    sys.exit('error: state_sensor_ros needs Python 3.10 or newer; this is {}.{} ({})'.format(
+        *sys.version_info[:2], sys.executable))
 
 from setuptools import find_packages, setup
 

@@ -307,7 +307,8 @@ def importing(where: str) -> Iterator[None]:
         library = _DISTRIBUTIONS.get(package, package)
         if module == _OWN_MESSAGES or package in _OF_ROS \
                 or package.endswith(('_msgs', '_interfaces')):
-            expected = 'a ROS 2 and a workspace with this package, both sourced'
+            expected = ('ROS 2 and this package, sourced: `. scripts/env.sh` in a clone after '
+                        '`make setup`, `. install/setup.sh` in a workspace')
         elif package in ('', __package__):
             raise
         else:

@@ -458,7 +458,8 @@ def _check_together(settings: Settings) -> None:
         raise ConfigError('trajectory_file', 'nothing', 'a recording, because source is file')
     if settings.sample_rate > 0 and not settings.control_port:
         raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
-                          '0 if control_port is 0: samples are requested on the control port')
+                          'a control_port, by default 8999 in monoDrive, on '
+                          'which samples are requested; or 0')
     if len({math.isnan(number) for number in settings.base_link_xyz}) > 1:
         raise ConfigError('base_link_xyz', repr(list(settings.base_link_xyz)),
                           'three numbers, or NaN three times')

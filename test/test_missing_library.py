@@ -182,8 +182,10 @@ def test_extras_are_needed_by_their_commands_only(tmp_path):
 def test_missing_ros_is_one_line(tmp_path):
     found = run_without('rclpy', tmp_path, ROOT / 'scripts' / 'state_sensor_node', '--version')
     assert (found.returncode, found.stdout) == (1, '')
-    assert found.stderr == ('error: state_sensor_node: found no module rclpy; expected a ROS 2 '
-                            'and a workspace with this package, both sourced\n')
+    assert found.stderr == (
+        'error: state_sensor_node: found no module rclpy; expected ROS 2 and this package, '
+        'sourced: `. scripts/env.sh` in a clone after `make setup`, `. install/setup.sh` in a '
+        'workspace\n')
 
 
 def test_missing_library_of_another_version_is_named():
@@ -202,7 +204,7 @@ def test_missing_module_of_the_package_is_a_defect():
 
 
 def test_missing_library_of_rclpy_is_a_matter_of_ros():
-    with pytest.raises(MissingLibraryError, match='expected a ROS 2'), importing('here'):
+    with pytest.raises(MissingLibraryError, match='expected ROS 2'), importing('here'):
         raise ImportError('no shared object', name='_rclpy_pybind11')
 
 

@@ -63,7 +63,7 @@ def test_settings_take_their_own_defaults():
     ({'source': 'file'}, 'trajectory_file: found nothing'),
     ({'control_port': 8999}, 'desired_tags: found an empty list'),
     ({'control_port': 8999, 'desired_tags': ['']}, 'desired_tags'),
-    ({'sample_rate': 10.0}, 'sample_rate: found 10; expected 0'),
+    ({'sample_rate': 10.0}, 'sample_rate: found 10; expected a control_port'),
     ({'source': 'carla', 'stamp_source': 'utc'}, 'stamp_source: found utc'),
     ({'source': 'carla', 'port': 2001, 'relay_port': 3000, 'control_port': 2000},
      'control_port: found 2000; expected 0 with relay_port'),

@@ -386,6 +386,10 @@ def _warn(stack: str, found: TopicResult) -> None:
                    'which is evaluated as if it were base_link')
     if found.n_unsorted:
         print_line(f'{where}: {counted(found.n_unsorted, "stamp")} not in order, sorted')
+    if found.classes and not any(each.n_matches for each in found.classes) \
+            and any(each.n_truths and each.n_detections for each in found.classes):
+        print_line(f'{where}: no object is within 2 m of one of its class; are TRUTH and STACK of '
+                   'one drive, with one clock and one global frame?')
     if found.n_unusable:
         print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or not '
                    'rotations, dropped')

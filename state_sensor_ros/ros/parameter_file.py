@@ -53,8 +53,7 @@ def _fault(error: Exception, text: bytes, where: str) -> ConfigError:
         # Up to the end of the file: the fault is where it begins.
         mark = mark if any(map(str.strip, lines[mark.line:])) else begun
     line = lines[mark.line].rstrip()
-    expected = 'spaces: YAML allows no tabs in the indentation' if '\t' in line[:mark.column + 1] \
-        else 'YAML'
+    expected = 'spaces in place of the tab' if '\t' in line[:mark.column + 1] else 'YAML'
     return ConfigError(f'{where}: line {mark.line + 1}', f'{line!r} ({problem})', expected)
 
 

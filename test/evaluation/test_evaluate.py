@@ -224,6 +224,15 @@ def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
     assert error.count('\n') == 1
 
 
+def test_another_drive_is_a_warning(tmp_path, capsys, drive, stack):
+    other = tmp_path / 'other.json'
+    assert main(['synth', '-q', str(other), '--seed', '9', '--frames', '30']) == 0
+    capsys.readouterr()
+    for truth, is_warned in ((other, True), (drive, False)):
+        assert main(['evaluate', '-q', str(truth), str(stack), '--topic', TRACKING]) == 0
+        assert ('are TRUTH and STACK of one drive' in capsys.readouterr().err) is is_warned
+
+
 def test_selection_by_range(evaluate, stack):
     near = evaluate(stack, '--topic', TRACKING, '--range', 30)['detection']['classes']['car']
     far = evaluate(stack, '--topic', TRACKING)['detection']['classes']['car']
