@@ -19,6 +19,10 @@ from state_sensor_ros.parameters import NODE, parameter
 
 # Full lock of a usual car and of the mock servers, 70 degrees.
 _FULL_LOCK_RAD = 1.2217
+# Below this speed the ego counts as standing, m/s; a wanted speed below half of it is 0.
+STANDSTILL_SPEED = 0.1
+# m/s2.
+GRAVITY = 9.81
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class EgoWatch:
         last, self.last = self.last, frame
         step_s = math.nan if last is None else frame.game_time - last.game_time
         self._acceleration = 0.0
-        if frame.has_ego:
+        if math.isfinite(frame.speed):
             self._fresh_s = frame.received_s
             if last is not None and step_s > _SHORTEST_STEP_S:
                 gain = (frame.speed - last.speed) / step_s

@@ -19,7 +19,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 import math
 
-from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
+from state_sensor_ros.control.ego_commands import (
+    ControlParameters,
+    EgoCommand,
+    GRAVITY,
+    STANDSTILL_SPEED,
+)
 
 # Excess of the largest speed that the pedals do not lead beyond, m/s.
 _EXCESS = 0.3
@@ -27,6 +32,8 @@ _EXCESS = 0.3
 _LAG_S, _SHARE = 0.6, 0.2
 # Age of a command without a sign that it has arrived, s: nothing is known of the ego's pedals.
 _UNANSWERED_S = 1.0
+# Less is no slowing, m/s2; a frame may be so much late, s.
+_SLOWING, _LATE_S = 0.1, 0.1
 
 
 class DriverState(Enum):
@@ -47,23 +54,23 @@ class DriverState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EgoMotion:
-    """
-    The ego in the last frame.
+    """The ego in the last frame."""
 
-    ``speed`` along its x axis, m/s, NaN if unknown; ``game_time`` of the frame, s; ``age_s`` time
-    since the last new frame with the ego, without that of a pause, s; ``acceleration`` from the
-    last two speeds, m/s2, 0 if unknown; ``n_egos`` number of actors with its tag; ``fault`` why
-    the simulation is not under control, empty if it is; ``is_paused`` whether time stands;
-    ``climb`` angle of its x axis above the horizontal, rad, NaN if unknown.
-    """
-
+    # Along its x axis, m/s, NaN if unknown.
     speed: float = math.nan
+    # Of the frame, s.
     game_time: float = math.nan
+    # Time since the last new frame with the ego's speed, without that of a pause, s.
     age_s: float = math.inf
+    # From the last two speeds, m/s2, 0 if unknown.
     acceleration: float = 0.0
+    # Number of actors with its tag.
     n_egos: int = 0
+    # Why the simulation is not under control, empty if it is.
     fault: str = ''
+    # Whether time stands.
     is_paused: bool = False
+    # Angle of the x axis above the horizontal, rad, NaN if unknown.
     climb: float = math.nan
 
 
@@ -80,6 +87,8 @@ class Gate:
         # Acceleration by the pedals that have passed, the same as it has an effect, and at most
         # with what is added to it, m/s2.
         self._pedals = self._expected = self._gain = 0.0
+        # Of the last known speed: whether it was backward, and what is added to the pedals, m/s2.
+        self._is_backward, self._extra = False, 0.0
         # Predicted speed, m/s, at this steady time, since the frame of this time.
         self._speed, self._at_s, self._game_time = 0.0, 0.0, math.nan
 
@@ -115,17 +124,38 @@ class Gate:
         """
         left_s = math.inf if motion.is_paused else self._stale_after - motion.age_s
         command = replace(command, until_s=now_s + min(self._parameters.timeout - stack_s, left_s))
-        if not math.isnan(command.speed) or not math.isfinite(motion.speed) or motion.is_paused:
+        if not math.isnan(command.speed) or motion.is_paused:
             return command
-        return self._limited(command, motion, now_s)
+        command = self._limited(command, motion, now_s)
+        return replace(command, until_s=min(command.until_s, self._stands_s(command, motion) +
+                                            now_s - motion.age_s))
+
+    def _stands_s(self, command: EgoCommand, motion: EgoMotion) -> float:
+        """
+        Return when a moving ego that slows stands, from its last frame on; infinity for never.
+
+        The pedals that have stopped it may not hold it on a slope.
+        """
+        if not abs(motion.speed) > STANDSTILL_SPEED:
+            return math.inf
+        parameters = self._parameters
+        sign = math.copysign(1.0, motion.speed)
+        thrust = 0.0 if command.reverse is (sign > 0.0) else command.throttle
+        slowing = parameters.full_brake * command.brake - parameters.full_throttle * thrust
+        if math.isfinite(motion.climb):
+            slowing += GRAVITY * math.sin(sign * motion.climb)
+        return abs(motion.speed) / slowing + _LATE_S if slowing > _SLOWING else math.inf
 
     def _limited(self, command: EgoCommand, motion: EgoMotion, now_s: float) -> EgoCommand:
         """Return pedals that do not take the ego beyond the largest speed."""
         parameters = self._parameters
-        direction = -1.0 if motion.speed < 0.0 else 1.0
-        # What a slope, or an engine that is stronger than it should be, adds to the pedals.
         self._expected += _SHARE * (self._pedals - self._expected)
-        extra = max(direction * motion.acceleration - self._expected, 0.0)
+        if math.isfinite(motion.speed):
+            self._is_backward = motion.speed < 0.0
+            # What a slope, or an engine that is stronger than it should be, adds to the pedals.
+            acceleration = -motion.acceleration if self._is_backward else motion.acceleration
+            self._extra = max(acceleration - self._expected, 0.0)
+        extra = self._extra
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
         room = parameters.max_speed + _EXCESS - self._predicted(motion, now_s)
         most = room / _LAG_S - extra
@@ -133,18 +163,18 @@ class Gate:
         if most < 0.0:
             command = replace(command, throttle=0.0,
                               brake=max(command.brake, min(-most / parameters.full_brake, 1.0)))
-        elif thrust > most and command.reverse is (direction < 0.0):
+        elif thrust > most and command.reverse is self._is_backward:
             command = replace(command, throttle=most / parameters.full_throttle)
         thrust = parameters.full_throttle * command.throttle
         self._pedals = thrust - parameters.full_brake * command.brake
         self._gain = extra + thrust
-        if not thrust or command.reverse is not (direction < 0.0):
+        if not thrust or command.reverse is not self._is_backward:
             return command
         return replace(command, coast_s=now_s + max(room, 0.0) / self._gain)
 
     def _predicted(self, motion: EgoMotion, now_s: float) -> float:
         """Return the speed to which the pedals have led since the last frame."""
-        if motion.game_time != self._game_time:
+        if motion.game_time != self._game_time and math.isfinite(motion.speed):
             self._game_time = motion.game_time
             self._speed, self._at_s = abs(motion.speed), now_s - motion.age_s
         self._speed += self._gain * max(now_s - self._at_s, 0.0)

@@ -13,11 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 import math
 
-from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
+from state_sensor_ros.control.ego_commands import (
+    ControlParameters,
+    EgoCommand,
+    GRAVITY,
+    STANDSTILL_SPEED,
+)
 from state_sensor_ros.errors import StateError
 
-# Below this speed the ego counts as standing, m/s; a wanted speed below half of it is 0.
-STANDSTILL_SPEED = 0.1
 # Least deceleration of an ego that is to stop, m/s2; with the error alone it creeps for seconds.
 _STOPPING = 1.0
 # A wanted acceleration must not reach the wanted speed earlier than after this time, s: it fades
@@ -40,7 +43,6 @@ _LEAST_ACCELERATION = 0.01
 _LONGEST_STEP_S = 0.5
 # Larger accelerations and speeds are errors of the source, and are clamped to stay finite.
 _MOST_ACCELERATION, _MOST_SPEED = 1e3, 1e3
-_GRAVITY = 9.81
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +194,7 @@ class SpeedController:
             self._engage(is_reverse=speed < 0.0)
         sign = -1.0 if self._is_reverse else 1.0
         # Gravity along the direction of the gear, m/s2.
-        gravity = _GRAVITY * math.sin(sign * climb) if math.isfinite(climb) else 0.0
+        gravity = GRAVITY * math.sin(sign * climb) if math.isfinite(climb) else 0.0
         acceleration = self._acceleration(
             sign * target, sign * speed, sign * clamped(wanted.acceleration, _MOST_ACCELERATION),
             wanted.max_acceleration, elapsed_s)
@@ -229,7 +231,7 @@ class SpeedController:
             if self._launch_s:
                 limit = self._parameters.full_brake
             elif math.isfinite(climb):
-                limit += _GRAVITY * abs(math.sin(climb))
+                limit += GRAVITY * abs(math.sin(climb))
             self._note_failed_start()
             self.reset()
             return self._pedals(-limit, wanted.steering_angle)
@@ -256,7 +258,7 @@ class SpeedController:
             return self._pedals(-self._parameters.full_brake, angle)
         self._launch_s += elapsed_s
         command = self._pedals(asked, angle)
-        is_uphill = gravity > _GRAVITY * _STEEP or self._extra_thrust > 0.0
+        is_uphill = gravity > GRAVITY * _STEEP or self._extra_thrust > 0.0
         return replace(command, brake=1.0) if is_uphill else command
 
     def _acceleration(self, target: float, speed: float, forward: float, limit: float,

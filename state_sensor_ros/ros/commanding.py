@@ -391,6 +391,8 @@ class Commanding:
             return 'the ego brakes: no frame has arrived'
         if not last.has_ego:
             return 'the ego brakes: it is not in the frames, so its speed is unknown'
+        if math.isnan(last.speed):
+            return 'the ego brakes: its speed is unknown'
         return f'the ego brakes: its last new frame is {self._motion().age_s:.1f} s old'
 
     def _place(self) -> tuple[int, str]:

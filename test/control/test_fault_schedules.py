@@ -46,6 +46,17 @@ CASES = {
     'frames every 1.8 s': Plan('carla', 'twist', (
         (0.3, 'speed', (30.0, 0.0, 0.0)), (1.5, 'frames', ('slow', 9.0))),
         own={'control.max_speed': 10.0}),
+    'pedals without an ego': Plan('sumo', 'vehicle_control', (
+        (0.3, 'speed', (30.0, 0.0, 0.0)), (2.0, 'frames', ('no ego', 6.0))),
+        own={'control.max_speed': 10.0}),
+    'stop uphill without frames': Plan('carla', 'twist', (
+        (0.3, 'speed', (9.5, 0.0, 0.0)), (3.6, 'frames', ('lost', 2.0)),
+        (3.6, 'speed', (0.0, 8.0, 0.0))), slope=0.3),
+    'slower between two frames': Plan('carla', 'ackermann', (
+        (0.3, 'speed', (30.0, 8.0, 0.0)), (1.3, 'frames', ('slow', 6.0)),
+        (1.7, 'speed', (8.0, 2.0, 0.0))), slope=-0.3, own={'control.max_speed': 10.0}),
+    'limit of the steering': Plan('carla9', 'ackermann', ((0.3, 'speed', (5.0, 0.0, 0.2)),),
+                                  own={'control.max_steering_angle': 0.5}),
     'lock of the steering': Plan('sumo', 'ackermann', ((0.3, 'speed', (5.0, 0.0, 0.2)),),
                                  own={'control.max_steering_angle': 0.5}),
     'commands that stay late': Plan('monodrive', 'twist', (

@@ -156,14 +156,14 @@ class EpisodeClient:
         """
         Answer the frames with a command, in place of the autopilot; from any thread.
 
-        It is sent at once if no frame comes that it could answer, or if it is the first brake.
+        It is sent at once if no frame comes that it could answer, or if it ends the thrust.
         """
         self._command = command
         if not self._has_control:
             raise TransportError(self._control.where, 'no episode', EXPECTED_SERVER)
         is_stalled = time.monotonic() - self._answered_s > _STALL_S
         if self._ahead != command and (is_stalled or (
-                command.brake >= 1.0 and self._has_thrust)):
+                self._has_thrust and not command.throttle)):
             if not self._send(_serialized(command)):
                 raise TransportError(self._control.where, 'the server does not read commands')
             self._has_thrust = False
