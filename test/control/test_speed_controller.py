@@ -72,7 +72,8 @@ def test_step_of_speed_settles_without_overshoot(first, second, timing):
         settled = speeds[-round(10.0 / drive.period):]
         assert all(abs(speed - target) < 0.3 for speed in settled)
         if abs(target - before) > 0.5:
-            assert overshoot(speeds, before, target) < max(0.1 * abs(target - before), 0.3)
+            assert overshoot(speeds, before, target) < max(
+                0.1 * abs(target - before), 0.02 * abs(target), 0.3)
 
 
 @pytest.mark.parametrize('second', [0.0, -15.0])
