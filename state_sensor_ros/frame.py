@@ -381,29 +381,6 @@ class Frame:
     """
     All actors at one instant.
 
-    ``game_time`` s since the simulation started (NaN: the source has none); ``time`` s since the
-    Unix epoch and ``sample_count`` (0: the source has none); ``names`` N raw names; ``kinds`` (N,)
-    uint8; ``tags`` N tuples of strings as sent. ``kinematics`` (N, 13) float64: position xyz
-    (m), orientation xyzw (not normalized), velocity xyz (m/s), angular velocity xyz
-    (rad/s), all in the axes of the global frame, NaN if unknown. ``inputs`` (N, 4): throttle
-    0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN if unknown.
-    ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that measures only this
-    component: then all velocities in ``kinematics`` are NaN.
-    ``accelerations`` (N, 3) m/s2, axes of the global frame, NaN if unknown; None from a source
-    without them: they are computed from the velocities.
-    ``derived`` (N,) uint8, which numbers the source does not have: the sum of DERIVED_VELOCITY
-    (from positions) and DERIVED_SIZE (of the class); None for none.
-    ``has_exact_time`` whether ``game_time`` was never rounded to a 32-bit number.
-    ``identity`` a number that no other frame of the simulator has, None for none: if two frames
-    have the same ``game_time``, it shows whether the second one is the first again or another run.
-    ``ids`` (N,) int64, ids of the actors in the source, 0 to 2^32 - 1, -1 for an actor without a
-    usable one; None from a source without ids.
-    ``traffic_lights`` those that are not actors, None if the source has none. ``map_lines`` the
-    lines of the map so far, the same object until there are more; empty from most sources.
-    ``indicators`` (N,) int8, turn signals: INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT,
-    INDICATORS_BOTH, or INDICATORS_UNKNOWN; None from a source without them.
-    ``open_drive`` OpenDRIVE document of the map, '' from most sources.
-
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
     ...     frame: sensor.Frame = next(iter(recording))
@@ -417,29 +394,59 @@ class Frame:
     (12, 3)
     """
 
+    #: schema of a simulator's frames, such as v2, or the simulator's name
     generation: str
+    #: s since the simulation started; NaN: the source has none
     game_time: float
+    #: s since the Unix epoch; 0: the source has none
     time: int
+    #: 0: the source has none
     sample_count: int
+    #: N raw names
     names: tuple[str, ...]
+    #: (N,) uint8, see :class:`Kind`
     kinds: Kinds
+    #: N tuples of strings as sent
     tags: tuple[tuple[str, ...], ...]
+    #: (N, 13) float64: position xyz (m), orientation xyzw (not normalized), velocity xyz (m/s),
+    #: angular velocity xyz (rad/s), all in the axes of the global frame, NaN if unknown
     kinematics: Floats
+    #: lane states of the actors that have one
     lanes: Lanes
+    #: None if there are none or they were not decoded
     boxes: Boxes | None = None
+    #: None if there are none or they were not decoded
     wheels: Wheels | None = None
+    #: (N, 4): throttle 0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad,
+    #: + = left), NaN if unknown
     inputs: Floats | None = None
     appearance: Appearance | None = None
+    #: (N,) m/s along the actor's own x axis, from a source that measures only this component: then
+    #: all velocities in ``kinematics`` are NaN
     forward_speed: Floats | None = None
+    #: (N, 3) m/s2, axes of the global frame, NaN if unknown; None from a source without them: they
+    #: are computed from the velocities
     accelerations: Floats | None = None
+    #: (N,) uint8, which numbers the source does not have: the sum of DERIVED_VELOCITY (from
+    #: positions) and DERIVED_SIZE (of the class); None for none
     derived: npt.NDArray[np.uint8] | None = None
     extension: Extension | None = None
+    #: whether ``game_time`` was never rounded to a 32-bit number
     has_exact_time: bool = False
+    #: a number that no other frame of the simulator has, None for none: if two frames have the
+    #: same ``game_time``, it shows whether the second one is the first again or another run
     identity: int | None = None
+    #: (N,) int64, ids of the actors in the source, 0 to 2^32 - 1, -1 for an actor without a usable
+    #: one; None from a source without ids
     ids: Rows | None = None
+    #: those that are not actors, None if the source has none
     traffic_lights: TrafficLights | None = None
+    #: the lines of the map so far, the same object until there are more; empty from most sources
     map_lines: tuple[MapLine, ...] = ()
+    #: OpenDRIVE document of the map, '' from most sources
     open_drive: str = ''
+    #: (N,) int8, turn signals: INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT, INDICATORS_BOTH,
+    #: or INDICATORS_UNKNOWN; None from a source without them
     indicators: npt.NDArray[np.int8] | None = None
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
 

@@ -39,45 +39,37 @@ READING, RECEIVING, WRITING, EVALUATING = 'reading', 'receiving', 'writing', 'ev
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """
-    The rules for the values of a parameter.
+    """The rules for the values of a parameter."""
 
-    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` values of a
-    string or of each item, to which other packages may add if ``is_open``; ``length`` of an array;
-    ``pattern`` of a string; ``dynamic`` whether it may change while running; ``may_be_nan``
-    whether NaN is allowed, for a number that is then computed; ``affects`` STREAM, MESSAGES or
-    NODE; ``used_by`` sources, LIVE or RECORDED, empty for all; ``selected`` whether a simulator
-    uses it only if its ``uses`` names it; ``needs`` other parameters one of which must be in use,
-    for an effect on messages: such as ``outputs`` or, for one value or item of a list, ``outputs
-    autoware``; ``runs`` in which it is an option, of READING, RECEIVING, WRITING and EVALUATING;
-    ``readers``, ``writers`` names of the formats that use it when they are read or written, beside
-    bags, which are written with all that affect MESSAGES; ``messages`` packages of ROS messages
-    that the node needs for a value or an item of a list, by its text, ``libraries`` likewise those
-    of Python that a simulator needs, both under ``''`` for any other value; ``wrong`` values that
-    are refused, as examples beside those that follow from the other rules; ``subject`` heading
-    over it and the parameters after it.
-    """
-
-    help: str
-    low: float | None = None
+    help: str  # one line
+    low: float | None = None  # low, high: inclusive bounds of a number
     high: float | None = None
+    # Values of a string or of each item, to which other packages may add if ``is_open``.
     choices: tuple[str, ...] = ()
     is_open: bool = False
-    length: int | None = None
-    pattern: re.Pattern[str] | None = None
-    dynamic: bool = False
-    may_be_nan: bool = False
-    affects: str = STREAM
-    used_by: str = ''
-    selected: bool = False
+    length: int | None = None  # of an array
+    pattern: re.Pattern[str] | None = None  # of a string
+    dynamic: bool = False  # whether it may change while running
+    may_be_nan: bool = False  # whether NaN is allowed, for a number that is then computed
+    affects: str = STREAM  # STREAM, MESSAGES or NODE
+    used_by: str = ''  # sources, LIVE or RECORDED, empty for all
+    selected: bool = False  # whether a simulator uses it only if its ``uses`` names it
+    # Other parameters one of which must be in use, for an effect on messages: such as ``outputs``
+    # or, for one value or item of a list, ``outputs autoware``.
     needs: tuple[str, ...] = ()
+    # In which it is an option, of READING, RECEIVING, WRITING and EVALUATING.
     runs: tuple[str, ...] = ()
+    # readers, writers: names of the formats that use it when they are read or written, beside
+    # bags, which are written with all that affect MESSAGES.
     readers: tuple[str, ...] = ()
     writers: tuple[str, ...] = ()
+    # Packages of ROS messages that the node needs for a value or an item of a list, by its text.
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Likewise those of Python that a simulator needs, both under ``''`` for any other value.
     libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Values that are refused, as examples beside those that follow from the other rules.
     wrong: tuple[object, ...] = ()
-    subject: str = ''
+    subject: str = ''  # heading over it and the parameters after it
 
     def __post_init__(self) -> None:
         if WRITING in self.runs and self.affects != MESSAGES and not self.writers:
@@ -102,19 +94,14 @@ def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """
-    One declared parameter.
+    """One declared parameter."""
 
-    ``name`` with the prefix of its simulator, if any; ``type`` such as ``int`` or
-    ``tuple[str, ...]``; ``owner`` the class that declares it, ``attribute`` its field there.
-    """
-
-    name: str
-    type: Any
+    name: str  # with the prefix of its simulator, if any
+    type: Any  # such as ``int`` or ``tuple[str, ...]``
     default: Value
     rule: Rule
-    owner: type
-    attribute: str
+    owner: type  # the class that declares it
+    attribute: str  # its field there
 
     @property
     def item(self) -> type | None:
