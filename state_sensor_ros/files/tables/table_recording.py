@@ -138,9 +138,9 @@ class TableRecording(FrameFile):
         is_fit = {
             'list<string>': lambda kind: (kinds.is_list(kind) or kinds.is_large_list(kind))
             and _is_text(kind.value_type),
-            'string': _is_text, 'bool': kinds.is_boolean, 'int64': kinds.is_integer,
-            'int32': kinds.is_integer, 'float64': lambda kind: kinds.is_integer(kind)
-            or kinds.is_floating(kind)}[expected](kind)
+            'string': _is_text, 'bool': kinds.is_boolean}.get(expected, lambda kind: (
+                # pandas makes float64 of integers if one is missing.
+                kinds.is_integer(kind) or kinds.is_floating(kind)))(kind)
         if len(types) > 1 or not is_fit:
             found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]
             raise TrajectoryFormatError(f'{self.name}: column {name}', found, expected)
@@ -203,6 +203,8 @@ class TableRecording(FrameFile):
         for name in self._columns:
             column = batch.column(name)
             expected = _TYPES.get(name, 'float64')
+            if expected.startswith('int') and pa.types.is_floating(column.type):
+                column = pa.array(column.to_numpy(zero_copy_only=False), from_pandas=True)
             column = column.cast(types.get(expected) or pa.type_for_alias(expected))
             if (name in _WITHOUT_NULL and column.null_count) or (
                     name == 'tags' and column.flatten().null_count):
