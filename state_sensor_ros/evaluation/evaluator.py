@@ -40,7 +40,9 @@ from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.stack_messages import (
     decode_flat,
     DERIVED,
+    is_unknown,
     MessageObjects,
+    motion_of,
     nanoseconds,
     objects_in,
     PREDICTED,
@@ -247,7 +249,7 @@ class Evaluator:
             if not self._selection.has_time(at_ns, last_ns):
                 continue
             placed = self._placed(message.header.frame_id, stamp_ns)
-            pose = unit_pose(message.pose.pose.values)
+            pose = None if is_unknown(message.pose) else unit_pose(message.pose.pose.values)
             if pose is None or placed is None:
                 result.n_unusable += pose is None
                 result.n_without_transform += pose is not None
@@ -257,7 +259,7 @@ class Evaluator:
             last_ns = at_ns
             times_ns.append(at_ns)
             rows.append(_at_base_link(
-                pose, message.twist.twist.values, placed,
+                pose, motion_of(message.twist), placed,
                 self._base_link(message.child_frame_id, stamp_ns, ego, result)))
         stamps_ns = np.array(times_ns, np.int64)
         order = stamps_ns.argsort(kind='stable')

@@ -45,6 +45,7 @@ from state_sensor_ros.files.bags.bag_topics import definition
 from state_sensor_ros.frame import Floats, NS_PER_S
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 from state_sensor_ros.texts import counted
+from state_sensor_ros.topics.tables import UNKNOWN_VARIANCE
 
 # Number of float64 in a message; its only field is ``values``.
 _FLAT: Final = {
@@ -113,6 +114,25 @@ def nanoseconds(time: Any) -> int:  # noqa: ANN401
     :param time: builtin_interfaces/Time or Duration.
     """
     return int(time.sec) * NS_PER_S + int(time.nanosec)
+
+
+def is_unknown(each: Any) -> bool:  # noqa: ANN401
+    """
+    Return whether the variance of x or y says that a pose or a twist is unknown.
+
+    :param each: geometry_msgs/PoseWithCovariance or TwistWithCovariance.
+    """
+    return bool(max(each.covariance[[0, 7]].tolist()) >= UNKNOWN_VARIANCE)
+
+
+def motion_of(each: Any) -> Floats:  # noqa: ANN401
+    """
+    Return the numbers of a twist, NaN if it is unknown.
+
+    :param each: geometry_msgs/TwistWithCovariance.
+    """
+    values: Floats = each.twist.values
+    return np.full_like(values, np.nan) if is_unknown(each) else values
 
 
 def unit_pose(values: Floats) -> Floats | None:
@@ -186,7 +206,7 @@ class _Object(NamedTuple):
     score: float
     pose: Sequence[float]
     size: Sequence[float]
-    velocity: Sequence[float]
+    velocity: Sequence[float] | Floats
     has_yaw: bool = True
     paths: tuple[PathOfObject, ...] = ()
 
@@ -264,7 +284,7 @@ def _autoware(each: Any, pose: Any, twist: Any, *, id_: str = '',  # noqa: ANN40
     return _Object(
         id_, UNKNOWN if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN),
         each.existence_probability, pose.pose.values, (length, width, height),
-        _UNKNOWN_XYZ if twist is None else twist.twist.values[:3], has_yaw, paths)
+        _UNKNOWN_XYZ if twist is None else motion_of(twist)[:3], has_yaw, paths)
 
 
 def _path(path: Any) -> PathOfObject:  # noqa: ANN401

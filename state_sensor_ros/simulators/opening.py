@@ -100,8 +100,10 @@ def _by_content(path: Path, found: Format) -> Format:
     # Formats of this package save the search for other simulators.
     known = _own_formats() if found in _own_formats() else formats()
     try:
+        is_xml = found.name == TRAJECTORY and _begins_with(path, b'<')
         recognized = next((each for each in known if each is not found and each.recognized_by
-                           and (suffix in each.suffixes or each.any_name) and each.is_of(path)),
+                           and (suffix in each.suffixes or each.any_name
+                                or (is_xml and '.xml' in each.suffixes)) and each.is_of(path)),
                           None)
         if recognized is None and found.any_name and not found.is_of(path):
             return trajectory_format()
@@ -109,6 +111,11 @@ def _by_content(path: Path, found: Format) -> Format:
     except OSError:
         # The reader gives the reason.
         return found
+
+
+def _begins_with(path: Path, mark: bytes) -> bool:
+    with path.open('rb') as file:
+        return decompressed(file)[0].read(len(mark)) == mark
 
 
 def folder_format(folder: Path) -> Format | None:

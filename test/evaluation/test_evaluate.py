@@ -353,6 +353,25 @@ def test_unusable_poses_are_dropped(tmp_path, capsys, evaluate, stack, drive):
         capsys.readouterr().err
 
 
+def test_numbers_of_a_large_variance_are_unknown(tmp_path, evaluate, stack):
+    def unknown(message, log_ns):
+        for each in message.objects:
+            each.kinematics.twist_with_covariance.covariance = np.full(36, 1e6)
+            each.kinematics.twist_with_covariance.twist.linear.x = 0.0
+    car = evaluate(changed(stack, tmp_path / 'bag', unknown))['detection']['classes']['car']
+    assert (car['ave'], car['recall']) == (None, 1.0)
+
+    def lost(message, log_ns):
+        if next(count) % 3 == 0:
+            message.pose.covariance = np.full(36, 2e6)
+            message.pose.pose.position.x += 100.0
+        message.twist.covariance = np.full(36, 1e6)
+    count = iter(range(N_FRAMES))
+    result = evaluate(changed(stack, tmp_path / 'ego', lost, (EGO,)))
+    assert result['frames'] == N_FRAMES * 2 / 3
+    assert result['ego']['ate_rmse'] < 1e-6
+
+
 @pytest.mark.parametrize('length', one_of([0.0, math.nan, 1e-200, 0.5, 1e200], n_always=2))
 def test_unusable_poses_of_the_ego_are_dropped(tmp_path, capsys, evaluate, drive, stack, length):
     """As those of objects: a quaternion far from unit length is not a rotation."""

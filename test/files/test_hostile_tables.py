@@ -175,7 +175,8 @@ def test_limits_of_a_table_are_raised_like_those_of_a_bag(table, tmp_path, refus
     assert main([*words, '--max-bag-bytes', '1000000']) == 0
 
 
-@pytest.mark.parametrize('kind', ['large_string', 'large_list', 'float32', 'small groups'])
+@pytest.mark.parametrize('kind', ['large_string', 'large_list', 'float32', 'small groups',
+                                  'pandas'])
 def test_tables_of_other_programs_are_read(kind, table, tmp_path):
     rows, options = pq.read_table(table), {}
     if kind == 'large_string':
@@ -185,10 +186,22 @@ def test_tables_of_other_programs_are_read(kind, table, tmp_path):
             pa.large_list(pa.large_string())))
     elif kind == 'float32':
         rows = with_column(rows, 'length', rows.column('length').cast(pa.float32()))
+    elif kind == 'pandas':
+        # Integers with missing values are float64 there.
+        frames = rows.to_pandas()
+        assert frames['road_id'].dtype == float
+        rows = pa.Table.from_pandas(frames).replace_schema_metadata(rows.schema.metadata)
     else:
         options = {'row_group_size': 3, 'data_page_version': '2.0', 'use_dictionary': False}
     pq.write_table(rows, tmp_path / 'a.parquet', **options)
     assert numbers_of(tmp_path / 'a.parquet') == numbers_of(table)
+
+
+def test_rows_that_are_not_in_the_order_of_the_frames_are_refused(table, tmp_path, capsys):
+    path = tmp_path / 'a.parquet'
+    rows = pq.read_table(table)
+    pq.write_table(rows.take(np.argsort(rows['name'].to_pylist(), kind='stable')), path)
+    assert 'expected rows in the order of the frames' in error_of(path, tmp_path, capsys)
 
 
 def test_names_that_are_not_utf8(table, tmp_path, capsys):

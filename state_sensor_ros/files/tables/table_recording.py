@@ -171,6 +171,12 @@ class TableRecording(FrameFile):
                 if rest is not None:
                     batch = pa.concat_batches([rest, batch])
                 numbers = batch.column('frame').to_numpy(zero_copy_only=False)
+                back = np.flatnonzero(numbers[1:] < numbers[:-1])
+                if len(back):
+                    raise TrajectoryFormatError(
+                        f'{self.name}: column frame',
+                        f'{numbers[back[0] + 1]} after {numbers[back[0]]}',
+                        'rows in the order of the frames')
                 bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()]
                 yield from self._frames(batch, bounds)
                 rest = batch.slice(bounds[-1]) if batch.num_rows else None

@@ -34,8 +34,10 @@ from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN
 from state_sensor_ros.simulators.sumo.step_frames import (
     ActorType,
+    FASTEST_PERSON,
     N_COLUMNS,
     PASSENGER,
+    SPEED,
     StepFrames,
     usual_size,
     with_roads,
@@ -102,8 +104,10 @@ class StepDecoder:
                 self._beside = _parsed(text, {})
             if self._beside.time == step.time:
                 places = _vehicle_places(self._beside)
-        return {i: places[place] for i in people
-                if (place := tuple(columns[i, [X, Y]].tolist())) in places}
+        fast = dict.fromkeys(np.flatnonzero(columns[:, SPEED] > FASTEST_PERSON).tolist(),
+                             'a vehicle that is not in the output')
+        return {i: vehicle for i in people
+                if (vehicle := places.get(tuple(columns[i, [X, Y]].tolist()), fast.get(i, '')))}
 
 
 def _vehicle_places(step: _Step) -> dict[tuple[float, ...], str]:

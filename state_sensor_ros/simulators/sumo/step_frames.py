@@ -55,8 +55,8 @@ N_COLUMNS = 9
 _RIGHT, _LEFT, _HAZARD = 1, 2, 4
 # Movement between two frames beyond twice the speed and this is a jump, such as a teleport, m.
 _JUMP_M = 3.0
-# Greatest speed of a vehicle and a person whose speed is not known, m/s.
-_FASTEST, _FASTEST_PERSON = 100.0, 5.0
+# Greatest speed of a vehicle whose speed is not known, and of a person who walks, m/s.
+_FASTEST, FASTEST_PERSON = 100.0, 5.0
 # A greater speed to the side, or difference from the speed along the heading, is a jump, m/s.
 _MOST_LATERAL_SPEED = 5.0
 # Largest change of what the speed along the heading lacks of SUMO's, m/s2.
@@ -140,7 +140,7 @@ class Movements:
             rows = np.flatnonzero(before >= 0)
             ways = (step.columns[rows] - last.columns[before[rows]])[:, [X, Y]]
             speeds = step.columns[rows, SPEED]
-            fastest = np.where(step.is_person[rows], _FASTEST_PERSON, _FASTEST)
+            fastest = np.where(step.is_person[rows], FASTEST_PERSON, _FASTEST)
             is_steady = np.hypot(ways[:, 0], ways[:, 1]) < np.where(
                 np.isnan(speeds), step_s * fastest, 2 * step_s * np.abs(speeds)) + _JUMP_M
             rows, ways = rows[is_steady], ways[is_steady]

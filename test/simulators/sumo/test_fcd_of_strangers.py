@@ -9,6 +9,7 @@
 """FCD output as SUMO writes it by default: riders, types from routes, missing attributes."""
 
 import csv
+import gzip
 from pathlib import Path
 import shutil
 import subprocess
@@ -119,6 +120,17 @@ def test_conversion_that_drops_every_actor_is_an_error(output, capsys):
     assert 'no actor that can be used, 3 dropped; the first: frame 0: vehicle car: found no y' \
         in capsys.readouterr().err
     assert not Path(output).exists()
+
+
+def test_rider_of_a_vehicle_that_is_not_in_the_output_is_dropped(capsys):
+    # As with --device.fcd.explicit; the file has a name of its own.
+    Path('fcd.gz').write_bytes(gzip.compress(fcd(RIDER, WALKER).encode()))
+    with sensor.open_recording('fcd.gz') as recording:
+        assert {frame.names for frame in recording} == {('walker',)}
+        assert recording.faults.counts == {'rider': 1}
+    assert main(['inspect', 'fcd.gz']) == 0
+    assert 'driver: found a person who rides in a vehicle that is not in the output' in \
+        capsys.readouterr().out
 
 
 @pytest.mark.skipif(shutil.which('sumo') is None, reason='needs the programs of SUMO')
