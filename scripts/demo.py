@@ -37,20 +37,24 @@ ROOT = Path(__file__).resolve().parents[1]
 NODE = '/state_sensor'
 SCOUT_S = 1.0
 # Topics that must have messages; those of all actors are counted together, under *.
-EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/markers',
-            f'{NODE}/control_states', f'{NODE}/ego/odometry', f'{NODE}/ego/control_state',
-            f'{NODE}/actors/*/odometry', f'{NODE}/actors/*/control_state')
+EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/map',
+            f'{NODE}/markers', f'{NODE}/control_states', f'{NODE}/ego/odometry',
+            f'{NODE}/ego/control_state', f'{NODE}/actors/*/odometry',
+            f'{NODE}/actors/*/control_state')
 # What SUMO has besides, and the parameters of the driver for it.
-EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights', 'map'))
+EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights'))
 EXPECTED_OF_CARLA = EXPECTED_OF_SUMO[1:]
 # What there is besides if the ego is driven, and what drives it along which line.
 EXPECTED_IF_DRIVEN = (f'{NODE}/command_status',)
 # All tags of the mock server: with a control port the driver requests them.
 TAGS = '[vehicle, cone, traffic_sign]'
 EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'lines'
-CARLA = ('-p', 'source:=carla9')
-SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego')
-NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
+# Neither says where the rear axle is: base_link is the ego's origin.
+ORIGIN = ('-p', 'base_link_xyz:=[0.0, 0.0, 0.0]')
+CARLA = ('-p', 'source:=carla9', *ORIGIN)
+SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego', *ORIGIN)
+# The maps of the pictures; the mock server of CARLA 0.9 has its own.
+NETWORK, ROAD = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz', LINES / 'monodrive.xodr'
 TITLES = {'monodrive': 'Mock simulator of monoDrive', 'carla': 'Mock server of CARLA 0.9',
           'sumo': 'SUMO'}
 START_TIMEOUT_S = 30.0
@@ -129,12 +133,13 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
         raise DemoError(f'found positions that differ by {worst_m:g} m after a round trip')
     if is_driven:
         show_deviation(folder / 'bag', line_of(with_sumo=with_sumo))
+    drawn_map = NETWORK if with_sumo else None if with_carla else ROAD
     pictures = [folder / 'picture.png', folder / 'animation.html']
     with ExitStack() as stack:
         renderers = [Program(stack, interruption, picture.with_suffix('.log'), 'state_sensor',
                              'render', str(folder / 'bag'), str(picture), '--title',
                              f'{TITLES[simulator]}, {duration_s:g} s',
-                             *(['--map', str(NETWORK)] if with_sumo else []))
+                             *(['--map', str(drawn_map)] if drawn_map else []))
                      for picture in pictures]
         for renderer in renderers:
             renderer.wait()
@@ -174,7 +179,9 @@ def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *
         where, source = f'simulator on 127.0.0.1:{port}', ('-p', f'port:={port}')
         if with_carla:
             source += CARLA
-        elif is_driven:
+        else:
+            source += ('-p', f'map_file:={ROAD}')
+        if is_driven and not with_carla:
             source += ('-p', f'control_port:={control_port}', '-p', f'desired_tags:={TAGS}')
     if is_driven:
         source += ('-p', 'control_input:=twist')

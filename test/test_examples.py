@@ -26,7 +26,9 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.carla9_server.road_map import open_drive
+from state_sensor_ros.emulator.traffic.frame_generator import generate, Traffic
+from state_sensor_ros.simulators.opening import read_map
 
 EXAMPLES = ROOT / 'examples'
 
@@ -45,6 +47,18 @@ def test_examples_are_short():
     for path in scripts:
         limit = {'analysis.py': 35, 'follow_line.py': 60}.get(path.name, 30)
         assert len(path.read_text(encoding='utf-8').splitlines()) <= limit
+
+
+def test_map_of_the_demo_is_the_road_of_its_traffic():
+    """The file beside its line, by which ~/map and pictures have lanes."""
+    road = Traffic(12, 9, 20.0, 1).road
+    assert (ROOT / 'resource' / 'lines' / 'monodrive.xodr').read_text() == open_drive(road, [])
+    xy = np.concatenate([line.points_xyz[:, :2] for line in read_map(
+        str(ROOT / 'resource' / 'lines' / 'monodrive.xodr'))])
+    for frame in itertools.islice(generate(12, 9, 20.0, 1, 'v2'), 0, 200, 40):
+        for name, (x, y, _) in places(frame):
+            if name in {each['name'] for each in states(frame, ['vehicles'])}:
+                assert np.hypot(*(xy - (x / 100.0, -y / 100.0)).T).min() < 10.0
 
 
 def test_lines_to_follow_can_be_driven():

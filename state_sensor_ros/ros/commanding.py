@@ -297,11 +297,13 @@ class Commanding:
     def _begin(self, speed: float) -> None:
         """Report an ego that moves at the start, and brake it if a killed node has left it."""
         if self._driver.state is DriverState.IDLE and not abs(speed) <= _MOVES:
-            self._log.warn('ego', f'the ego moves at {speed:.1f} m/s before the first command: '
-                           'an autopilot, another client or the last command of a killed driver '
-                           'drives it until then')
+            text = (f'the ego moves at {speed:.1f} m/s before the first command: an autopilot, '
+                    'another client or the last command of a killed driver drives it until then')
             if self._brakes_left:
+                self._log.warn('ego', text)
                 self._driver.brake_left()
+            else:
+                self._log.info(text)
 
     def end(self) -> None:
         """Brake at once, and for good, if commands were sent; from any thread."""

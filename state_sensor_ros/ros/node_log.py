@@ -58,6 +58,10 @@ class NodeLog:
         if self._may_log(kind):
             self._logger.log(one_line(text), LoggingSeverity.WARN)
 
+    def info(self, text: str) -> None:
+        """Log what is usual."""
+        self._logger.info(one_line(text))
+
     def defect(self, error: Exception) -> None:
         """Log an unexpected exception with its traceback."""
         if self._may_log('defect'):

@@ -72,6 +72,8 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
     for name in ('bag', 'picture.png', 'animation.html', 'driver.log', 'simulator.log'):
         assert str(tmp_path / name) in text
         assert (tmp_path / name).exists()
+    assert table['/state_sensor/map'][1:3] == (1, 1)
+    assert 'WARN' not in (tmp_path / 'driver.log').read_text()
     # What is copied into a shell.
     assert f"state_sensor view '{tmp_path}/bag' " in text
     with Image.open(tmp_path / 'picture.png') as picture:
