@@ -6,8 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Commands to the ego: from the messages of an autonomy stack to the pedals that are sent.
-
-It may import the modules directly in the package only; no other folder, no rclpy.
-"""
+"""Commands to the ego: from the messages of an autonomy stack to the pedals that are sent."""

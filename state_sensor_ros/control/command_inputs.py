@@ -29,25 +29,15 @@ _SPREAD_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class InputTopic:
-    """
-    A topic of an input.
-
-    ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
-    ``is_state`` whether a message counts until the next one, also one that was published before
-    the subscription: the others are streams, of which only the newest message counts.
-    """
-
-    name: str
-    type_name: str
+    name: str  # absolute or with ``~`` for the node's own
+    type_name: str  # ``package/msg/Name``
+    # Whether a message counts until the next one, also one that was published before the
+    # subscription: the others are streams, of which only the newest message counts.
     is_state: bool = False
 
 
 class CommandInput(ABC):
-    """
-    One value of the parameter ``control_input``.
-
-    :param parameters: limits and dimensions.
-    """
+    """One value of the parameter ``control_input``."""
 
     topics: ClassVar[tuple[InputTopic, ...]]
 
@@ -69,13 +59,7 @@ class CommandInput(ABC):
     @abstractmethod
     def wanted(self, topic: InputTopic,
                message: Any) -> Setpoint | EgoCommand | None:  # noqa: ANN401
-        """
-        Return the command in a message, None if it is not a command by itself.
-
-        :param topic: one of :attr:`topics`.
-        :param message: message of that topic.
-        :raises StateError: if a number is NaN, infinite or out of its range.
-        """
+        """Return the command in a message, None if it is not a command by itself."""
 
 
 class VehicleControlInput(CommandInput):
@@ -84,7 +68,6 @@ class VehicleControlInput(CommandInput):
     topics = (InputTopic('~/command', 'state_sensor_ros/msg/VehicleControl'),)
 
     def wanted(self, topic: InputTopic, message: Any) -> EgoCommand:  # noqa: ANN401
-        """Return the pedals."""
         return pedals(message.throttle, message.brake, message.steer, message.steering_angle,
                       self._parameters, hand_brake=message.hand_brake, reverse=message.reverse)
 
@@ -167,11 +150,9 @@ INPUTS: dict[str, type[CommandInput]] = {
 
 
 class CommandAge:
-    """
-    Ages of the messages of one topic.
+    """Ages of the messages of one topic."""
 
-    :param too_old_s: age from which a message counts as old, s.
-    """
+    # too_old_s: age from which a message counts as old, s.
 
     def __init__(self, too_old_s: float) -> None:
         # A clock that is set on this machine changes only one of the two ways.
@@ -201,11 +182,7 @@ class CommandAge:
 
 
 class _ShortestWay:
-    """
-    Minimum of a way in time, which follows a clock that was set.
-
-    :param too_old_s: see :class:`CommandAge`.
-    """
+    """Minimum of a way in time, which follows a clock that was set."""
 
     def __init__(self, too_old_s: float) -> None:
         self._too_old_s = too_old_s
@@ -214,14 +191,11 @@ class _ShortestWay:
         self._long_s, self._long_since_s = math.inf, 0.0
 
     def excess_s(self, way_s: float, at_s: float, *, is_set_back: bool) -> float:
-        """
-        Return by how much a way is longer than the shortest.
-
-        :param way_s: difference of two clocks, s.
-        :param at_s: steady time, s.
-        :param is_set_back: whether an earlier message has a later stamp. Otherwise a way that has
-            become longer is a delay, however long it lasts.
-        """
+        """Return by how much a way is longer than the shortest."""
+        # way_s: difference of two clocks, s.
+        # at_s: steady time, s.
+        # is_set_back: whether an earlier message has a later stamp. Otherwise a way that has
+        # become longer is a delay, however long it lasts.
         shortest_s = self._shortest_s + _DRIFT * max(at_s - self._at_s, 0.0)
         self._shortest_s, self._at_s = min(shortest_s, way_s), at_s
         excess_s = way_s - self._shortest_s

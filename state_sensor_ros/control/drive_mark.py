@@ -18,13 +18,7 @@ import tempfile
 
 
 class DriveMark:
-    """
-    A file of this user on this machine, which is locked while its node lives.
-
-    :param address: simulator that the node drives, part of the name of the file.
-    :ivar was_left: whether a node has driven there and ended without its last brake.
-    :raises OSError: if there can be no such file.
-    """
+    """A file of this user on this machine, which is locked while its node lives."""
 
     def __init__(self, address: str) -> None:
         folder = Path(tempfile.gettempdir()) / f'state_sensor_ros-{os.getuid()}'
@@ -38,11 +32,7 @@ class DriveMark:
         self.was_left = self._descriptor is not None
 
     def set(self) -> None:  # noqa: A003
-        """
-        Note that the ego is driven, unless another node drives there.
-
-        :raises OSError: if the file cannot be made.
-        """
+        """Note that the ego is driven, unless another node drives there."""
         if self._descriptor is not None:
             return
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
@@ -55,11 +45,6 @@ class DriveMark:
             self._descriptor = descriptor
 
     def close(self, *, is_kept: bool) -> None:
-        """
-        End the mark.
-
-        :param is_kept: whether the last brake was not sent: the mark stays.
-        """
         if self._descriptor is not None:
             if not is_kept:
                 self._path.unlink(missing_ok=True)

@@ -22,20 +22,12 @@ _SHORTEST_STEP_S, _MOST_ACCELERATION = 1e-3, 15.0
 
 @dataclass(frozen=True, slots=True)
 class EgoFrame:
-    """
-    The ego in one frame.
-
-    ``received_s`` steady time of its receipt; ``game_time`` s; ``speed`` along its x axis, m/s,
-    NaN if unknown; ``climb`` angle of that axis above the horizontal, rad; ``has_ego`` whether it
-    is there, with a pose; ``n_egos`` actors with its tag.
-    """
-
-    received_s: float
-    game_time: float
-    speed: float = math.nan
-    climb: float = math.nan
-    has_ego: bool = False
-    n_egos: int = 0
+    received_s: float  # steady time of its receipt
+    game_time: float  # s
+    speed: float = math.nan  # along its x axis, m/s, NaN if unknown
+    climb: float = math.nan  # angle of that axis above the horizontal, rad
+    has_ego: bool = False  # whether it is there, with a pose
+    n_egos: int = 0  # actors with its tag
 
 
 class EgoWatch:
@@ -49,11 +41,6 @@ class EgoWatch:
         self._was_paused = False
 
     def see(self, frame: EgoFrame) -> None:
-        """
-        Note a frame.
-
-        :param frame: the newest one, whose time differs from that of the last.
-        """
         last, self.last = self.last, frame
         step_s = math.nan if last is None else frame.game_time - last.game_time
         self._acceleration = 0.0
@@ -64,12 +51,8 @@ class EgoWatch:
                 self._acceleration = gain if abs(gain) < _MOST_ACCELERATION else 0.0
 
     def motion(self, fault: str, *, is_paused: bool) -> EgoMotion:
-        """
-        Return the ego's motion.
-
-        :param fault: why the simulation is not under control, empty if it is.
-        :param is_paused: whether it is paused: then no frame is expected.
-        """
+        """Return the ego's motion."""
+        # fault: why the simulation is not under control, empty if it is.
         now_s, last = time.monotonic(), self.last
         if is_paused or self._was_paused:
             self._fresh_s = now_s

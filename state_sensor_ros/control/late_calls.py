@@ -18,12 +18,7 @@ _MOST_WAITING = 1000
 
 
 class LateCalls:
-    """
-    Make calls in their order in a thread; drop new ones while too many wait.
-
-    :param on_defect: called with the unexpected exception of a call.
-    :ivar n_dropped: number of calls that were dropped.
-    """
+    """Make calls in their order in a thread; drop new ones while too many wait."""
 
     def __init__(self, on_defect: Callable[[Exception], None]) -> None:
         self.n_dropped = 0
@@ -33,22 +28,14 @@ class LateCalls:
         self._thread.start()
 
     def put(self, call: Callable[[], None]) -> None:
-        """
-        Have a call made soon; return at once.
-
-        :param call: function without parameters.
-        """
+        """Have a call made soon; return at once."""
         try:
             self._waiting.put_nowait(call)
         except Full:
             self.n_dropped += 1
 
     def close(self, seconds: float) -> None:
-        """
-        Wait until the calls are made; what takes longer is dropped.
-
-        :param seconds: longest wait.
-        """
+        """Wait until the calls are made; what takes longer is dropped."""
         with_end = False
         while not with_end:
             try:

@@ -66,13 +66,7 @@ class Setpoint:
 
 
 def limited(wanted: Setpoint, parameters: ControlParameters) -> Setpoint:
-    """
-    Return a setpoint with its speed and its steering angle clamped to their limits.
-
-    :param wanted: received setpoint.
-    :param parameters: the limits.
-    :raises StateError: if one of its numbers is NaN or infinite.
-    """
+    """Return a setpoint with its speed and its steering angle clamped to their limits."""
     for name in ('speed', 'acceleration', 'steering_angle'):
         finite(name, getattr(wanted, name))
     if not wanted.max_acceleration > 0.0:
@@ -85,18 +79,9 @@ def limited(wanted: Setpoint, parameters: ControlParameters) -> Setpoint:
 def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
            parameters: ControlParameters, *, hand_brake: bool = False,
            reverse: bool = False) -> EgoCommand:
-    """
-    Return a command of the pedals with its steering in both units.
-
-    :param throttle: 0..1.
-    :param brake: 0..1.
-    :param steer: -1..1 of the full lock, + = left; NaN to use the angle.
-    :param steering_angle: rad, + = left; used only if ``steer`` is NaN.
-    :param parameters: full lock and limit of the steering.
-    :param hand_brake: whether it is on.
-    :param reverse: whether the reverse gear is engaged.
-    :raises StateError: if a number that is used is NaN, infinite or out of its range.
-    """
+    """Return a command of the pedals with its steering in both units."""
+    # steer: -1..1 of the full lock, + = left; NaN to use the angle.
+    # steering_angle: rad, + = left; used only if ``steer`` is NaN.
     for name, value in (('throttle', throttle), ('brake', brake)):
         if not 0.0 <= value <= 1.0:
             raise StateError(name, f'{value:g}', '0 to 1')
@@ -112,25 +97,13 @@ def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
 
 
 def finite(name: str, value: float) -> float:
-    """
-    Return a number of a command if it is finite.
-
-    :param name: name of its field, for the error.
-    :param value: received number.
-    :raises StateError: if it is NaN or infinite.
-    """
     if not math.isfinite(value):
         raise StateError(name, f'{value:g}', 'a finite number')
     return value
 
 
 def clamped(value: float, limit: float) -> float:
-    """
-    Return a number clamped to -limit..limit.
-
-    :param value: any number but NaN.
-    :param limit: largest absolute value.
-    """
+    """Return a number clamped to -limit..limit; ``value``: any number but NaN."""
     return min(max(value, -limit), limit)
 
 
@@ -140,8 +113,6 @@ class SpeedController:
 
     The wanted acceleration is proportional to the error, within its limits. What the vehicle does
     differently, such as by drag or its mass, is measured and compensated; the slope is known.
-
-    :param parameters: gains and limits.
     """
 
     def __init__(self, parameters: ControlParameters) -> None:
@@ -303,8 +274,6 @@ class SpeedLimiter(SpeedController):
     Pedals stop the ego and hold it, change its direction, and brake it if it is too fast. A moving
     ego is driven by pedals until it has stood: a controller that begins with a standing vehicle
     takes its speed for an acceleration, and accelerates.
-
-    :param parameters: gains and limits.
     """
 
     def __init__(self, parameters: ControlParameters) -> None:
@@ -318,11 +287,7 @@ class SpeedLimiter(SpeedController):
 
     def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
                 climb: float = 0.0) -> EgoCommand:
-        """
-        Return the speed to follow, or pedals; parameters as of :class:`SpeedController`.
-
-        :returns: with a speed if the ego is to be driven and may be.
-        """
+        """Return the speed to follow, or pedals; parameters as of :class:`SpeedController`."""
         parameters = self._parameters
         is_followed = self._is_followed
         # It may reset the state, as at a change of the gear.

@@ -39,13 +39,8 @@ class Witness:
         self._n_not_slower = 0
 
     def note(self, deceleration: float, motion: EgoMotion, now_s: float) -> None:
-        """
-        Note what is ordered, with what is measured now.
-
-        :param deceleration: that of the order, m/s2; 0 if it is no order to slow.
-        :param motion: the ego as measured.
-        :param now_s: steady time.
-        """
+        """Note what is ordered, with what is measured now."""
+        # deceleration: that of the order, m/s2; 0 if it is no order to slow.
         speed = abs(motion.speed)
         if deceleration <= 0.0 or speed < _STANDS:
             self._begin()

@@ -6,9 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Evaluation of an autonomy stack: its objects, tracks, paths and ego pose against ground truth.
-
-It may import files/, objects/, pipeline/, topics/ and the modules directly in the package; no
-simulator, no command and no rclpy.
-"""
+"""Evaluation of an autonomy stack: objects, tracks, paths and ego pose against ground truth."""

@@ -70,19 +70,12 @@ _Samples = Iterator[tuple[str, Floats, int]]
 
 
 def is_compared(path: str) -> bool:
-    """Return whether a number is one of those that are compared with an earlier run."""
     return path.rpartition('/')[2] in MORE | LESS and not any(part in path for part in _DETAILS)
 
 
 def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, float | None],
                  definition: str) -> dict[str, Any]:
-    """
-    Return the intervals of a result; the keys are described in doc/guide/evaluation.md.
-
-    :param topic_results: results of topics; each part is that of the first one that has it.
-    :param numbers: numbers of the result by their paths.
-    :param definition: one of DEFINITIONS, of the errors of detections.
-    """
+    """Return the intervals of a result; the keys are described in doc/guide/evaluation.md."""
     intervals: dict[str, list[float]] = {}
     units: dict[str, int] = {}
     deviations: dict[str, list[float]] = {}
@@ -110,14 +103,7 @@ def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, flo
 
 
 def half_of_difference(path: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> float | None:
-    """
-    Return half the interval of the difference of a number in two runs, by their paired blocks.
-
-    :param path: path of the number.
-    :param new: the intervals of a run, as :func:`intervals_of` returns them.
-    :param old: those of an earlier run.
-    :returns: None if the blocks of the runs differ, or one of them has no interval.
-    """
+    """Return half the interval of the difference of a number in two runs, by paired blocks."""
     ours, theirs = (run.get('deviations', {}).get(path) for run in (new, old))
     are_paired = ours is not None and theirs is not None and len(ours) == len(theirs) and all(
         abs(new[name] - old.get(name, np.inf)) < 1e-3 for name in ('begin_s', 'block_s'))
@@ -129,14 +115,8 @@ def half_of_difference(path: str, new: Mapping[str, Any], old: Mapping[str, Any]
 
 def samples_of(result: TopicResult, blocks: TimeBlocks, weights: Floats,
                definition: str) -> _Samples:
-    """
-    Yield numbers of a result that is made of its blocks.
-
-    :param result: result of a topic.
-    :param blocks: blocks of its frames.
-    :param weights: (R, B) float64, how often each block counts.
-    :param definition: see :func:`intervals_of`.
-    """
+    """Yield numbers of a result that is made of its blocks."""
+    # weights: (R, B) float64, how often each block counts.
     if result.classes is not None:
         yield from _detection_samples(result.classes, weights, definition)
     if result.tracking is not None:
@@ -177,7 +157,6 @@ def _tracking_samples(scores: TrackingScores, weights: Floats) -> _Samples:
 
 
 def _n_used(counts: Floats) -> int:
-    """Return the number of units in which something is counted."""
     return int((counts > 0.0).sum())
 
 
@@ -254,13 +233,9 @@ def _mean_samples(precisions: Mapping[str, Floats], recall_errors: Mapping[str, 
 
 
 def _average_precisions(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Floats:
-    """
-    Return (R, 4) average precisions of a class.
-
-    :param ranks: detections of the class.
-    :param weights: (R, B) float64.
-    :param n_truths: (R,) float64, numbers of ground-truth objects.
-    """
+    """Return (R, 4) average precisions of a class."""
+    # weights: (R, B) float64.
+    # n_truths: (R,) float64, numbers of ground-truth objects.
     found: Floats = np.zeros((len(weights), len(MATCH_DISTANCES_M)))
     if not len(ranks.confidences):
         return found
@@ -296,13 +271,9 @@ def _ranked_counts(counts: npt.NDArray[np.uint32], weights: Floats) -> Iterator[
 
 
 def _recall_errors(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Floats:
-    """
-    Return (R, 5) means over recall of the errors of a class, as of nuScenes.
-
-    :param ranks: detections of the class.
-    :param weights: (R, B) float64.
-    :param n_truths: (R,) float64, numbers of ground-truth objects.
-    """
+    """Return (R, 5) means over recall of the errors of a class, as of nuScenes."""
+    # weights: (R, B) float64.
+    # n_truths: (R,) float64, numbers of ground-truth objects.
     found: Floats = np.ones((len(weights), len(ERROR_NAMES)))
     if not len(ranks.confidences):
         return found

@@ -48,37 +48,27 @@ Ranks = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockCounts:
-    """
-    The detections of a class in B blocks of time.
+    """The detections of a class in B blocks of time."""
 
-    ``sums`` (S, B, 12) of each selection: sums of the known errors at 2 m, their numbers, matches
-    at 2 m, detections; ``truths`` (S, B) ground-truth objects. By K ranks of the confidence, the
-    highest first: ``confidences`` (K,), the least of each rank; ``counts`` (5, B, K) detections,
-    and matches at each of MATCH_DISTANCES_M; ``errors`` and ``known`` (5, B, K) sums of errors at
-    2 m, and numbers of known ones.
-    """
-
+    # (S, B, 12) of each selection: sums of the known errors at 2 m, their numbers, matches at 2 m,
+    # detections.
     sums: Floats
-    truths: Floats
-    confidences: Floats
+    truths: Floats  # (S, B) ground-truth objects. By K ranks of the confidence, the highest first
+    confidences: Floats  # (K,), the least of each rank
+    # (5, B, K) detections, and matches at each of MATCH_DISTANCES_M.
     counts: npt.NDArray[np.uint32]
-    errors: Floats
+    errors: Floats  # errors, known: (5, B, K) sums of errors at 2 m, and numbers of known ones
     known: npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankPoints:
-    """
-    Ranks of a selection at which numbers are needed.
+    """Ranks of a selection at which numbers are needed."""
 
-    ``ranks`` (P,) among all detections of the class; ``numbers`` (P,) detections of the selection
-    up to there; ``positives`` (P,) those of them that match; ``scores`` (P,) confidences.
-    """
-
-    ranks: Rows
-    numbers: Rows
-    positives: Rows
-    scores: Floats
+    ranks: Rows  # (P,) among all detections of the class
+    numbers: Rows  # (P,) detections of the selection up to there
+    positives: Rows  # (P,) those of them that match
+    scores: Floats  # (P,) confidences
 
 
 class Ranking:
@@ -86,8 +76,6 @@ class Ranking:
     The order of the detections of a class, of falling confidence.
 
     Of equal confidences the later one is first, as in nuscenes-devkit.
-
-    :param detections: detections of the class.
     """
 
     def __init__(self, detections: SpooledRows) -> None:
@@ -105,33 +93,19 @@ class Ranking:
         return len(self._order)
 
     def flags(self, index: int) -> tuple[Bools, npt.NDArray[np.int8]]:
-        """
-        Return whether each detection matches, and its band, by rank, (N,) each.
-
-        :param index: index in MATCH_DISTANCES_M.
-        """
+        """Return whether each detection matches, and its band, by rank, (N,) each."""
         return (_taken(self._detections.column('are_matches', index), self._order),
                 _taken(self._detections.column('bands', index), self._order))
 
     def points(self, ranks: Rows, numbers: Rows, positives: Rows) -> RankPoints:
-        """
-        Return points with their confidences.
-
-        :param ranks: see :class:`RankPoints`.
-        :param numbers: see :class:`RankPoints`.
-        :param positives: see :class:`RankPoints`.
-        """
         return RankPoints(ranks, numbers, positives, self._scores[ranks].astype(np.float64))
 
     def curve_points(self, are_chosen: Bools | None, are_matches: Bools,
                      counts: Rows) -> RankPoints:
-        """
-        Return the ranks between which precision is interpolated.
-
-        :param are_chosen: (N,) bool, by rank, the selection; None for all.
-        :param are_matches: (N,) bool, by rank.
-        :param counts: (C,) numbers of matches whose last rank, and the next one, are needed.
-        """
+        """Return the ranks between which precision is interpolated."""
+        # are_chosen: (N,) bool, by rank, the selection; None for all.
+        # are_matches: (N,) bool, by rank.
+        # counts: (C,) numbers of matches whose last rank, and the next one, are needed.
         chosen = are_matches if are_chosen is None else are_matches[are_chosen]
         positives = np.cumsum(chosen, dtype=np.int32)
         last = np.searchsorted(positives, counts.astype(np.int32), side='right') - 1
@@ -141,12 +115,9 @@ class Ranking:
         return self.points(ranks, rows + 1, positives[rows].astype(np.int64))
 
     def match_points(self, are_matches: Bools, confidences: Floats) -> RankPoints:
-        """
-        Return the ranks of matches between which errors are interpolated.
-
-        :param are_matches: (N,) bool, by rank, matches of a selection, at least one.
-        :param confidences: (C,) float64, at which errors are needed.
-        """
+        """Return the ranks of matches between which errors are interpolated."""
+        # are_matches: (N,) bool, by rank, matches of a selection, at least one.
+        # confidences: (C,) float64, at which errors are needed.
         positives = np.cumsum(are_matches, dtype=np.int32)
         ascending = self._scores[::-1]
         first = len(self) - np.array([bisect_right(ascending, each) for each in confidences],
@@ -190,13 +161,7 @@ def _unique_within(n_rows: int, *rows: Rows) -> Rows:
 
 
 class ErrorSums:
-    """
-    Sums of the errors of a class in one pass over its detections.
-
-    :param detections: detections of the class, and its ground truth.
-    :param blocks: blocks of the frames.
-    :param ranking: order of the detections.
-    """
+    """Sums of the errors of a class in one pass over its detections."""
 
     def __init__(self, detections: Detections, blocks: TimeBlocks, ranking: Ranking) -> None:
         self._rows, self._blocks = detections.detections, blocks
@@ -210,11 +175,7 @@ class ErrorSums:
             np.zeros((_N_ERRORS, *shape)), np.zeros((_N_ERRORS, *shape), np.uint32))
 
     def means(self, points: dict[int, RankPoints]) -> dict[int, Floats]:
-        """
-        Return the running means of the known errors at ranks, (P, 5), 1 for an unknown error.
-
-        :param points: ranks of each selection.
-        """
+        """Return running means of the known errors at ranks, (P, 5), 1 for an unknown error."""
         sums, numbers = ({i: np.zeros((len(each.ranks), _N_ERRORS)) for i, each in points.items()}
                          for _ in range(2))
         first = 0
@@ -314,11 +275,8 @@ class Curves:
 
 
 def average_precision(precisions: Floats) -> Floats:
-    """
-    Return average precisions, (K,).
-
-    :param precisions: (K, R) float64, at equidistant recalls from 0 to 1.
-    """
+    """Return average precisions, (K,)."""
+    # precisions: (K, R) float64, at equidistant recalls from 0 to 1.
     first = round((precisions.shape[1] - 1) * _MIN_RECALL) + 1
     # Each precision is scaled before the mean: none exceeds 1, so neither does a rounded sum.
     scaled = np.maximum(precisions[:, first:] - _MIN_PRECISION, 0.0) / (1.0 - _MIN_PRECISION)
@@ -328,23 +286,15 @@ def average_precision(precisions: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassScores:
-    """
-    The scores of one class.
-
-    ``curves`` None without ground truth; ``errors`` (5,) plain means of the known errors at 2 m,
-    NaN for none; ``recall_errors`` (5,) the same as nuScenes' means over recall, 1 for none;
-    ``counts`` in blocks of time, None for a band; ``bands`` the scores by the names of BANDS,
-    empty without an ego.
-    """
-
     name: str
     n_truths: int
     n_detections: int
     n_matches: int
-    curves: Curves | None
-    errors: Floats
-    recall_errors: Floats
-    counts: BlockCounts | None
+    curves: Curves | None  # None without ground truth
+    errors: Floats  # (5,) plain means of the known errors at 2 m, NaN for none
+    recall_errors: Floats  # (5,) the same as nuScenes' means over recall, 1 for none
+    counts: BlockCounts | None  # in blocks of time, None for a band
+    # The scores by the names of BANDS, empty without an ego.
     bands: dict[str, ClassScores] = field(default_factory=dict)
 
     @property
@@ -354,17 +304,11 @@ class ClassScores:
 
 
 def score_classes(classes: Mapping[str, Detections], blocks: TimeBlocks) -> list[ClassScores]:
-    """
-    Score each class that has a ground-truth object or a detection.
-
-    :param classes: detections by the name of the class.
-    :param blocks: blocks of the frames, in which is counted.
-    """
+    """Score each class that has a ground-truth object or a detection."""
     return [_scored(name, detections, blocks) for name, detections in classes.items()]
 
 
 def _scored(name: str, detections: Detections, blocks: TimeBlocks) -> ClassScores:
-    """Score the detections of a class, and those of each band of distances."""
     ranking = Ranking(detections.detections)
     sums = ErrorSums(detections, blocks, ranking)
     n_truths = sums.counts.truths.sum(axis=1).astype(np.int64).tolist()
@@ -405,10 +349,8 @@ def _curve(ranking: Ranking, are_chosen: Bools | None, are_matches: Bools,
     """
     Return (101,) precisions and confidences, interpolated at RECALLS, 0 beyond the greatest one.
 
-    :param ranking: order of the detections.
     :param are_chosen: (K,) bool by rank, those that count; None for all.
     :param are_matches: (K,) bool by rank.
-    :param n_truths: number of ground-truth objects.
     """
     if not (are_matches if are_chosen is None else are_matches & are_chosen).any():
         return np.zeros(N_RECALLS), np.zeros(N_RECALLS)
@@ -429,13 +371,9 @@ def _wanted(confidences: Floats) -> Floats:
 
 
 def recall_means(scores: Floats, means: Floats, confidences: Floats) -> Floats:
-    """
-    Return (5,) means over recall, as ``calc_tp`` of nuScenes; 1 if the least is not reached.
-
-    :param scores: (K,) float64, confidences of matches in falling order.
-    :param means: (K, 5) float64, means of the errors down to each of them.
-    :param confidences: (101,) float64, at RECALLS.
-    """
+    """Return (5,) means over recall, as ``calc_tp`` of nuScenes; 1 if the least is not reached."""
+    # scores: (K,) float64, confidences of matches in falling order.
+    # means: (K, 5) float64, means of the errors down to each of them.
     wanted = _wanted(confidences)
     if not len(wanted):
         return np.ones(_N_ERRORS)
@@ -443,32 +381,20 @@ def recall_means(scores: Floats, means: Floats, confidences: Floats) -> Floats:
 
 
 def averaged_classes(classes: Sequence[ClassScores]) -> list[ClassScores]:
-    """
-    Return the classes of which means are taken: those with ground truth, without "unknown".
-
-    :param classes: scores of all classes.
-    """
+    """Return the classes of which means are taken: those with ground truth, without "unknown"."""
     return [scores for scores in classes
             if scores.curves is not None and scores.name != CLASS_NAMES[UNKNOWN]]
 
 
 def mean_average_precision(classes: Sequence[ClassScores]) -> float:
-    """
-    Return mAP, the mean over classes and match distances; NaN without ground truth.
-
-    :param classes: scores of all classes.
-    """
+    """Return mAP, the mean over classes and match distances; NaN without ground truth."""
     averages = [scores.curves.average_precisions.mean() for scores in averaged_classes(classes)
                 if scores.curves is not None]
     return float(np.mean(averages)) if averages else math.nan
 
 
 def mean_recall_errors(classes: Sequence[ClassScores]) -> Floats:
-    """
-    Return (5,) mATE, mASE, mAOE, mAVE, mAAE of nuScenes, NaN without ground truth.
-
-    :param classes: scores of all classes.
-    """
+    """Return (5,) mATE, mASE, mAOE, mAVE, mAAE of nuScenes, NaN without ground truth."""
     errors = [scores.recall_errors for scores in averaged_classes(classes)]
     means: Floats = np.mean(errors, axis=0) if errors else np.full(_N_ERRORS, np.nan)
     return means
@@ -479,8 +405,6 @@ def detection_score(classes: Sequence[ClassScores]) -> float:
     Return NDS, the nuScenes detection score; NaN without ground truth.
 
     NDS = (5 mAP + sum over the five errors of (1 - min(1, mean error))) / 10.
-
-    :param classes: scores of all classes.
     """
     true_positive_scores = 1.0 - np.minimum(mean_recall_errors(classes), 1.0)
     weighted = MAP_WEIGHT * mean_average_precision(classes) + float(true_positive_scores.sum())

@@ -47,23 +47,14 @@ class DegenerateAlignmentError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EgoPoses:
-    """
-    T poses of base_link in the global frame.
+    """T poses of base_link in the global frame."""
 
-    ``stamps_ns`` (T,) int64; ``poses`` (T, 7) position xyz (m) and orientation xyzw of unit
-    length; ``speeds`` (T,) m/s along the x axis of base_link, NaN if unknown.
-    """
-
-    stamps_ns: Rows
-    poses: Floats
-    speeds: Floats
+    stamps_ns: Rows  # (T,) int64
+    poses: Floats  # (T, 7) position xyz (m) and orientation xyzw of unit length
+    speeds: Floats  # (T,) m/s along the x axis of base_link, NaN if unknown
 
     def select(self, mask: Bools) -> EgoPoses:
-        """
-        Return the poses of a mask.
-
-        :param mask: (T,) bool.
-        """
+        """Return the poses of a mask; ``mask``: (T,) bool."""
         return EgoPoses(self.stamps_ns[mask], self.poses[mask], self.speeds[mask])
 
 
@@ -72,17 +63,17 @@ class EgoScores:
     """
     The scores of the ego.
 
-    By path in the result: ``errors`` row of the pose, (K,), and error, (K,), those of a driver
-    with their sign; ``statistics`` those of evo, and of the size of the errors of a driver, with
-    ``bias``, the signed mean. The paths are ``ate/translation`` (m), ``ate/rotation`` (rad), the
-    same by length, such as ``rpe/10m/translation`` and ``rpe/1s/rotation``, and the errors of a
-    driver: ``longitudinal_error``, ``lateral_error`` (m), ``speed_error`` (m/s). ``scale`` of the
-    alignment.
+    By path in the result.
     """
 
+    # Row of the pose, (K,), and error, (K,), those of a driver with their sign.
     errors: dict[str, tuple[Rows, Floats]]
+    # Those of evo, and of the size of the errors of a driver, with ``bias``, the signed mean. The
+    # paths are ``ate/translation`` (m), ``ate/rotation`` (rad), the same by length, such as
+    # ``rpe/10m/translation`` and ``rpe/1s/rotation``, and the errors of a driver:
+    # ``longitudinal_error``, ``lateral_error`` (m), ``speed_error`` (m/s).
     statistics: dict[str, Statistics]
-    scale: float
+    scale: float  # of the alignment
 
     @property
     def distances(self) -> Floats:
@@ -91,11 +82,8 @@ class EgoScores:
 
 
 def statistics(errors: Floats) -> Statistics:
-    """
-    Return the statistics of the table that evo prints, NaN for no errors.
-
-    :param errors: (K,) float64, at least 0.
-    """
+    """Return the statistics of the table that evo prints, NaN for no errors."""
+    # errors: (K,) float64, at least 0.
     if not len(errors):
         return dict.fromkeys(('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse'), math.nan)
     square_sum = float(np.square(errors).sum())
@@ -105,14 +93,6 @@ def statistics(errors: Floats) -> Statistics:
 
 
 def score_ego(stack: EgoPoses, truth: EgoPoses, alignment: str) -> EgoScores:
-    """
-    Score the poses of a stack.
-
-    :param stack: T poses.
-    :param truth: T poses at the same times.
-    :param alignment: one of ALIGNMENTS.
-    :raises DegenerateAlignmentError: if the poses cannot be aligned.
-    """
     poses, scale = stack.poses, 1.0
     if alignment != 'none':
         poses, scale = _aligned(poses, truth.poses, has_scale=alignment == 'sim3')
@@ -209,11 +189,7 @@ def _aligned(poses: Floats, truth: Floats, *, has_scale: bool) -> tuple[Floats, 
 
 
 def _quaternions(axes: Floats) -> Floats:
-    """
-    Return rotations as quaternions, xyzw.
-
-    :param axes: (T, 3, 3) float64.
-    """
+    """Return rotations as quaternions, xyzw; ``axes``: (T, 3, 3) float64."""
     # Of the four products of the greatest component with all, none is a small difference.
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = axes.transpose(1, 2, 0)
     products = np.stack((

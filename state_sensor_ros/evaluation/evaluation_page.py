@@ -83,18 +83,10 @@ _N_EVENTS = 20
 def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[TopicResult],
                result: Mapping[str, Any], changes: Sequence[Change] | None,
                safety: plots.SafetySection | None, frames_again: FramesAgain) -> None:
-    """
-    Write the page.
-
-    :param file: file open for writing.
-    :param stack: name of the bag.
-    :param truth: name of the ground truth.
-    :param topic_results: results of the topics.
-    :param result: their result, as ``result_of`` returns it, with the confidence intervals.
-    :param changes: what got better or worse, None without an earlier result.
-    :param safety: measures of the ego in the ground truth, None without an ego.
-    :param frames_again: returns the frames of the worst moments, which are not kept.
-    """
+    """Write the page."""
+    # result: their result, as ``result_of`` returns it, with the confidence intervals.
+    # changes: what got better or worse, None without an earlier result.
+    # safety: measures of the ego in the ground truth, None without an ego.
     confidence = result['confidence']
     intervals = {path: interval_text(limits, confidence['units'][path], confidence['n'])
                  for path, limits in confidence['intervals'].items()}
@@ -112,13 +104,7 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
 
 
 def write_document(file: BinaryIO, title: str, parts: Sequence[str]) -> None:
-    """
-    Write a document with the style of the pages.
-
-    :param file: file open for writing.
-    :param title: its title, plain text.
-    :param parts: its elements, HTML.
-    """
+    """Write a document with the style of the pages."""
     file.write('\n'.join((
         '<!DOCTYPE html>', '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width">', f'<title>{escape(title)}</title>',
@@ -142,7 +128,6 @@ def _figure(name: str, number: str, interval: str, change: float | None) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    """Yield a table of the cells of each row, HTML."""
     yield '<table><thead><tr>' + ''.join(f'<th>{escape(heading)}</th>' for heading in headings)
     yield '</tr></thead><tbody>'
     yield from (f'<tr>{cells}</tr>' for cells in rows)
@@ -150,13 +135,7 @@ def _table(headings: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
 
 
 def interval_text(interval: Sequence[float] | None, n_units: int, n_all: int) -> str:
-    """
-    Return a confidence interval as HTML, '' without one.
-
-    :param interval: its two limits.
-    :param n_units: number of units on which it rests.
-    :param n_all: number of all units.
-    """
+    """Return a confidence interval as HTML, '' without one."""
     if interval is None:
         return ''
     low, high = (f'{limit}' if isinstance(limit, int) else f'{limit:.3f}' for limit in interval)
@@ -205,12 +184,6 @@ def _tables(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator
 
 
 def table_elements(table: ResultTable, intervals: Mapping[str, str]) -> Iterator[str]:
-    """
-    Yield a table as HTML.
-
-    :param table: any table.
-    :param intervals: confidence intervals by the path of the number, HTML.
-    """
     yield from _table((table.title, *table.headings), [
         f'<td>{escape(row.name)}</td>' + ''.join(
             f'<td>{text_of(number)}{intervals.get(f"{row.path}/{key}", "")}</td>'
@@ -300,13 +273,8 @@ def _image(address: str, text: str) -> str:
 
 
 def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> None:
-    """
-    Write the page of several bags: the means over them, and a row for each.
-
-    :param file: file open for writing.
-    :param records: result of each bag, with the keys ``file`` and ``error``, None if it was
-        evaluated.
-    """
+    """Write the page of several bags: the means over them, and a row for each."""
+    # records: result of each bag, with the keys ``file`` and ``error``, None if it was evaluated.
     results = [(str(record['file']), dict(numbers_of(record))) for record in records
                if record['error'] is None]
     text = (f'{counted(len(results), "bag")} evaluated, {len(records) - len(results)} failed. '

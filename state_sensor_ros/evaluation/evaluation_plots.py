@@ -63,44 +63,29 @@ _LEAST_TOPS = (0.01, 0.1, 0.01)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """
-    An evaluated frame and its errors.
-
-    ``n_missed`` ground-truth objects without a match at 2 m; ``n_false`` detections without one;
-    ``errors`` (R,) translation errors of the matches, m.
-    """
+    """An evaluated frame and its errors."""
 
     frame: EvaluatedFrame
-    n_missed: int
-    n_false: int
-    errors: Floats
+    n_missed: int  # ground-truth objects without a match at 2 m
+    n_false: int  # detections without one
+    errors: Floats  # (R,) translation errors of the matches, m
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SafetySection:
-    """
-    Measures of safety of one actor in the ground truth.
+    """Measures of safety of one actor in the ground truth."""
 
-    ``actor`` its raw name; ``worst`` heading, value, time and other actor of each measure;
-    ``events`` kind, times, other actor and value of each; ``times_s`` (T,) game time, s;
-    ``curves`` (T,) numbers by their heading and unit, NaN where undefined; ``spans_s`` begin and
-    end of each event, s.
-    """
-
-    actor: str
+    actor: str  # its raw name
+    # heading, value, time and other actor of each measure.
     worst: tuple[tuple[str, str, str, str], ...]
-    events: tuple[tuple[str, str, str, str], ...]
-    times_s: Floats
+    events: tuple[tuple[str, str, str, str], ...]  # kind, times, other actor and value of each
+    times_s: Floats  # (T,) game time, s
+    # (T,) numbers by their heading and unit, NaN where undefined.
     curves: Mapping[tuple[str, str], Floats]
-    spans_s: tuple[tuple[float, float], ...]
+    spans_s: tuple[tuple[float, float], ...]  # begin and end of each event, s
 
 
 def moment_of(frame: EvaluatedFrame) -> Moment:
-    """
-    Return the errors of a frame.
-
-    :param frame: evaluated frame.
-    """
     matches = frame.matches[I_ERRORS]
     rows = np.flatnonzero(matches >= 0)
     errors = np.linalg.norm(
@@ -113,8 +98,6 @@ def worst_messages(frames: Records) -> list[int]:
     Return the index of the messages of the greatest cost, the worst first, at most N_MOMENTS.
 
     The cost is the number of misses and of false positives plus the sum of errors by 2 m.
-
-    :param frames: :attr:`FrameRecord.frames`.
     """
     costs = frames['n_missed'] + frames['n_false'] + frames['error'] / MATCH_DISTANCES_M[I_ERRORS]
     stamps_ns = frames['stamp_ns']
@@ -129,7 +112,6 @@ def worst_messages(frames: Records) -> list[int]:
 
 
 def _png(figure: Figure) -> str:
-    """Return a figure as the address of an image."""
     figure.set_dpi(110)
     canvas: Any = FigureCanvasAgg(figure)
     # ``savefig`` would compute the layout twice.
@@ -150,12 +132,8 @@ def _axes(figure: Figure, rows: int, columns: int, index: int, x: str, y: str) -
 
 
 def precision_recall(classes: Sequence[ClassScores]) -> str:
-    """
-    Draw precision over recall of each class with ground truth, for each match distance.
-
-    :param classes: scores, at least of one class with ground truth.
-    :returns: address of an image.
-    """
+    """Draw precision over recall of each class with ground truth, for each match distance."""
+    # classes: scores, at least of one class with ground truth.
     drawn = [each for each in classes if each.curves is not None]
     columns = min(len(drawn), 3)
     rows = math.ceil(len(drawn) / columns)
@@ -178,15 +156,10 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
 
 def errors_over(values: npt.NDArray[np.float32], errors: Callable[[int], Floats], label: str, *,
                 width: float | None) -> str:
-    """
-    Draw the mean errors of the matches in bins, with their 10th to 90th percentile.
-
-    :param values: (R,) float32, by which the matches are divided, at least one is known.
-    :param errors: returns the errors of the matches, (R,), by the index in ERROR_NAMES.
-    :param label: title of the axis of the values.
-    :param width: least width of a bin; None for a fortieth of the range.
-    :returns: address of an image.
-    """
+    """Draw the mean errors of the matches in bins, with their 10th to 90th percentile."""
+    # values: (R,) float32, by which the matches are divided, at least one is known.
+    # errors: returns the errors of the matches, (R,), by the index in ERROR_NAMES.
+    # width: least width of a bin; None for a fortieth of the range.
     known = np.isfinite(values)
     bins, centers = _bins(values[known], width)
     figure = Figure(figsize=(11.2, 2.9), layout='constrained')
@@ -212,7 +185,6 @@ def errors_over(values: npt.NDArray[np.float32], errors: Callable[[int], Floats]
 
 def _bins(values: npt.NDArray[np.float32],
           width: float | None) -> tuple[npt.NDArray[np.uint8], Floats]:
-    """Return the bin of each value, and the centers of all bins."""
     low, high = float(values.min()), float(values.max())
     if width is None:
         width = max((high - low) / _N_BINS, 1e-9)
@@ -232,12 +204,7 @@ def _spread(errors: Floats) -> tuple[float, float, float]:
 
 
 def counts_over_time(frames: Records) -> str:
-    """
-    Draw the numbers of misses and of false positives over time.
-
-    :param frames: :attr:`FrameRecord.frames`.
-    :returns: address of an image.
-    """
+    """Draw the numbers of misses and of false positives over time."""
     times = (frames['stamp_ns'] - frames['stamp_ns'][0]) * 1e-9
     figure = Figure(figsize=(11.2, 2.4), layout='constrained')
     axes = _axes(figure, 1, 1, 1, 'time since the first frame (s)', 'objects in a frame')
@@ -252,12 +219,8 @@ def counts_over_time(frames: Records) -> str:
 
 
 def ego_over_time(distances: Floats) -> str:
-    """
-    Draw the error of the ego's position over time.
-
-    :param distances: (T, 2) float64, time, s, and error, m.
-    :returns: address of an image.
-    """
+    """Draw the error of the ego's position over time."""
+    # distances: (T, 2) float64, time, s, and error, m.
     figure = Figure(figsize=(11.2, 2.4), layout='constrained')
     axes = _axes(figure, 1, 1, 1, 'time since the first pose (s)', 'error of the ego (m)')
     axes.plot(distances[:, 0] - distances[0, 0], distances[:, 1], color=_STACK, linewidth=1.4)
@@ -266,12 +229,8 @@ def ego_over_time(distances: Floats) -> str:
 
 
 def safety_over_time(section: SafetySection) -> str:
-    """
-    Draw the measures of safety over time, with the events as areas.
-
-    :param section: measures, at least one.
-    :returns: address of an image.
-    """
+    """Draw the measures of safety over time, with the events as areas."""
+    # section: measures, at least one.
     columns = 3
     rows = math.ceil(len(section.curves) / columns)
     figure = Figure(figsize=(11.2, 2.5 * rows), layout='constrained')
@@ -298,12 +257,8 @@ def safety_over_time(section: SafetySection) -> str:
 
 
 def moment_picture(moment: Moment) -> str:
-    """
-    Draw ground truth and stack at one moment from above, in the area with the most errors.
-
-    :param moment: with at least one object.
-    :returns: address of an image.
-    """
+    """Draw ground truth and stack at one moment from above, in the area with the most errors."""
+    # moment: with at least one object.
     frame = moment.frame
     matches = frame.matches[I_ERRORS]
     is_found = np.isin(np.arange(len(frame.truth.ids)), matches[matches >= 0])

@@ -69,14 +69,7 @@ _LEAST_SHARE, _LEAST_CHANGE = 1e-9, 1e-6
 
 def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
               definition: str = PLAIN, alignment: str = 'none') -> dict[str, Any]:
-    """
-    Return the result with the keys of doc/guide/evaluation.md; undefined numbers are None.
-
-    :param topic_results: results of topics; each part is that of the first one that has it.
-    :param n_truth_frames: number of frames of the ground truth.
-    :param definition: one of DEFINITIONS, of the errors of detections.
-    :param alignment: alignment of the poses of the ego.
-    """
+    """Return the result with the keys of doc/guide/evaluation.md; undefined numbers are None."""
     result: dict[str, Any] = {
         'frames': topic_results[0].n_frames,
         'frames_without_truth': topic_results[0].n_without_truth,
@@ -164,13 +157,8 @@ def _ego(scores: EgoScores, alignment: str) -> dict[str, Any]:
 
 
 def number_at(result: Mapping[str, Any], path: str) -> float | None:
-    """
-    Return the number at a path such as ``detection/classes/car/ate``; None if undefined.
-
-    :param result: result of :func:`result_of`.
-    :param path: keys, separated by ``/``.
-    :raises ConfigError: if there is no such number.
-    """
+    """Return the number at a path such as ``detection/classes/car/ate``; None if undefined."""
+    # path: keys, separated by ``/``.
     found: Any = result
     done: list[str] = []
     for key in path.split('/'):
@@ -188,12 +176,8 @@ def number_at(result: Mapping[str, Any], path: str) -> float | None:
 
 
 def numbers_of(result: Mapping[str, Any], path: str = '') -> Iterator[tuple[str, float | None]]:
-    """
-    Yield the path of each number, and the number.
-
-    :param result: result of :func:`result_of`, or a part of it.
-    :param path: path of the part, with ``/`` at its end.
-    """
+    """Yield the path of each number, and the number."""
+    # path: path of the part, with ``/`` at its end.
     for key, value in result.items():
         if isinstance(value, Mapping):
             yield from numbers_of(value, f'{path}{key}/')
@@ -203,16 +187,11 @@ def numbers_of(result: Mapping[str, Any], path: str = '') -> Iterator[tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """
-    The change of a number.
-
-    ``path``, ``old``, ``new``, None if the number is lost; ``is_better``; ``half`` half the
-    confidence interval of the difference, by paired blocks, None if it is not known.
-    """
-
-    path: str
+    path: str  # path, old, new: None if the number is lost
     old: float
     new: float | None
+    # is_better, half: half the confidence interval of the difference, by paired blocks, None if it
+    # is not known.
     is_better: bool
     half: float | None
 
@@ -231,12 +210,8 @@ class Change:
 
 
 def read_results(path: str) -> list[dict[str, Any]]:
-    """
-    Read the results of an earlier run.
-
-    :param path: file with the output of ``evaluate --json``, for one bag or for several.
-    :raises TrajectoryFormatError: if it is not such a file.
-    """
+    """Read the results of an earlier run."""
+    # path: file with the output of ``evaluate --json``, for one bag or for several.
     try:
         with Path(path).open('rb') as file:
             data = file.read(_MAX_BYTES + 1)
@@ -251,18 +226,9 @@ def read_results(path: str) -> list[dict[str, Any]]:
 
 def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str, *,
                   definition: str, alignment: str) -> dict[str, Any]:
-    """
-    Return the earlier result of a bag.
-
-    :param path: file with the results.
-    :param results: as :func:`read_results` returns them.
-    :param stack: path of the bag; of several results, the one of the same path is returned, else
-        the only one of the same name.
-    :param definition: see :func:`result_of`, of this run.
-    :param alignment: see :func:`result_of`, of this run.
-    :raises TrajectoryFormatError: if there is no such result, or its definition or alignment
-        differs from this run's, so that the numbers cannot be compared.
-    """
+    """Return the earlier result of a bag."""
+    # stack: path of the bag; of several results, the one of the same path is returned, else the
+    # only one of the same name.
     if len(results) > 1:
         files = [Path(str(result.get('file', ''))) for result in results]
         chosen = [file == Path(stack) for file in files]
@@ -297,12 +263,7 @@ def _decoded(data: bytes) -> list[dict[str, Any]]:
 
 
 def against(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Return the part of the result that compares it with an earlier one.
-
-    :param new: result of this run.
-    :param old: result of the earlier run.
-    """
+    """Return the part of the result that compares it with an earlier one."""
     found = changes(new, old)
     return {**_differences(new, old), 'lost': [
         change.path for change in found if change.new is None], 'intervals': {
@@ -332,12 +293,7 @@ def _is_number(value: object) -> bool:
 
 
 def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
-    """
-    Return the main numbers that are lost, or got better or worse, the greatest change first.
-
-    :param new: result of this run.
-    :param old: result of the earlier run.
-    """
+    """Return the main numbers that are lost, or got better or worse, the greatest change first."""
     ours, before = (dict(numbers_of({key: value for key, value in result.items()
                                      if key not in _NOT_COMPARED})) for result in (new, old))
     confidences = [result.get('confidence', {}) for result in (new, old)]
@@ -357,14 +313,7 @@ def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
 
 def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[float],
                     path_counts: Sequence[int]) -> dict[str, Any]:
-    """
-    Return a result with every name that a result can have; its numbers mean nothing.
-
-    :param definition: one of DEFINITIONS, of the errors of detections.
-    :param has_earlier: whether there is an earlier result.
-    :param horizons_s: horizons of paths, s.
-    :param path_counts: numbers of paths.
-    """
+    """Return a result with every name that a result can have; its numbers mean nothing."""
     nothing = np.zeros(0, np.int64)
     poses = EgoPoses(nothing, np.zeros((0, 7)), np.zeros(0))
     tracking = score_tracks(TrackRecorder().finish(), time_blocks(nothing), None)

@@ -40,29 +40,21 @@ _STATISTICS = ('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse')
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: ``name``, ``path`` of its part of the result, ``numbers`` by their keys."""
-
-    name: str
+    name: str  # name, path: of its part of the result
     path: str
-    numbers: Mapping[str, float | None]
+    numbers: Mapping[str, float | None]  # by their keys
 
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """A table of numbers: ``title``, ``headings``, ``rows`` and a line after them."""
-
-    title: str
+    title: str  # title, headings, rows: and a line after them
     headings: tuple[str, ...]
     rows: tuple[Row, ...]
     note: str = ''
 
 
 def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
-    """
-    Yield the lines of readable tables.
-
-    :param result: result of ``result_of``.
-    """
+    """Yield the lines of readable tables."""
     yield heading_of(result)
     if 'detection' in result:
         yield from _table_lines(detection_table(result['detection']))
@@ -78,21 +70,13 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def heading_of(result: Mapping[str, Any]) -> str:
-    """
-    Return the line about the numbers of frames.
-
-    :param result: result of ``result_of``.
-    """
+    """Return the line about the numbers of frames."""
     return (f'{result["frames"]} frames evaluated, {result["frames_without_truth"]} without '
             f'ground truth; {result["truth_frames"]} frames of ground truth')
 
 
 def detection_table(detection: Mapping[str, Any]) -> ResultTable:
-    """
-    Return the table of classes, and of distance bands that have objects.
-
-    :param detection: part of the result.
-    """
+    """Return the table of classes, and of distance bands that have objects."""
     rows = []
     for name, scores in detection['classes'].items():
         path = f'detection/classes/{name}'
@@ -117,11 +101,7 @@ def _class_numbers(scores: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def class_tracking_table(tracking: Mapping[str, Any]) -> ResultTable:
-    """
-    Return the table of tracking as of nuScenes: each class at its greatest MOTA, and the means.
-
-    :param tracking: part of the result.
-    """
+    """Return the table of tracking of nuScenes: each class at its greatest MOTA, and means."""
     rows = [('mean', 'tracking/nuscenes', {**tracking['nuscenes'], **{
         key: tracking[key] for _, key in AVERAGES}})]
     rows += [(name, f'tracking/classes/{name}', numbers)
@@ -132,11 +112,6 @@ def class_tracking_table(tracking: Mapping[str, Any]) -> ResultTable:
 
 
 def prediction_table(prediction: Mapping[str, Any]) -> ResultTable:
-    """
-    Return the table of horizons and numbers of paths.
-
-    :param prediction: part of the result.
-    """
     rows = []
     for horizon, scores in prediction.items():
         path = f'prediction/{horizon}'
@@ -150,11 +125,7 @@ def prediction_table(prediction: Mapping[str, Any]) -> ResultTable:
 
 
 def ego_table(ego: Mapping[str, Any]) -> ResultTable:
-    """
-    Return the table that evo prints, of all errors of the ego.
-
-    :param ego: part of the result.
-    """
+    """Return the table that evo prints, of all errors of the ego."""
     parts = [('ATE translation m', 'ate/translation'), ('ATE rotation rad', 'ate/rotation')]
     for length in ego['rpe']:
         parts += [(f'RPE {length} translation m', f'rpe/{length}/translation'),
@@ -200,11 +171,7 @@ def text_of(number: float | None) -> str:
 
 
 def change_texts(change: Change) -> tuple[str, str, str]:
-    """
-    Return the old and the new number of a change, and their difference, as text.
-
-    :param change: any change.
-    """
+    """Return the old and the new number of a change, and their difference, as text."""
     digits = 0 if change.path.rpartition('/')[2] in _COUNTS else 4
     if change.new is None:
         return f'{change.old:.{digits}f}', '-', 'lost'
@@ -214,12 +181,8 @@ def change_texts(change: Change) -> tuple[str, str, str]:
 
 
 def change_lines(old: str, changes: Sequence[Change] | None) -> Iterator[str]:
-    """
-    Yield the lines about what got better or worse.
-
-    :param old: name of the earlier result.
-    :param changes: as ``comparison.changes`` returns them, None without an earlier result.
-    """
+    """Yield the lines about what got better or worse."""
+    # changes: as ``comparison.changes`` returns them, None without an earlier result.
     if changes is None:
         return
     yield ''
@@ -250,11 +213,7 @@ def note_of(change: Change) -> str:
 
 
 def counts_of(changes: Sequence[Change]) -> str:
-    """
-    Return how many numbers are lost, better or worse, and how the differences are tested.
-
-    :param changes: all changes.
-    """
+    """Return how many numbers are lost, better or worse, and how the differences are tested."""
     words = [word_of(change) for change in changes]
     text = ', '.join(f'{words.count(word)} {word}' for word in ('better', 'worse', 'lost'))
     n_tested = sum(change.half is not None for change in changes)

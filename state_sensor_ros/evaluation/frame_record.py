@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The record of a topic's frames: counts of each frame, a row for each detection and ground truth.
-
-In temporary files a detection takes 61 bytes, a ground-truth object 5, a frame 36.
-"""
+"""The record of a topic's frames: counts of each, a row for each detection and ground truth."""
 
 from __future__ import annotations
 
@@ -66,35 +62,27 @@ _FRAME = np.dtype([
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """
-    The R matches at 2 m of some frames, in their order.
+    """The R matches at 2 m of some frames, in their order."""
 
-    ``frames`` (R,) index of the frame; ``stamps_ns`` (R,); ``stack`` and ``truth`` (R, 9) states;
-    ``classes`` (R,); ``scores`` (R,); ``distances`` (R,) of the ground truth from the ego, m;
-    ``errors`` (R, 5) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s),
-    attribute (0 or 1), NaN if unknown; ``stack_ids`` and ``truth_ids`` R strings.
-    """
-
-    frames: Rows
-    stamps_ns: Rows
-    stack: Floats
+    frames: Rows  # (R,) index of the frame
+    stamps_ns: Rows  # (R,)
+    stack: Floats  # stack, truth: (R, 9) states
     truth: Floats
-    classes: Rows
-    scores: Floats
-    distances: Floats
+    classes: Rows  # (R,)
+    scores: Floats  # (R,)
+    distances: Floats  # (R,) of the ground truth from the ego, m
+    # (R, 5) translation (m), scale (1 - IoU), orientation (rad), velocity (m/s), attribute (0 or
+    # 1), NaN if unknown.
     errors: Floats
-    stack_ids: tuple[str, ...]
+    stack_ids: tuple[str, ...]  # stack_ids, truth_ids: R strings
     truth_ids: tuple[str, ...]
 
 
 def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
-    """
-    Return (R, 5) errors of translation, scale, orientation, velocity and attribute.
-
-    :param stack: (R, 9) float64, states.
-    :param truth: (R, 9) float64, states.
-    :param classes: (R,) int64, index in EVALUATED_CLASSES.
-    """
+    """Return (R, 5) errors of translation, scale, orientation, velocity and attribute."""
+    # stack: (R, 9) float64, states.
+    # truth: (R, 9) float64, states.
+    # classes: (R,) int64, index in EVALUATED_CLASSES.
     with np.errstate(all='ignore'):
         common = np.minimum(stack[:, SIZE], truth[:, SIZE]).prod(axis=1)
         union = stack[:, SIZE].prod(axis=1) + truth[:, SIZE].prod(axis=1) - common
@@ -150,11 +138,9 @@ def _bands_of(distances: Floats) -> npt.NDArray[np.int8]:
 
 
 class FrameRecorder:
-    """
-    Records the frames of a topic.
+    """Records the frames of a topic."""
 
-    :param observe: called with the matches of some frames, in the order of time; None for no call.
-    """
+    # observe: called with the matches of some frames, in the order of time; None for no call.
 
     def __init__(self, observe: Callable[[Matches], None] | None = None) -> None:
         self._observe = observe
@@ -166,12 +152,6 @@ class FrameRecorder:
         self.n_frames = 0
 
     def add(self, frame: EvaluatedFrame, message: int) -> None:
-        """
-        Add a frame.
-
-        :param frame: frame after the last one.
-        :param message: index of its message in the topic.
-        """
         self.n_frames += 1
         self._waiting.append(frame)
         self._messages.append(message)
@@ -231,7 +211,6 @@ class FrameRecorder:
                 columns[number].add(records[classes == number])
 
     def finish(self) -> FrameRecord:
-        """Return the record."""
         self._flush()
         return FrameRecord(self._frames.read_all(), {
             name: Detections(detections, truths) for name, detections, truths in zip(
@@ -241,16 +220,11 @@ class FrameRecorder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameRecord:
-    """
-    The record of F frames.
-
-    ``frames`` (F,) with the fields ``stamp_ns``, ``message`` index of the message in the topic,
-    ``n_missed`` and ``n_false`` objects without a match at 2 m, ``n_matches``, ``error`` sum of
-    their translation errors, m; ``classes`` the detections by the name of the class.
-    """
-
+    # (F,) with the fields ``stamp_ns``, ``message`` index of the message in the topic,
+    # ``n_missed`` and ``n_false`` objects without a match at 2 m, ``n_matches``, ``error`` sum of
+    # their translation errors, m.
     frames: Records
-    classes: dict[str, Detections]
+    classes: dict[str, Detections]  # the detections by the name of the class
 
     @property
     def stamps_ns(self) -> Rows:
@@ -258,12 +232,7 @@ class FrameRecord:
         return self.frames['stamp_ns']
 
     def of_matches(self, name: str, index: int | tuple[()] = ()) -> npt.NDArray[Any]:
-        """
-        Return one column of all matches, (R,).
-
-        :param name: a field of :attr:`Detections.detections`.
-        :param index: index in the field, if it has several numbers.
-        """
+        """Return one column of all matches, (R,)."""
         parts = [np.zeros(0, _DETECTION[name].base)]
         for detections in self.classes.values():
             for rows in detections.detections.blocks():

@@ -35,12 +35,6 @@ _MAX_DEPTH = 100
 
 
 class FrameTransforms:
-    """
-    Transforms by the name of the child frame.
-
-    :param messages: serialized messages of TF_TYPE, each with whether it is static.
-    :raises DecodeError: if one is not such a message.
-    """
 
     def __init__(self, messages: Iterable[tuple[bytes, bool]]) -> None:
         self._parents: dict[str, str] = {}
@@ -67,14 +61,8 @@ class FrameTransforms:
 
     def between(self, target: str, source: str,
                 stamp_ns: int) -> tuple[Floats, Floats] | None:
-        """
-        Return the orientation (4,) xyzw and the origin (3,) of a frame in another one.
-
-        :param target: name of the other frame.
-        :param source: name of the frame.
-        :param stamp_ns: time; a moving frame needs a transform within 0.1 s of it.
-        :returns: None if a transform is missing.
-        """
+        """Return the orientation (4,) xyzw and the origin (3,) of a frame in another one."""
+        # stamp_ns: time; a moving frame needs a transform within 0.1 s of it.
         target, source = _plain(target), _plain(source)
         source_root, source_turn, source_origin = self._to_root(source, stamp_ns)
         target_root, target_turn, target_origin = self._to_root(target, stamp_ns)
@@ -114,12 +102,7 @@ class FrameTransforms:
 
 
 def turned(orientation_xyzw: Floats, vector_xyz: Floats) -> Floats:
-    """
-    Return a vector turned by a rotation.
-
-    :param orientation_xyzw: (4,) float64, of unit length.
-    :param vector_xyz: (3,) float64.
-    """
+    """Return a vector turned by a rotation; ``orientation_xyzw``: (4,) float64, of unit length."""
     vector: Floats = global_from_unit(orientation_xyzw[None])[0] @ vector_xyz
     return vector
 

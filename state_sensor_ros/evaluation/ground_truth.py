@@ -46,21 +46,14 @@ TruthRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Floats]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EgoTrack:
-    """
-    The ego over time, global frame.
+    """The ego over time, global frame."""
 
-    ``stamps_ns`` (T,) ascending; ``origins`` (T, 3) m; ``poses`` (T, 7) base_link, position xyz
-    (m), orientation xyzw of unit length; ``speeds`` (T,) m/s, of base_link along its x axis, NaN
-    if unknown; ``frames`` names of the frames at the origin;
-    ``offset`` (3,) of base_link in the axes of the ego, m.
-    """
-
-    stamps_ns: Rows
-    origins: Floats
-    poses: Floats
-    speeds: Floats
-    frames: frozenset[str]
-    offset: Floats
+    stamps_ns: Rows  # (T,) ascending
+    origins: Floats  # (T, 3) m
+    poses: Floats  # (T, 7) base_link, position xyz (m), orientation xyzw of unit length
+    speeds: Floats  # (T,) m/s, of base_link along its x axis, NaN if unknown
+    frames: frozenset[str]  # names of the frames at the origin
+    offset: Floats  # (3,) of base_link in the axes of the ego, m
 
     def at(self, stamps_ns: Rows) -> tuple[Floats, Floats, Floats]:
         """
@@ -89,14 +82,11 @@ class EgoTrack:
 
 
 def brackets(stamps_ns: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats, Bools]:
-    """
-    Return the stamps before and after some times.
-
-    :param stamps_ns: (T,) int64, ascending, at least one.
-    :param wanted_ns: (K,) int64.
-    :returns: rows before and after, equal for a time that has no interval of at most MAX_GAP_NS
-        around it; share of the way between them; whether a stamp is within MAX_DISTANCE_NS.
-    """
+    """Return the stamps before and after some times."""
+    # stamps_ns: (T,) int64, ascending, at least one.
+    # wanted_ns: (K,) int64.
+    # Returns rows before and after, equal for a time that has no interval of at most MAX_GAP_NS
+    # around it; share of the way between them; whether a stamp is within MAX_DISTANCE_NS.
     after = np.searchsorted(stamps_ns, wanted_ns).clip(0, len(stamps_ns) - 1)
     before = np.maximum(after - 1, 0)
     gap = stamps_ns[after] - stamps_ns[before]
@@ -133,21 +123,15 @@ def _last_steps(stamps_ns: Rows, nearest: Rows, wanted_ns: Rows) -> tuple[Rows, 
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """
-    The objects of T frames, which are read from a temporary file.
+    """The objects of T frames, which are read from a temporary file."""
 
-    ``name`` of the recording; ``stamps_ns`` (T,) int64 ascending; ``offsets`` (T + 1,) first row
-    of each frame in ``rows``; ``are_selected`` (A,) bool of each of ``names``; ``ego`` None if the
-    recording has none.
-    """
-
-    name: str
-    stamps_ns: Rows
-    offsets: Rows
+    name: str  # of the recording
+    stamps_ns: Rows  # (T,) int64 ascending
+    offsets: Rows  # (T + 1,) first row of each frame in ``rows``
     rows: SpooledRows
     names: tuple[str, ...]
-    are_selected: Bools
-    ego: EgoTrack | None
+    are_selected: Bools  # (A,) bool of each of ``names``
+    ego: EgoTrack | None  # None if the recording has none
 
     @property
     def n_cached(self) -> int:
@@ -177,8 +161,6 @@ class GroundTruth:
 
         They are the objects of the nearest frame: interpolated if the frame on the other side also
         has them, and moved by their velocity otherwise.
-
-        :param stamp_ns: any time.
         """
         found = self.rows_at(stamp_ns)
         if found is None:
@@ -189,12 +171,7 @@ class GroundTruth:
             self.are_selected[actors]
 
     def rows_at(self, stamp_ns: int, *, is_far: bool = False) -> TruthRows | None:
-        """
-        Return the objects of :meth:`at`, as :meth:`frame` does.
-
-        :param stamp_ns: any time.
-        :param is_far: whether it may be farther from a frame, but between two.
-        """
+        """Return the objects of :meth:`at`, as :meth:`frame` does."""
         if not len(self.stamps_ns):
             return None
         [before], [after], [share], [is_near] = brackets(
@@ -230,22 +207,14 @@ class GroundTruth:
         return {name: number for number, name in enumerate(self.names)}
 
     def actors_of(self, names: Sequence[str]) -> Rows:
-        """
-        Return the indices of names, (K,) int64.
-
-        :param names: K names of objects.
-        """
+        """Return the indices of names, (K,) int64."""
         actors: Rows = np.array([self._numbers[name] for name in names], np.int64)
         return actors
 
     def positions_at(self, names: Sequence[str], stamps_ns: Rows) -> Floats:
-        """
-        Return positions of objects while they are present.
-
-        :param names: K objects.
-        :param stamps_ns: (P,) int64.
-        :returns: (K, P, 2) float64, m, NaN if the truth does not have the object.
-        """
+        """Return positions of objects while they are present."""
+        # stamps_ns: (P,) int64.
+        # Returns (K, P, 2) float64, m, NaN if the truth does not have the object.
         actors = self.actors_of(names)
         found: Floats = np.full((len(names), len(stamps_ns), 2), np.nan)
         before, after, share, _ = brackets(self.stamps_ns, stamps_ns)
@@ -269,11 +238,7 @@ class GroundTruth:
 
 
 class GroundTruthBuilder:
-    """
-    Collects the objects frame by frame.
-
-    :param name: name of the recording.
-    """
+    """Collects the objects frame by frame."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -284,14 +249,8 @@ class GroundTruthBuilder:
         self._rows = SpooledRows(_ROW)
 
     def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
-        """
-        Add a frame.
-
-        :param stamp_ns: stamp, later than that of the last frame.
-        :param objects: objects of the frame; the first of equal ids is used.
-        :param are_selected: (K,) bool; for each object, the value in its first frame is used.
-        :raises TrajectoryFormatError: if time goes back.
-        """
+        """Add a frame."""
+        # are_selected: (K,) bool; for each object, the value in its first frame is used.
         if self._stamps_ns and stamp_ns <= self._stamps_ns[-1]:
             raise TrajectoryFormatError(
                 self._name, f'{self._stamps_ns[-1] * 1e-9:.3f} s, then {stamp_ns * 1e-9:.3f} s',
@@ -309,26 +268,12 @@ class GroundTruthBuilder:
         self._rows.add(rows)
 
     def finish(self, ego: EgoTrack | None) -> GroundTruth:
-        """
-        Return the truth.
-
-        :param ego: track of the ego, None without an ego.
-        """
         return GroundTruth(
             self._name, np.array(self._stamps_ns, np.int64), np.cumsum(self._counts),
             self._rows, tuple(self._numbers), np.array(self._selected, np.bool_), ego)
 
 
 class FrameGroundTruth:
-    """
-    Makes the truth of frames.
-
-    :param name: name of the recording.
-    :param settings: parameters; stamp_source, ego_tag, ego_frame, base_link_xyz and those of
-        objects are used.
-    :param selects: returns whether an actor with a name and tags is selected.
-    :param report: called with a kind and a line.
-    """
 
     def __init__(self, name: str, settings: Settings,
                  selects: Callable[[str, tuple[str, ...]], bool],
@@ -347,13 +292,7 @@ class FrameGroundTruth:
         self._ego_frames = {BASE_LINK}
 
     def add(self, frame: Frame, stamp_ns: int | None = None) -> None:
-        """
-        Add a frame; one whose clock did not advance is dropped.
-
-        :param frame: frame with its boxes and wheels, if it has any.
-        :param stamp_ns: stamp in the bag of the frame; None to compute it from the frame's time.
-        :raises TrajectoryFormatError: if time goes back, or gives no stamp.
-        """
+        """Add a frame; one whose clock did not advance is dropped."""
         try:
             step = self._stamper.step(frame, 0)
         except DecodeError as error:
@@ -392,7 +331,6 @@ class FrameGroundTruth:
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:
-        """Return the truth."""
         ego = None
         if len(self._ego):
             rows = self._ego.read_all()

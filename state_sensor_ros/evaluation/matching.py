@@ -52,41 +52,26 @@ _MERGED[[EVALUATED_CLASSES.index('bus'), EVALUATED_CLASSES.index('trailer')]] = 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathOfObject:
-    """
-    A predicted path.
-
-    ``step_ns`` between its poses, of which the first is now; ``poses`` (P, 7) float64, position
-    xyz (m) and orientation xyzw; ``confidence`` 0..1.
-    """
-
-    step_ns: int
-    poses: Floats
-    confidence: float
+    step_ns: int  # between its poses, of which the first is now
+    poses: Floats  # (P, 7) float64, position xyz (m) and orientation xyzw
+    confidence: float  # 0..1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectSet:
-    """
-    K objects at one instant, in the global frame.
+    """K objects at one instant, in the global frame."""
 
-    ``ids`` K strings, '' for none; ``classes`` (K,) int64, index in EVALUATED_CLASSES; ``states``
-    (K, 9) float64: center xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
-    if unknown; ``scores`` (K,) float64, confidences 0..1; ``paths`` of each object, or an empty
-    tuple if the message has no paths.
-    """
-
-    ids: tuple[str, ...]
-    classes: Rows
+    ids: tuple[str, ...]  # K strings, '' for none
+    classes: Rows  # (K,) int64, index in EVALUATED_CLASSES
+    # (K, 9) float64: center xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
+    # if unknown.
     states: Floats
-    scores: Floats
+    scores: Floats  # (K,) float64, confidences 0..1
+    # Of each object, or an empty tuple if the message has no paths.
     paths: tuple[tuple[PathOfObject, ...], ...] = ()
 
     def select(self, mask: Bools) -> ObjectSet:
-        """
-        Return the objects of a mask.
-
-        :param mask: (K,) bool.
-        """
+        """Return the objects of a mask; ``mask``: (K,) bool."""
         if mask.all():
             return self
         rows = np.flatnonzero(mask).tolist()
@@ -97,19 +82,15 @@ class ObjectSet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluatedFrame:
-    """
-    One message of the stack beside the ground truth at its time.
+    """One message of the stack beside the ground truth at its time."""
 
-    ``stamp_ns`` of the message; ``stack`` N objects; ``truth`` M objects; ``matches`` (4, N)
-    int64, for each of MATCH_DISTANCES_M the matching ground-truth object of each object of the
-    stack, -1 for none; ``ego_xyz`` (3,) float64, the ego's origin, m, NaN without an ego.
-    """
-
-    stamp_ns: int
-    stack: ObjectSet
-    truth: ObjectSet
+    stamp_ns: int  # of the message
+    stack: ObjectSet  # N objects
+    truth: ObjectSet  # M objects
+    # (4, N) int64, for each of MATCH_DISTANCES_M the matching ground-truth object of each object
+    # of the stack, -1 for none.
     matches: npt.NDArray[np.int64]
-    ego_xyz: Floats
+    ego_xyz: Floats  # (3,) float64, the ego's origin, m, NaN without an ego
 
     @property
     def distances(self) -> Floats:
@@ -118,12 +99,7 @@ class EvaluatedFrame:
 
 
 def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
-    """
-    Return (K,) distances of centers from a point in the plane, m, as nuScenes.
-
-    :param origin_xyz: (3,) float64.
-    :param objects: K objects.
-    """
+    """Return (K,) distances of centers from a point in the plane, m, as nuScenes."""
     distances: Floats = np.linalg.norm(objects.states[:, XY] - origin_xyz[:2], axis=1)
     return distances
 
@@ -136,7 +112,6 @@ def near_pairs(places: Floats, others: Floats, limit_m: float) -> tuple[Rows, Ro
     :param others: (M, 2) float64, centers of other objects, m.
     :param limit_m: distance of the centers in the plane, m, which is less.
     :returns: (P,) rows of the first, (P,) rows of the second, in this order; (P,) float64, m.
-    :raises DecodeError: if there are too many objects or pairs.
     """
     n_most = max(len(places), len(others))
     if n_most > MAX_OBJECTS:
@@ -164,14 +139,9 @@ def near_pairs(places: Floats, others: Floats, limit_m: float) -> tuple[Rows, Ro
 
 
 def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
-    """
-    Match the objects of one instant.
-
-    :param stack: N objects.
-    :param truth: M objects.
-    :returns: (4, N) int64, row of the matching ground-truth object at each of MATCH_DISTANCES_M,
-        -1 for none.
-    """
+    """Match the objects of one instant."""
+    # Returns (4, N) int64, row of the matching ground-truth object at each of MATCH_DISTANCES_M,
+    # -1 for none.
     matches = np.full((len(MATCH_DISTANCES_M), len(stack.ids)), -1, np.int64)
     detections, truths, distances = near_pairs(
         stack.states[:, XY], truth.states[:, XY], MATCH_DISTANCES_M[-1])
@@ -210,27 +180,17 @@ def _take_in_turn(row: Rows, detections: Rows, truths: Rows) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """
-    A selection of messages and objects to evaluate.
+    """A selection of messages and objects to evaluate."""
 
-    ``start_ns`` and ``end_ns`` limits of the stamps; ``period_ns`` least time between two
-    messages; ``range_m`` distance of an object from the ego's origin, which is less, 0 for any;
-    ``classes`` names of classes, empty for all.
-    """
-
-    start_ns: float = -math.inf
+    start_ns: float = -math.inf  # start_ns, end_ns: limits of the stamps
     end_ns: float = math.inf
-    period_ns: int = 0
-    range_m: float = 0.0
-    classes: frozenset[str] = frozenset()
+    period_ns: int = 0  # least time between two messages
+    range_m: float = 0.0  # distance of an object from the ego's origin, which is less, 0 for any
+    classes: frozenset[str] = frozenset()  # names of classes, empty for all
 
     def has_time(self, stamp_ns: int, last_ns: int | None) -> bool:
-        """
-        Return whether a message is evaluated.
-
-        :param stamp_ns: time at which ground truth is taken.
-        :param last_ns: the same of the last evaluated message, None before the first one.
-        """
+        """Return whether a message is evaluated."""
+        # last_ns: the same of the last evaluated message, None before the first one.
         # A tolerance of a millisecond: periods of recordings vary.
         return self.start_ns <= stamp_ns <= self.end_ns and (
             not self.period_ns or last_ns is None
@@ -238,17 +198,10 @@ class Selection:
 
     def match(self, stamp_ns: int, stack: ObjectSet, truth: ObjectSet, are_selected: Bools,
               ego_xyz: Floats, *, merges: bool) -> EvaluatedFrame:
-        """
-        Match the selected objects of an instant.
-
-        :param stamp_ns: stamp of the message.
-        :param stack: objects of the message.
-        :param truth: M objects.
-        :param are_selected: (M,) bool, whether each ground-truth object is evaluated; a detection
-            whose nearest ground truth within 2 m is not, is dropped like it.
-        :param ego_xyz: (3,) float64, origin of the ego, m, NaN without an ego.
-        :param merges: whether bus and trailer are one class.
-        """
+        """Match the selected objects of an instant."""
+        # are_selected: (M,) bool, whether each ground-truth object is evaluated; a detection whose
+        # nearest ground truth within 2 m is not, is dropped like it.
+        # ego_xyz: (3,) float64, origin of the ego, m, NaN without an ego.
         if merges:
             truth = ObjectSet(truth.ids, _MERGED[truth.classes], truth.states, truth.scores)
         if not are_selected.all() and len(stack.ids):

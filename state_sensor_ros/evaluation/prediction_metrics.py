@@ -52,27 +52,16 @@ OVERLAP_NAME: Final = 'overlap_rate'
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathSums:
-    """
-    Sums over the objects of F frames.
+    """Sums over the objects of F frames."""
 
-    ``horizons_s`` (H,) s; ``path_counts`` (K,), ALL_PATHS for all; ``sums`` (F, H, K, 7) number of
-    objects, sums of SCORE_NAMES and of overlaps; ``n_matched`` objects that have paths.
-    """
-
-    horizons_s: tuple[float, ...]
-    path_counts: tuple[int, ...]
-    sums: Floats
-    n_matched: int
+    horizons_s: tuple[float, ...]  # (H,) s
+    path_counts: tuple[int, ...]  # (K,), ALL_PATHS for all
+    sums: Floats  # (F, H, K, 7) number of objects, sums of SCORE_NAMES and of overlaps
+    n_matched: int  # objects that have paths
 
 
 class PathScorer:
-    """
-    Scores the paths of a stack frame by frame; keeps sums.
-
-    :param truth: ground truth of all frames.
-    :param horizons_s: horizons, s.
-    :param path_counts: numbers of paths of greatest confidence that count, beside all.
-    """
+    """Scores the paths of a stack frame by frame; keeps sums."""
 
     def __init__(self, truth: GroundTruth, horizons_s: Sequence[float] = HORIZONS_S,
                  path_counts: Sequence[int] = PATH_COUNTS) -> None:
@@ -86,12 +75,6 @@ class PathScorer:
         self._n_matched = 0
 
     def add(self, frame: EvaluatedFrame, now_ns: int) -> None:
-        """
-        Score the paths of a frame.
-
-        :param frame: frame whose objects of the stack have paths.
-        :param now_ns: time of the ground truth of the frame.
-        """
         matches = frame.matches[I_ERRORS]
         rows = np.flatnonzero(matches >= 0)
         names = [frame.truth.ids[row] for row in matches[rows].tolist()]
@@ -104,7 +87,6 @@ class PathScorer:
                                     for i in range(len(self._horizons_s))]))
 
     def finish(self) -> PathSums:
-        """Return the sums of each frame."""
         shape = (0, len(self._horizons_s), len(self._path_counts), len(SCORE_NAMES) + 2)
         return PathSums(self._horizons_s, self._path_counts,
                         np.stack(self._sums) if self._sums else np.zeros(shape), self._n_matched)
@@ -137,10 +119,7 @@ class PathScorer:
         The box of the object along its path is compared with the true boxes of the actors that are
         present now.
 
-        :param paths: paths of K objects, the most likely one first.
         :param states: (K, 9) float64, of the objects.
-        :param names: names of their ground-truth objects.
-        :param now_ns: time of the first points.
         :returns: (K,) float64, ns from now, infinite for never.
         """
         first_ns = np.full(len(paths), np.inf)
@@ -183,14 +162,9 @@ class PathScorer:
 
     def _horizon_sums(self, displaced: Sequence[_Displaced], overlap_ns: Floats,
                       i_horizon: int) -> Floats:
-        """
-        Return the sums of a frame at a horizon.
-
-        :param displaced: the paths.
-        :param overlap_ns: (K,) float64, of each object.
-        :param i_horizon: index of the horizon.
-        :returns: (K, 7) float64 by numbers of paths.
-        """
+        """Return the sums of a frame at a horizon."""
+        # overlap_ns: (K,) float64, of each object.
+        # Returns (K, 7) float64 by numbers of paths.
         horizon_ns = self._horizons_ns[i_horizon]
         found: list[tuple[Rows, Rows, Floats]] = [
             (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
@@ -223,17 +197,14 @@ class PathScorer:
 
 @dataclass(frozen=True, eq=False)
 class _Displaced:
-    """
-    Distances of R paths of equal steps to the ground truth.
-
-    ``objects`` and ``ranks`` (R,) of the paths; ``distances`` (R, P + H), m, at each step and at
-    each horizon, NaN where the ground truth does not have the object.
-    """
+    """Distances of R paths of equal steps to the ground truth."""
 
     step_ns: int
     length_ns: int
-    objects: Rows
+    objects: Rows  # objects, ranks: (R,) of the paths
     ranks: Rows
+    # (R, P + H), m, at each step and at each horizon, NaN where the ground truth does not have the
+    # object.
     distances: Floats
 
 
@@ -242,7 +213,6 @@ _Alike = dict[tuple[int, int], tuple[list[int], list[int], list[Floats]]]
 
 
 def _alike(paths_of_objects: Sequence[Sequence[PathOfObject]]) -> _Alike:
-    """Return the paths by step and number of poses."""
     found: _Alike = {}
     for row, paths in enumerate(paths_of_objects):
         for rank, path in enumerate(paths):
@@ -254,14 +224,10 @@ def _alike(paths_of_objects: Sequence[Sequence[PathOfObject]]) -> _Alike:
 
 
 def _least(objects: Rows, errors: Floats, n_objects: int) -> tuple[Floats, Rows]:
-    """
-    Return the scores of each object that has a path, by its best one.
-
-    :param objects: (R,) int64, object of each path.
-    :param errors: (R, 3) float64, mean, final and greatest displacement, m.
-    :param n_objects: number of objects.
-    :returns: (S, 5) float64 by SCORE_NAMES; (S,) int64, the objects.
-    """
+    """Return the scores of each object that has a path, by its best one."""
+    # objects: (R,) int64, object of each path.
+    # errors: (R, 3) float64, mean, final and greatest displacement, m.
+    # Returns (S, 5) float64 by SCORE_NAMES; (S,) int64, the objects.
     least = np.full((n_objects, 3), np.inf)
     np.minimum.at(least, objects, errors)
     scored = np.flatnonzero(np.isfinite(least[:, 0]))
@@ -273,11 +239,7 @@ def _least(objects: Rows, errors: Floats, n_objects: int) -> tuple[Floats, Rows]
 
 
 def path_scores(found: PathSums) -> dict[float, dict[int, dict[str, float]]]:
-    """
-    Return the scores by horizon, s, and number of paths; NaN without objects.
-
-    :param found: sums of all frames.
-    """
+    """Return the scores by horizon, s, and number of paths; NaN without objects."""
     totals = found.sums.sum(axis=0)
     with np.errstate(all='ignore'):
         means = totals[:, :, 1:] / totals[:, :, :1]
@@ -288,13 +250,9 @@ def path_scores(found: PathSums) -> dict[float, dict[int, dict[str, float]]]:
 
 
 def overlapping(first: Floats, second: Floats) -> tuple[Rows, Rows, Rows]:
-    """
-    Return which boxes overlap in the plane, by the separating axes of rectangles.
-
-    :param first: (T, K, 9) float64, states at T times.
-    :param second: (T, M, 9) float64, states; a box of unknown size or place overlaps with none.
-    :returns: index of the time, of the first and of the second box of each pair.
-    """
+    """Return which boxes overlap in the plane, by the separating axes of rectangles."""
+    # first: (T, K, 9) float64, states at T times.
+    # second: (T, M, 9) float64, states; a box of unknown size or place overlaps with none.
     (times, rows), (other_times, columns) = (
         np.isfinite(states[..., (*range(YAW + 1), 6, 7)]).all(axis=2).nonzero()
         for states in (first, second))

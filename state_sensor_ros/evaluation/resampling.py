@@ -51,32 +51,21 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeBlocks:
-    """
-    Blocks of time of F frames.
+    """Blocks of time of F frames."""
 
-    ``of_frames`` (F,) int64, block of each frame; ``n_blocks``, at least 1; ``length_s`` of a
-    block, 0 if there are too few frames.
-    """
-
-    of_frames: Rows
-    n_blocks: int
-    length_s: float
+    of_frames: Rows  # (F,) int64, block of each frame
+    n_blocks: int  # at least 1
+    length_s: float  # of a block, 0 if there are too few frames
 
     def sums(self, values: Floats) -> Floats:
-        """
-        Return (B, K) sums of the values of the frames of each block.
-
-        :param values: (F, K) float64.
-        """
+        """Return (B, K) sums of the values of the frames of each block."""
+        # values: (F, K) float64.
         return self.sums_at(np.arange(len(values)), values)
 
     def sums_at(self, frames: npt.NDArray[np.integer[Any]], values: Floats) -> Floats:
-        """
-        Return (B, K) sums of values.
-
-        :param frames: (N,) index of the frame of each row.
-        :param values: (N, K) float64.
-        """
+        """Return (B, K) sums of values."""
+        # frames: (N,) index of the frame of each row.
+        # values: (N, K) float64.
         rows = self.of_frames[frames]
         sums: Floats = np.empty((self.n_blocks, values.shape[1]))
         for total, column in zip(sums.T, values.T, strict=True):
@@ -85,11 +74,7 @@ class TimeBlocks:
 
 
 def time_blocks(stamps_ns: Rows) -> TimeBlocks:
-    """
-    Divide frames into blocks of time.
-
-    :param stamps_ns: (F,) int64.
-    """
+    """Divide frames into blocks of time; ``stamps_ns``: (F,) int64."""
     single = TimeBlocks(np.zeros(len(stamps_ns), np.int64), 1, 0.0)
     if len(stamps_ns) < MIN_BLOCKS:
         return single
@@ -111,14 +96,8 @@ def weights_without(n_units: int) -> Floats:
 
 
 def interval(path: str, value: float, deviations: Floats, n_units: int) -> Interval | None:
-    """
-    Return the interval of a number, None below MIN_UNITS units.
-
-    :param path: path of the number, by which its bounds are known.
-    :param value: the number.
-    :param deviations: (N,) float64, the number without each unit, less their mean.
-    :param n_units: units on which the number rests.
-    """
+    """Return the interval of a number, None below MIN_UNITS units."""
+    # deviations: (N,) float64, the number without each unit, less their mean.
     half = half_width(path, deviations, n_units)
     if half is None:
         return None
@@ -127,13 +106,8 @@ def interval(path: str, value: float, deviations: Floats, n_units: int) -> Inter
 
 
 def half_width(path: str, deviations: Floats, n_units: int) -> float | None:
-    """
-    Return half the width of an interval, None below MIN_UNITS units.
-
-    :param path: path of the number.
-    :param deviations: (N,) float64, see :func:`interval`.
-    :param n_units: units on which the number rests.
-    """
+    """Return half the width of an interval, None below MIN_UNITS units."""
+    # deviations: (N,) float64, see :func:`interval`.
     n_all = len(deviations)
     if path.endswith('rmse'):
         # Few blocks make most of a sum of squares.
@@ -145,12 +119,7 @@ def half_width(path: str, deviations: Floats, n_units: int) -> float | None:
 
 
 def mean_interval(path: str, numbers: Sequence[float]) -> Interval | None:
-    """
-    Return the interval of the mean of a number over bags, None below MIN_UNITS of them.
-
-    :param path: path of the number.
-    :param numbers: a number of each bag.
-    """
+    """Return the interval of the mean of a number over bags, None below MIN_UNITS of them."""
     values = np.array(numbers)
     return interval(path, float(values.mean()), (values.mean() - values) / max(
         len(values) - 1, 1), len(values))

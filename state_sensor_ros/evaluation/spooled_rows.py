@@ -32,8 +32,6 @@ class SpooledRows:
     Rows that are added at the end and read anywhere; all but the last ones are in a file.
 
     The file has no name: the system removes it with the process, however that ends.
-
-    :param dtype: type of a row.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
@@ -46,12 +44,7 @@ class SpooledRows:
         return (self._n_written + len(self._last)) // self._dtype.itemsize
 
     def add(self, rows: npt.ArrayLike) -> None:
-        """
-        Add rows.
-
-        :param rows: (K,) array.
-        :raises SinkError: if the temporary folder is full, or missing.
-        """
+        """Add rows; ``rows``: (K,) array."""
         self._last += np.ascontiguousarray(rows, self._dtype).tobytes()
         if len(self._last) >= _KEPT_BYTES:
             with _temporary_errors():
@@ -69,12 +62,7 @@ class SpooledRows:
         self._last = bytearray()
 
     def read(self, first: int, end: int) -> npt.NDArray[Any]:
-        """
-        Return rows, (K,).
-
-        :param first: index of the first row.
-        :param end: index after the last row.
-        """
+        """Return rows, (K,); ``end``: index after the last row."""
         begin, stop = (row * self._dtype.itemsize for row in (first, end))
         data = bytearray()
         with _temporary_errors():
@@ -99,12 +87,7 @@ class SpooledRows:
         return self.read(0, len(self))
 
     def column(self, name: str, index: int | tuple[()] = ()) -> npt.NDArray[Any]:
-        """
-        Return one column of all rows, (N,).
-
-        :param name: name of a field.
-        :param index: index in the field, if it has several numbers.
-        """
+        """Return one column of all rows, (N,)."""
         column = np.empty(len(self), self.read(0, 0)[name].dtype)
         first = 0
         for block in self.blocks():

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The tracks of all frames: ids, classes and confidences, and the pairs of objects near each other.
-
-Frames are not kept: an object takes 9 bytes, of the stack 17, a pair 16.
-"""
+"""The tracks of all frames: ids, classes, confidences, and the pairs of near objects."""
 
 from __future__ import annotations
 
@@ -46,27 +42,22 @@ Numbers = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class TrackArrays:
-    """
-    T ground-truth objects and S objects of a stack in F frames, and their P pairs within 4 m.
+    """T ground-truth and S stack objects in F frames, and their P pairs within 4 m."""
 
-    ``times_s`` (F,); ``truth_frames``, ``truth_ids``, ``truth_classes`` (T,) and the same of
-    the stack (S,); ``stack_scores`` (S,) mean confidence of the track; ``pair_truths`` and
-    ``pair_stacks`` (P,) rows, in the order of ground-truth objects; ``pair_distances`` (P,) m;
-    ``n_truth_ids`` and ``n_stack_ids`` numbers of tracks.
-    """
-
-    times_s: Floats
+    times_s: Floats  # (F,)
+    # truth_frames, truth_ids, truth_classes: (T,) and the same of the stack (S,).
     truth_frames: Numbers
     truth_ids: Numbers
     truth_classes: npt.NDArray[np.int8]
     stack_frames: Numbers
     stack_ids: Numbers
     stack_classes: npt.NDArray[np.int8]
-    stack_scores: Floats
+    stack_scores: Floats  # (S,) mean confidence of the track
+    # pair_truths, pair_stacks: (P,) rows, in the order of ground-truth objects.
     pair_truths: Numbers
     pair_stacks: Numbers
-    pair_distances: Floats
-    n_truth_ids: int
+    pair_distances: Floats  # (P,) m
+    n_truth_ids: int  # n_truth_ids, n_stack_ids: numbers of tracks
     n_stack_ids: int
 
     @cached_property
@@ -77,11 +68,7 @@ class TrackArrays:
 
 
 class TrackRecorder:
-    """
-    Records the objects of frames, and their pairs.
-
-    :param interpolates: whether tracks with the objects of their gaps are needed, too.
-    """
+    """Records the objects of frames, and their pairs."""
 
     def __init__(self, *, interpolates: bool = False) -> None:
         self._truth_numbers: dict[_Track, int] = {}
@@ -92,11 +79,8 @@ class TrackRecorder:
         self._pairs = SpooledRows(_PAIR)
 
     def add(self, frame: EvaluatedFrame) -> None:
-        """
-        Add a frame.
-
-        :param frame: frame after the last one, with the ids of the stack's objects.
-        """
+        """Add a frame."""
+        # frame: frame after the last one, with the ids of the stack's objects.
         number = len(self._stamps_ns)
         self._stamps_ns.append(frame.stamp_ns)
         self._pairs.add(_pairs_of(
@@ -115,7 +99,6 @@ class TrackRecorder:
             places.add(objects.states[:, XY].reshape(-1).view(_PLACE))
 
     def finish(self) -> TrackArrays:
-        """Return the tracks."""
         return self._arrays(self._truths.read_all(), self._stack_rows(), self._pairs.read_all())
 
     def interpolated(self) -> TrackArrays:
@@ -209,7 +192,6 @@ def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
 
     A pair that was the last match of its ground-truth object is kept.
 
-    :param tracks: objects of all frames.
     :param are_allowed: (P,) bool, pairs that may match.
     """
     return _matched(tracks, are_allowed & tracks.are_near, _kept_first, keeps_gaps=True)
@@ -221,7 +203,6 @@ def continued_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
 
     A match of the frame before is preferred; then the sum of the similarities decides.
 
-    :param tracks: objects of all frames.
     :param are_allowed: (P,) bool, pairs that may match.
     """
     return _matched(tracks, are_allowed, _most_similar, keeps_gaps=False)
@@ -280,14 +261,10 @@ def _kept_first(truths: Numbers, stacks: Numbers, distances: Floats, are_kept: B
 
 
 def least_pairs(truths: Numbers, stacks: Numbers, costs: Floats, no_pair: float) -> Rows:
-    """
-    Return which pairs have the least total cost, with each object in one of them at most.
-
-    :param truths: (K,) ground-truth object of each pair.
-    :param stacks: (K,) object of the stack.
-    :param costs: (K,) float64.
-    :param no_pair: cost of two objects that are no pair.
-    """
+    """Return which pairs have the least total cost, with each object in one of them at most."""
+    # truths: (K,) ground-truth object of each pair.
+    # stacks: (K,) object of the stack.
+    # costs: (K,) float64.
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
     row_truths, rows = np.unique(truths, return_inverse=True)

@@ -63,26 +63,19 @@ _OF_TRACKS: Final = {'fragmentations': 'Frag', 'mostly_tracked': 'MT', 'partiall
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrackCounts:
-    """
-    The counts of B blocks of time.
+    """The counts of B blocks of time."""
 
-    ``clear`` (B, 5) objects of ground truth and stack, matches, switches, and sum of distances, m;
-    ``identity`` (B,) matches of the assignment of tracks that has the most; ``positives`` and
-    ``associations`` (B, 19) matches of HOTA at each of ALPHAS, and sum of the shares of their
-    pairs of tracks, which are those of the whole recording.
-    """
-
+    # (B, 5) objects of ground truth and stack, matches, switches, and sum of distances, m.
     clear: Floats
-    identity: Floats
+    identity: Floats  # (B,) matches of the assignment of tracks that has the most
+    # positives, associations: (B, 19) matches of HOTA at each of ALPHAS, and sum of the shares of
+    # their pairs of tracks, which are those of the whole recording.
     positives: Floats
     associations: Floats
 
     def scores(self, weights: Floats) -> dict[str, Floats]:
-        """
-        Return numbers by their names, (R,) each.
-
-        :param weights: (R, B) float64, how often each block counts.
-        """
+        """Return numbers by their names, (R,) each."""
+        # weights: (R, B) float64, how often each block counts.
         truths, stacks, matches, switches, distances = (weights @ self.clear).T
         positives = weights @ self.positives
         n_objects = truths + stacks
@@ -97,13 +90,6 @@ class TrackCounts:
 
 
 def track_counts(tracks: TrackArrays, pairs: Rows, blocks: TimeBlocks) -> TrackCounts:
-    """
-    Count matches in blocks of time.
-
-    :param tracks: objects of all frames.
-    :param pairs: rows of the pairs that match, by :func:`continued_pairs`.
-    :param blocks: blocks of these frames.
-    """
     similarity = 1.0 - tracks.pair_distances / ZERO_SIMILARITY_M
     codes = tracks.truth_ids[tracks.pair_truths].astype(np.int64) * max(tracks.n_stack_ids, 1) \
         + tracks.stack_ids[tracks.pair_stacks]
@@ -160,14 +146,9 @@ def _best(tracks: TrackArrays, frames: npt.NDArray[np.int32], scores: Floats) ->
 
 
 def durations(tracks: TrackArrays, pairs: Rows, are_truths: Bools) -> tuple[float, float]:
-    """
-    Return the mean time to the first match, and the mean of the longest gaps, s.
-
-    :param tracks: objects of all frames.
-    :param pairs: rows of the pairs that match.
-    :param are_truths: (T,) bool, the ground-truth objects that count.
-    :returns: means over the tracks of the ground truth that have a match, NaN without any.
-    """
+    """Return the mean time to the first match, and the mean of the longest gaps, s."""
+    # are_truths: (T,) bool, the ground-truth objects that count.
+    # Returns means over the tracks of the ground truth that have a match, NaN without any.
     if not len(pairs):
         return math.nan, math.nan
     is_hit: Bools = np.zeros(len(tracks.truth_ids), np.bool_)
@@ -195,29 +176,18 @@ def durations(tracks: TrackArrays, pairs: Rows, are_truths: Bools) -> tuple[floa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThresholdScores:
-    """
-    The scores of a class as of nuScenes.
+    """The scores of a class as of nuScenes."""
 
-    ``counts`` (B, 41, 4) in B blocks of time at the thresholds of AMOTA and, last, without one:
-    objects of the stack, matches, switches, and sum of distances, m; 0 for recalls that are not
-    reached; ``n_truths`` (B,); ``numbers`` AMOTA and AMOTP (m), and those at the threshold of the
-    greatest MOTA, by their keys.
-    """
-
-    n_truths: Floats
+    n_truths: Floats  # (B,)
+    # (B, 41, 4) in B blocks of time at the thresholds of AMOTA and, last, without one: objects of
+    # the stack, matches, switches, and sum of distances, m; 0 for recalls that are not reached.
     counts: Floats
+    # AMOTA and AMOTP (m), and those at the threshold of the greatest MOTA, by their keys.
     numbers: dict[str, float]
 
 
 def threshold_scores(tracks: TrackArrays, class_number: int,
                      blocks: TimeBlocks) -> ThresholdScores:
-    """
-    Score a class at the thresholds of AMOTA.
-
-    :param tracks: objects of all frames, interpolated.
-    :param class_number: index in EVALUATED_CLASSES.
-    :param blocks: blocks of these frames.
-    """
     counts = np.zeros((blocks.n_blocks, N_THRESHOLDS + 1, 4))
     are_truths, are_stacks = (classes == class_number for classes in (
         tracks.truth_classes, tracks.stack_classes))
@@ -268,7 +238,6 @@ def average_scores(found: ThresholdScores, weights: Floats) -> tuple[Floats, Flo
 
     The recalls are those that the thresholds of the recording reach in these blocks.
 
-    :param found: scores of a class.
     :param weights: (R, B) float64, how often each block counts.
     """
     counts = np.tensordot(weights, found.counts, (1, 0))
@@ -286,12 +255,7 @@ def average_scores(found: ThresholdScores, weights: Floats) -> tuple[Floats, Flo
 
 
 def frame_counts(tracks: TrackArrays, pairs: Rows) -> Floats:
-    """
-    Return (F, 5) numbers of objects of both, matches and switches, and sum of distances (m).
-
-    :param tracks: objects of all frames.
-    :param pairs: rows of the pairs that match.
-    """
+    """Return (F, 5) numbers of objects of both, matches and switches, and sum of distances (m)."""
     n_frames = len(tracks.times_s)
     frames = tracks.truth_frames[tracks.pair_truths[pairs]]
     counts: Floats = np.stack([
@@ -327,20 +291,13 @@ def _thresholds(tracks: TrackArrays, pairs: Rows, n_truths: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class TrackingScores:
-    """
-    The scores of tracks.
-
-    ``numbers`` by the keys of the result, NaN if undefined; ``counts`` in B blocks of time;
-    ``classes`` scores as of nuScenes of each class with ground truth, None if not requested.
-    """
-
-    numbers: dict[str, float]
-    counts: TrackCounts
+    numbers: dict[str, float]  # by the keys of the result, NaN if undefined
+    counts: TrackCounts  # in B blocks of time
+    # Scores as of nuScenes of each class with ground truth, None if not requested.
     classes: dict[str, ThresholdScores] | None
 
 
 class _Similarities(Sequence[Floats]):
-    """The similarities of each frame, made of the pairs at each use."""
 
     def __init__(self, tracks: TrackArrays, truth_ends: Rows, stack_ends: Rows) -> None:
         self._tracks, self._truth_ends, self._stack_ends = tracks, truth_ends, stack_ends
@@ -364,11 +321,7 @@ class _Similarities(Sequence[Floats]):
 
 
 def load_trackeval() -> None:
-    """
-    Import trackeval; called early, so that work is not lost if it is missing.
-
-    :raises ImportError: if it is not installed.
-    """
+    """Import trackeval; called early, so that work is not lost if it is missing."""
     # It prints the packages that are missing for benchmarks which are not used here.
     with redirect_stdout(StringIO()):
         from trackeval import metrics  # noqa: F401
@@ -376,13 +329,8 @@ def load_trackeval() -> None:
 
 def score_tracks(tracks: TrackArrays, blocks: TimeBlocks,
                  interpolated: TrackArrays | None) -> TrackingScores:
-    """
-    Score the tracks of a stack; :func:`load_trackeval` has been called.
-
-    :param tracks: objects of all frames.
-    :param blocks: blocks of these frames, in which is counted.
-    :param interpolated: the same with objects in the gaps; None for no scores as of nuScenes.
-    """
+    """Score the tracks of a stack; :func:`load_trackeval` has been called."""
+    # interpolated: the same with objects in the gaps; None for no scores as of nuScenes.
     pairs = continued_pairs(tracks, tracks.pair_distances <= (
         1.0 - _SIMILAR + _EPSILON) * ZERO_SIMILARITY_M)
     classes = None if interpolated is None else {
