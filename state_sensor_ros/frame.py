@@ -319,6 +319,8 @@ class TrafficLights:
     shapes: npt.NDArray[np.uint8] | None = None
     # Whether the poses are those of stop lines, not of light heads.
     are_at_stop_lines: bool = False
+    # K ids of signals in OpenDRIVE, '' for an unknown one; empty if all are unknown.
+    open_drive_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """

@@ -31,6 +31,7 @@ from state_sensor_ros.simulators import (
     EGO_TAG,
     Fault,
     Frame,
+    INDICATORS_UNKNOWN,
     Lanes,
     OTHER_ID,
     SingleFrameDecoder,
@@ -42,6 +43,7 @@ from state_sensor_ros.simulators.frame_arrays import (
     quaternion_from_rpy,
     Rows,
 )
+from state_sensor_ros.simulators.osi.lights import indicators_of, lit_lights
 from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
     MessageKind,
@@ -148,6 +150,7 @@ class OsiDecoder(SingleFrameDecoder):
         needs = self.needs
         faults = self._take_static(timed)
         actors, wheels, lanes = _Actors(), AxleWheels(), LaneStates(self._lanes)
+        indicators: list[int] = []
         self._names.begin()
         for moving in timed.truth.moving_object:
             known = self._names.of_moving(moving)
@@ -158,6 +161,7 @@ class OsiDecoder(SingleFrameDecoder):
             actors.add(known, moving.id.value, (*_pose_of(moving), *_motion_of(moving)),
                        is_ego=self._is_ego(moving.id.value, known.name))
             lanes.add(row, moving)
+            indicators.append(indicators_of(moving))
             if needs.wheels and moving.HasField('vehicle_attributes'):
                 wheels.add(row, moving)
         faults += self._host_fault()
@@ -165,8 +169,13 @@ class OsiDecoder(SingleFrameDecoder):
         self._add_stationary(actors, faults)
         frame = _frame_of(timed.game_time, actors, lanes.states(),
                           self._kept_ids(actors, n_moving, faults))
-        return Decoded(replace(frame, wheels=wheels.wheels() if needs.wheels else None),
-                       tuple(faults))
+        lights = timed.truth.traffic_light
+        indicators += [INDICATORS_UNKNOWN] * (len(frame) - n_moving)
+        return Decoded(replace(
+            frame, wheels=wheels.wheels() if needs.wheels else None,
+            traffic_lights=lit_lights(lights) if lights else None,
+            indicators=np.array(indicators, np.int8)
+            if any(lit != INDICATORS_UNKNOWN for lit in indicators) else None), tuple(faults))
 
     def _is_ego(self, id_: int, name: str) -> bool:
         if self._host is not None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NS_PER_S = 1_000_000_000
 # Members of a GroundTruth that frames are made of.
 _USED = frozenset(('timestamp', 'host_vehicle_id', 'stationary_object', 'moving_object', 'lane',
-                   'logical_lane'))
+                   'logical_lane', 'traffic_light'))
 TIME = frozenset(('timestamp',))
 _USED_OF_VIEW = frozenset(('timestamp', 'host_vehicle_id'))
 _USED_OF_SENSED = frozenset(('timestamp', 'sensor_view', 'moving_object', 'stationary_object'))

@@ -65,6 +65,7 @@ class ShownLight(NamedTuple):
     shape: int
     position_xyz: Floats
     is_at_stop_line: bool = False
+    open_drive_id: str = ''
 
 
 def lights_of(frame: Frame) -> list[ShownLight]:
@@ -74,9 +75,11 @@ def lights_of(frame: Frame) -> list[ShownLight]:
     if lights is not None:
         shapes = [LIGHT_CIRCLE] * len(lights.names) if lights.shapes is None \
             else lights.shapes.tolist()
-        return [ShownLight(*row, lights.are_at_stop_lines) for row in zip(
+        signals = lights.open_drive_ids or ('',) * len(lights.names)
+        at_line = [lights.are_at_stop_lines] * len(lights.names)
+        return [ShownLight(*row) for row in zip(
             lights.names, lights.ids.tolist(), lights.states.tolist(), shapes,
-            lights.poses[:, :3], strict=True)]
+            lights.poses[:, :3], at_line, signals, strict=True)]
     if frame.extension is None:
         return []
     ids = [-1] * len(frame) if frame.ids is None else frame.ids.tolist()
@@ -96,15 +99,16 @@ class Groups(Protocol):
 
 
 class TabledGroups:
-    """Groups by the name or id of a light, from a YAML file with one id or several for each."""
+    """Groups by name, OpenDRIVE id or id of a light, from a YAML file with ids for each."""
 
     def __init__(self, path: str) -> None:
         self.missing = f'no entry in {path}'
         self._groups = _read_table(path)
 
     def of(self, light: ShownLight) -> tuple[int, ...]:
-        """Return the groups of its name, else those of its id."""
-        return self._groups.get(light.name) or self._groups.get(str(light.id), ())
+        """Return the groups of its name, else of its signal in OpenDRIVE, else of its id."""
+        keys = (light.name, light.open_drive_id, str(light.id))
+        return next((self._groups[key] for key in keys if self._groups.get(key)), ())
 
 
 class MappedGroups:

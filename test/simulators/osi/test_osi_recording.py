@@ -342,3 +342,49 @@ def test_osi_static_objects_are_replaced_only_by_ones_with_positions(tmp_path):
         frames = list(recording)
         assert [fault for fault in recording.faults if 'without a position' in fault.text]
     assert [frame.names[-1] for frame in frames] == ['building_50'] * 3
+
+
+def add_light(message, number, color, mode, icon=2, signal=''):
+    light = message.traffic_light.add()
+    light.id.value = number
+    light.base.position.x, light.base.position.z = 10.0 * number, 5.0
+    light.classification.color, light.classification.mode = color, mode
+    light.classification.icon = icon
+    if signal:
+        reference = light.source_reference.add()
+        reference.type = 'net.asam.opendrive'
+        reference.identifier.append(signal)
+
+
+def test_osi_lights_and_turn_signals_are_those_of_autoware(tmp_path):
+    """Bulbs that are lit, by the ids of their signals; other modes and colors are not green."""
+    messages = [osi_traces.ground_truth(i / 20, host_vehicle_id=0) for i in range(3)]
+    for message, state in zip(messages, (3, 4, 5), strict=True):
+        light_state = message.moving_object[0].vehicle_classification.light_state
+        light_state.indicator_state = state
+        for number, (color, mode, icon) in enumerate((
+                (4, 3, 2), (2, 2, 2), (4, 4, 2), (4, 0, 2), (5, 3, 2), (3, 5, 4), (2, 3, 15))):
+            add_light(message, number, color, mode, icon, signal=f'signal_id:{number + 100}')
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
+    with sensor.open_recording(path) as recording:
+        frames = list(recording)
+    shown = frames[0].traffic_lights
+    assert (shown.ids.tolist(), shown.open_drive_ids) == ([0, 5, 6], ('100', '105', '106'))
+    assert shown.poses[:, 0].tolist() == [0.0, 50.0, 60.0]
+    assert [frame.indicators.tolist() for frame in frames] == [[1, -1, -1], [2, -1, -1],
+                                                               [3, -1, -1]]
+    (tmp_path / 'ids.yaml').write_text(''.join(f'{n + 100}: {n}\n' for n in range(7)))
+    assert main(['convert', str(path), str(tmp_path / 'bag'), '--outputs', 'autoware', '-p',
+                 f'autoware.traffic_light_ids:={tmp_path / "ids.yaml"}']) == 0
+    groups = '/perception/traffic_light_recognition/traffic_signals'
+    turns, hazards = (f'/vehicle/status/{name}_status' for name in (
+        'turn_indicators', 'hazard_lights'))
+    sent = {topic: [] for topic in (groups, turns, hazards)}
+    for topic, *_, message in messages_of(tmp_path / 'bag', sent):
+        sent[topic].append(message)
+    # Color, shape: green circle, amber arrow to the left, red for pedestrians.
+    assert [(group.traffic_light_group_id, [(each.color, each.shape) for each in group.elements])
+            for group in sent[groups][0].traffic_light_groups] == [
+        (0, [(3, 1)]), (5, [(2, 2)]), (6, [(1, 1)])]
+    assert [message.report for message in sent[turns]] == [2, 3, 1]
+    assert [message.report for message in sent[hazards]] == [1, 1, 2]
