@@ -93,6 +93,19 @@ class EgoCommands(Protocol):
 
 
 @runtime_checkable
+class IndicatorCommands(EgoCommands, Protocol):
+    """Commands of a simulator whose ego has turn signals."""
+
+    def indicate(self, indicators: int) -> None:
+        """
+        Set the turn signals of the ego, without waiting.
+
+        :param indicators: INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT or INDICATORS_BOTH.
+        :raises StateSensorError: if that cannot be written now.
+        """
+
+
+@runtime_checkable
 class AnsweredCommands(EgoCommands, Protocol):
     """Commands of a simulator that shows which of them have arrived, or has another way."""
 

@@ -37,7 +37,12 @@ from rclpy.time import Time
 
 from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, INPUTS, InputTopic
 from state_sensor_ros.control.drive_mark import DriveMark
-from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
+from state_sensor_ros.control.ego_commands import (
+    ControlParameters,
+    EgoCommand,
+    EgoCommands,
+    IndicatorCommands,
+)
 from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
 from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
 from state_sensor_ros.control.gate import DriverState, EgoMotion
@@ -47,6 +52,7 @@ from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
+from state_sensor_ros.ros.indicator_topics import IndicatorTopics
 from state_sensor_ros.ros.node_log import NodeLog
 from state_sensor_ros.ros.rclpy_inside import await_delivery
 from state_sensor_ros.ros.topic_sink import message_class
@@ -271,7 +277,10 @@ class Commanding:
         self._last = CommandCounters()
         self._needs_speed = settings.control_input != 'vehicle_control'
         self._mode_service: Service | None = None
+        self._indicators: IndicatorTopics | None = None
         if settings.control_input == 'autoware':
+            if isinstance(commands, IndicatorCommands):
+                self._indicators = IndicatorTopics(node, commands, log.warn)
             modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
             self._mode_service = node.create_service(
                 modes, '/control/control_mode_request', self._answer_mode)
@@ -315,6 +324,8 @@ class Commanding:
         if self._mark is not None:
             self._mark.close(is_kept=bool(self._driver.failure))
         self._topics.close()
+        if self._indicators is not None:
+            self._indicators.close()
         await_delivery([self._publisher], _DELIVERY_S)
         self._node.destroy_publisher(self._publisher)
         if self._mode_service is not None:

@@ -27,10 +27,17 @@ import pytest
 
 from state_sensor_ros.classes import has_ego_tag
 from state_sensor_ros.commands import simulate
-from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
+from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands, IndicatorCommands
 from state_sensor_ros.errors import DecodeError, StateSensorError, TransportError
 from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import (
+    Frame,
+    INDICATORS_BOTH,
+    INDICATORS_LEFT,
+    INDICATORS_OFF,
+    INDICATORS_RIGHT,
+    INDICATORS_UNKNOWN,
+)
 from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import MockServer, Simulator
@@ -314,6 +321,26 @@ class SimulatorSuite:
                     commands.send(command)
                     return is_reached()
                 drive.until(has_obeyed)
+
+    def test_turn_signals_are_set(self) -> None:
+        """What was requested of the ego is in its frames, for commands that have it."""
+        if not find_simulator(self.simulator).takes_commands:
+            pytest.skip('it takes no commands')
+        with self.running() as given, self.driving(self.commanding(given)) as drive:
+            drive.receive(2)
+            commands = drive.commands
+            if not isinstance(commands, IndicatorCommands):
+                pytest.skip('it has no turn signals')
+
+            def shown() -> int:
+                commands.send(_FULL_BRAKE)
+                frame = drive.frames[-1]
+                return INDICATORS_UNKNOWN if frame.ego is None or frame.indicators is None \
+                    else int(frame.indicators[frame.ego])
+
+            for wanted in (INDICATORS_LEFT, INDICATORS_BOTH, INDICATORS_RIGHT, INDICATORS_OFF):
+                commands.indicate(wanted)
+                drive.until(lambda wanted=wanted: shown() == wanted)  # type: ignore[misc]
 
     def test_recording_is_read_back(self, tmp_path: Path) -> None:
         """Frames come back from a bag and a trajectory, also with a pose that is NaN."""

@@ -12,7 +12,7 @@ import os
 import signal
 
 from budgets import one_of
-from commands_rig import FAST, RecordingWorld
+from commands_rig import FAST, message_of, RecordingWorld
 import numpy as np
 from process_state import children
 import pytest
@@ -155,4 +155,30 @@ def test_what_is_killed_leaves_the_world_as_it_was_or_is_named(domain, listener,
         go_on()
         listener.until(lambda: 'the world was in synchronous mode' in node.log,
                        what='what it found')
+        assert node.end()[0] == 0
+
+
+def test_turn_signals_of_autoware_are_those_of_the_ego(domain, listener, server):
+    types = 'autoware_vehicle_msgs'
+    topics = {'TurnIndicators': 'turn_indicators', 'HazardLights': 'hazard_lights'}
+    reports = {kind: listener.subscribe(f'/vehicle/status/{topic}_status', f'{types}/{kind}Report')
+               for kind, topic in topics.items()}
+    ego = next(actor for actor in list(server.world.actors.values())
+               if actor.body.attribute('role_name') == 'hero')
+    # Position lights and low beam stay as they are.
+    ego.lights = 3
+    send = {kind: listener.node.create_publisher(
+        type(message_of(f'{types}/{kind}Command')), f'/control/command/{topic}_cmd', 1)
+        for kind, topic in topics.items()}
+    with NodeProcess(domain, source='carla9', control_input='autoware', outputs=['autoware'],
+                     **FAST, **{'carla9.port': server.port, 'carla9.ego': 'hero'}) as node:
+        for kind, command, lights in (('TurnIndicators', 3, 16), ('HazardLights', 2, 48),
+                                      ('HazardLights', 1, 16), ('TurnIndicators', 2, 32)):
+            def has_obeyed(kind=kind, command=command, lights=lights):
+                send[kind].publish(message_of(f'{types}/{kind}Command', command=command))
+                return ego.lights == lights + 3
+            listener.until(has_obeyed, what=f'{kind} {command}')
+        listener.until(lambda: reports['TurnIndicators'][-1:] and reports[
+            'TurnIndicators'][-1].report == 2, what='the turn signals')
+        listener.until(lambda: reports['HazardLights'][-1].report == 1, what='the hazard lights')
         assert node.end()[0] == 0

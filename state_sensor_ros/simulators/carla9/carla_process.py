@@ -33,6 +33,9 @@ from typing import Any, cast
 from state_sensor_ros.simulators import (
     EgoCommand,
     importing,
+    INDICATORS_LEFT,
+    INDICATORS_RIGHT,
+    INDICATORS_UNKNOWN,
     Needs,
     StateSensorError,
     UnreachableError,
@@ -45,6 +48,7 @@ from state_sensor_ros.simulators.carla9.source import (
     ClientRun,
     EpisodeBegun,
     FAULT,
+    Indicate,
     SILENCE,
     StepSettings,
     UNANSWERED,
@@ -70,6 +74,8 @@ _NOT_RESTORED = 1
 # s, and the difference of equal ones.
 _MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 0.5, 5, 1e-3
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
+# Time between two questions for the lights of the ego, s.
+_LIGHTS_S = 0.2
 _MAX_WAITING = 8
 
 
@@ -94,6 +100,10 @@ class WorldClient:
         self._followed: Any = None
         self._gear = 1
         self._reader: WorldReader | None = None
+        # State of the lights of the ego as CARLA's bits, None if it is unknown.
+        self._lights: int | None = None
+        # Turn signals that were requested last, None once they are set.
+        self._wanted: int | None = None
         # The scene that was sent last.
         self._scene: StepActors | None = None
         self._carla: ModuleType | None = None
@@ -266,6 +276,7 @@ class WorldClient:
         assert self._reader is not None
         try:
             scene, step = self._reader.step(snapshot, self._needed, is_first=is_first)
+            step = step._replace(indicators=self._indicators())
         except RuntimeError:
             if self._client.get_world().id != self._episode:
                 return False
@@ -335,6 +346,8 @@ class WorldClient:
                 self._drive(request.now())
         elif isinstance(request, Needs):
             self._needed = request
+        elif isinstance(request, Indicate):
+            self._wanted = request.indicators
         elif isinstance(request, StepPace):
             with self._changed:
                 self._clock.take(request)
@@ -368,6 +381,40 @@ class WorldClient:
                 acceleration=command.max_acceleration))
         except RuntimeError as error:
             self._tell(WorldNote('command', f'a command is lost: {_line(error)}'))
+
+    def watch_lights(self) -> None:
+        """Ask for the lights of the ego from time to time, and set the turn signals wanted."""
+        # In a thread of its own: each question waits for a reply of the server.
+        while True:
+            time.sleep(_LIGHTS_S)
+            ego = self._reader.ego if self._reader is not None else None
+            try:
+                lights = None if ego is None else int(ego.get_light_state())
+                wanted, self._wanted = self._wanted, None
+                if ego is not None and wanted is not None and lights is not None:
+                    ego.set_light_state(self._with_signals(lights, wanted))
+            except RuntimeError:
+                lights = None
+            self._lights = lights
+
+    def _blinkers(self) -> tuple[int, int]:
+        assert self._carla is not None
+        state = self._carla.VehicleLightState
+        return int(state.LeftBlinker), int(state.RightBlinker)
+
+    def _indicators(self) -> int:
+        if self._lights is None:
+            return INDICATORS_UNKNOWN
+        left, right = self._blinkers()
+        return (INDICATORS_LEFT * bool(self._lights & left)
+                | INDICATORS_RIGHT * bool(self._lights & right))
+
+    def _with_signals(self, lights: int, indicators: int) -> Any:  # noqa: ANN401
+        assert self._carla is not None
+        left, right = self._blinkers()
+        return self._carla.VehicleLightState(
+            lights & ~(left | right) | left * bool(indicators & INDICATORS_LEFT)
+            | right * bool(indicators & INDICATORS_RIGHT))
 
     def _press(self, ego: Any, **pedals: float) -> None:  # noqa: ANN401
         assert self._carla is not None
@@ -440,6 +487,7 @@ def main() -> None:
     client = WorldClient(run, messages)
     threading.Thread(target=client.end_on_signal, args=(signals,), daemon=True).start()
     threading.Thread(target=client.serve, args=(requests,), daemon=True).start()
+    threading.Thread(target=client.watch_lights, daemon=True).start()
     try:
         client.connect()
         if not run.is_restore:

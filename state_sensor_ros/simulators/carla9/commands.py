@@ -14,7 +14,7 @@ import math
 import time
 
 from state_sensor_ros.simulators import EgoCommand, TransportError
-from state_sensor_ros.simulators.carla9.source import Carla9Source
+from state_sensor_ros.simulators.carla9.source import Carla9Source, Indicate
 
 # The process notes it after this time, s.
 _NOTED_S = 1.0
@@ -34,6 +34,10 @@ class Carla9Commands:
         if not self._source.has_frame:
             raise TransportError(self._source.address, 'no frame yet')
         self._source.drive(command)
+
+    def indicate(self, indicators: int) -> None:
+        """Set the turn signals of the ego."""
+        self._source.send(Indicate(indicators))
 
     def unanswered_s(self) -> float:
         """Return for how long the server has shown other pedals than those sent, s."""

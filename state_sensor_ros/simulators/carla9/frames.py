@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,7 +26,9 @@ import numpy.typing as npt
 from state_sensor_ros.simulators import (
     Boxes,
     Decoded,
+    EGO_TAG,
     Frame,
+    INDICATORS_UNKNOWN,
     lane_states,
     Lanes,
     LateFrame,
@@ -118,7 +121,8 @@ def to_inputs(controls: Floats) -> Floats:
 def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number: int,
                time: int = 0, inputs: Floats, lights: ShownLights,
                accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
-               town: TownMap = _NO_TOWN, with_boxes: bool = True) -> Frame:
+               town: TownMap = _NO_TOWN, with_boxes: bool = True,
+               indicators: npt.NDArray[np.int8] | None = None) -> Frame:
     """
     Make the frame of N actors.
 
@@ -144,7 +148,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
         GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
         block[:n_actors], lanes, boxes, NO_WHEELS, inputs, rows.appearance,
         accelerations=accelerations, derived=rows.derived, extension=lights.displays,
-        has_exact_time=True,
+        has_exact_time=True, indicators=indicators,
         traffic_lights=lights.shown, map_lines=town.lines, open_drive=town.open_drive)
     frame.set_rows(block)
     is_known = frame.bodies().usable_boxes
@@ -155,16 +159,18 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
 
 
 def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
-                 states: npt.NDArray[np.uint8]) -> ShownLights:
+                 states: npt.NDArray[np.uint8], signals: tuple[str, ...] = ()) -> ShownLights:
     """Return the traffic lights of a frame."""
     # kinematics: (N, 13) from :func:`to_rep103`.
     # light_rows: (K,) rows of lights.
     # states: (K,) their states as CARLA's; one without a color is dropped.
+    # signals: K ids in OpenDRIVE, empty if they are unknown.
     known = states < len(_LIGHTS)
     shown_rows, colors = light_rows[known], np.array(_LIGHTS, np.uint8)[states[known]]
     shown = TrafficLights(
         rows.numbers[shown_rows], tuple(rows.names[row] for row in shown_rows.tolist()), colors,
-        kinematics[shown_rows, 0:7])
+        kinematics[shown_rows, 0:7],
+        open_drive_ids=tuple(compress(signals, known)))
     if not len(colors) and not any(rows.displays):
         return ShownLights(shown, None)
     texts = list(rows.displays)
@@ -178,6 +184,7 @@ class StepActors(NamedTuple):
 
     rows: ActorRows
     lights: Rows  # (K,) rows of traffic lights
+    signals: tuple[str, ...] = ()  # their K ids in OpenDRIVE
 
 
 class WorldStep(NamedTuple):
@@ -194,6 +201,7 @@ class WorldStep(NamedTuple):
     # (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they are those
     # of the step before.
     lanes: bytes | None
+    indicators: int = INDICATORS_UNKNOWN  # of the ego
 
 
 class WorldFrames:
@@ -203,6 +211,8 @@ class WorldFrames:
         self._scene = scene
         n_actors = len(scene.rows.numbers)
         self._no_inputs = np.full((n_actors, _N_INPUTS), np.nan)
+        self._i_ego = next((row for row, tags in enumerate(scene.rows.tags)
+                            if EGO_TAG in tags), -1)
         # Parts that seldom change.
         self._states: bytes | None = None
         self._lights = ShownLights(None, None)
@@ -215,7 +225,7 @@ class WorldFrames:
                 kinematics, _ = _kinematics(step)
             self._states, self._lights = step.lights, shown_lights(
                 self._scene.rows, kinematics, self._scene.lights,
-                np.frombuffer(step.lights, np.uint8))
+                np.frombuffer(step.lights, np.uint8), self._scene.signals)
         if step.lanes is not None:
             self._lanes = _lanes_of(np.frombuffer(step.lanes).reshape(-1, 6))
         return partial(self._decoded, step, town, self._lights, self._lanes)
@@ -229,7 +239,15 @@ class WorldFrames:
             self._scene.rows, kinematics, game_time=step.game_time, number=step.number,
             inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, _N_INPUTS))
             if step.controls else self._no_inputs, lights=lights, accelerations=accelerations,
-            lanes=lanes, town=town, with_boxes=needs.boxes), ())
+            lanes=lanes, town=town, with_boxes=needs.boxes,
+            indicators=self._indicators(step.indicators)), ())
+
+    def _indicators(self, of_ego: int) -> npt.NDArray[np.int8] | None:
+        if of_ego == INDICATORS_UNKNOWN or self._i_ego < 0:
+            return None
+        indicators = np.full(len(self._no_inputs), INDICATORS_UNKNOWN, np.int8)
+        indicators[self._i_ego] = of_ego
+        return indicators
 
 
 def _kinematics(step: WorldStep) -> tuple[Floats, Floats]:

@@ -155,7 +155,10 @@ class WorldReader:
         lights = [row for row, number in enumerate(moving + fixed)
                   if (known := self._table.get(number)) is not None and known.is_light]
         self._lights = [self._actors[int(numbers[row])] for row in lights]
-        self.scene = StepActors(self._table.rows(numbers), np.array(lights, np.int64))
+        self.scene = StepActors(
+            self._table.rows(numbers), np.array(lights, np.int64),
+            tuple(str(light.get_opendrive_id()) for light in self._lights)
+            if self._lights and hasattr(self._lights[0], 'get_opendrive_id') else ())
         self._vehicles = self.scene.rows.vehicles()
         self._are_lanes_blank = False
 

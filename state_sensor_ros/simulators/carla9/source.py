@@ -89,6 +89,13 @@ class ClientRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Indicate:
+    """A request to set the turn signals of the ego."""
+
+    indicators: int
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeBegun:
     """A world was found."""
 

@@ -9,7 +9,8 @@
 """
 The lights in a message of OSI: traffic lights that are lit, and turn signals of vehicles.
 
-Each bulb of a traffic light is an object. One whose mode is unknown, off or flashing shows nothing.
+Each bulb of a traffic light is an object. One whose mode is unknown, off or flashing shows no
+color.
 """
 
 from __future__ import annotations

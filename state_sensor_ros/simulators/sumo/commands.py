@@ -27,7 +27,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from state_sensor_ros.simulators import Bicycle, EgoCommand, Frame, FULL_LOCK_DEG, Pedals
+from state_sensor_ros.simulators import (
+    Bicycle,
+    EgoCommand,
+    Frame,
+    FULL_LOCK_DEG,
+    INDICATORS_BOTH,
+    INDICATORS_LEFT,
+    INDICATORS_OFF,
+    INDICATORS_RIGHT,
+    Pedals,
+)
 from state_sensor_ros.simulators.frame_arrays import global_from_unit
 
 # The module libsumo, or a connection of traci: the same calls.
@@ -45,6 +55,9 @@ _FULL_BRAKE = Pedals(brake=1.0)
 _MOVED_M = 0.5
 # Longest braking before the ego is given back, s of simulated time: from 200 m/s.
 _LONGEST_STOP_S = 30.0
+# Signals of SUMO: right, left, and both as hazard lights; -1 are those of SUMO itself.
+_BLINKERS = {INDICATORS_OFF: 0, INDICATORS_RIGHT: 1, INDICATORS_LEFT: 2, INDICATORS_BOTH: 4}
+_ALL_BLINKERS, _OWN_SIGNALS = 7, -1
 # Edges of its route to which a way is searched; the first ones may be out of reach.
 _N_EDGES = 20
 
@@ -72,11 +85,14 @@ class SumoEgo:
         self._length = 0.0
         self._found: _Found | None = None
         self._is_warned = False
+        self._has_signals = False
 
-    def advance(self, command: EgoCommand | None, last: Frame | None, elapsed_s: float) -> None:
+    def advance(self, command: EgoCommand | None, last: Frame | None, elapsed_s: float,
+                indicators: int | None = None) -> None:
         """Move the ego to its place after the next step."""
         # command: command in effect, None before the first one.
         # elapsed_s: simulated time of the step, s.
+        # indicators: wanted turn signals, None for those of SUMO.
         if command is None or last is None or last.ego is None:
             self._body = None
             return
@@ -95,6 +111,8 @@ class SumoEgo:
                 command.brake, command.hand_brake, command.reverse), elapsed_s,
                 math.asin(min(max(float(forward[2]), -1.0), 1.0)))
             self._move(body, _ANY_PLACE)
+            if indicators is not None:
+                self._indicate(indicators)
         except Exception:
             if self._has_vehicle():
                 raise
@@ -164,6 +182,8 @@ class SumoEgo:
             vehicle.setType(self._name, found.type_name)
         vehicle.setLaneChangeMode(self._name, found.lane_change_mode)
         vehicle.setSpeedMode(self._name, found.speed_mode)
+        if self._has_signals:
+            vehicle.setSignals(self._name, _OWN_SIGNALS)
 
     def _has_vehicle(self) -> bool:
         return self._name in self._sumo.vehicle.getIDList()
@@ -175,6 +195,12 @@ class SumoEgo:
             self._name, '', -1, body.x + ahead * math.cos(body.yaw),
             body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), keep_route,
             farthest_m)
+
+    def _indicate(self, indicators: int) -> None:
+        vehicle = self._sumo.vehicle
+        bits = _BLINKERS[indicators] | (vehicle.getSignals(self._name) & ~_ALL_BLINKERS)
+        vehicle.setSignals(self._name, bits)
+        self._has_signals = True
 
     def _stay_where_moved(self, body: Bicycle) -> None:
         """Go on from where another client has moved the ego since the last step."""

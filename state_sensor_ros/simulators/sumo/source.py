@@ -62,7 +62,12 @@ class Stepped:
     is_first: bool = False  # whether it is the first one after a restart
 
 
-Request: TypeAlias = StepPace | Restart | EgoCommand
+@dataclass(frozen=True, slots=True)
+class Indicate:
+    indicators: int  # turn signals of the ego from now on
+
+
+Request: TypeAlias = StepPace | Restart | EgoCommand | Indicate
 
 
 class SumoSource(StepSource):
@@ -167,6 +172,10 @@ class SumoCommands:
     def send(self, command: EgoCommand) -> None:
         """Send a command; the next step uses the newest one."""
         self._source.send(command)
+
+    def indicate(self, indicators: int) -> None:
+        """Set the turn signals of the ego."""
+        self._source.send(Indicate(indicators))
 
     def close(self) -> None:
         """Do nothing: the command is in the pipe, and a started SUMO ends with the source."""

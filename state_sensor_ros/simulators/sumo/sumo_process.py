@@ -34,7 +34,7 @@ from state_sensor_ros.simulators.process_source import (
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
-from state_sensor_ros.simulators.sumo.source import Request, Run, Started, Stepped
+from state_sensor_ros.simulators.sumo.source import Indicate, Request, Run, Started, Stepped
 from state_sensor_ros.simulators.sumo.step_frames import ActorType, N_COLUMNS, StepFrames
 
 _END_S = 1
@@ -88,7 +88,7 @@ def _serve_once(own: SumoParameters, driver: DriverRequests, frames: Connection,
             while _goes_on(sumo):
                 if not driver.await_step(step_s):
                     return True
-                ego.advance(driver.command, frame, step_s)
+                ego.advance(driver.command, frame, step_s, driver.indicators)
                 sumo.simulationStep()
                 # After a step SUMO's clock shows the next one.
                 frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
@@ -129,6 +129,8 @@ class DriverRequests:
         self.clock = StepClock(run.rate, is_paused=run.is_paused)
         self.pipe = pipe
         self._command: EgoCommand | None = None
+        # Wanted turn signals of the ego, None before the first request.
+        self.indicators: int | None = None
 
     @property
     def command(self) -> EgoCommand | None:
@@ -145,6 +147,8 @@ class DriverRequests:
                     return False
                 if isinstance(request, EgoCommand):
                     self._command = request
+                elif isinstance(request, Indicate):
+                    self.indicators = request.indicators
                 else:
                     self.clock.take(request)
             elif self.clock.left_s() == 0.0:
