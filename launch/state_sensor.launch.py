@@ -56,7 +56,8 @@ ARGUMENTS = (
     DeclareLaunchArgument('namespace', default_value='', description='namespace of the node'),
     DeclareLaunchArgument('name', default_value='state_sensor', description='name of the node'),
     DeclareLaunchArgument('use_sim_time', default_value='', choices=['', *YES_NO],
-                          description='take the time of all nodes started here from /clock'),
+                          description='take the time of all nodes started here from /clock, which another program '
+                    'publishes (default: with rviz, the driver for RViz)'),
     DeclareLaunchArgument('rviz', default_value='false', choices=YES_NO,
                           description='start RViz, with boxes and names'),
     DeclareLaunchArgument(
@@ -134,6 +135,10 @@ def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[st
             found['ego_frame'] = f'{in_file.get("frame_prefix", "")}{FOLLOWED}'
         if ({**in_file, **found}).get('tf') == 'none':
             found['tf'] = 'ego'
+        # Only a clock that jumps back tells tf2 in RViz that the simulator has begun again. With
+        # use_sim_time, another program publishes the clock.
+        if not given['use_sim_time']:
+            found.setdefault('publish_clock', in_file.get('publish_clock', True))
     return found
 
 
@@ -172,7 +177,8 @@ def _rviz(context: LaunchContext, given: Mapping[str, str], node: str,
         package='rviz2', executable='rviz2', namespace=given['namespace'],
         arguments=['-d', str(config),
                    '-f', parameters.get('global_frame', DEFAULTS.global_frame)],
-        parameters=[{'use_sim_time': given['use_sim_time'] == 'true'}],
+        parameters=[{'use_sim_time': given['use_sim_time'] == 'true'
+                     or bool(parameters.get('publish_clock'))}],
         remappings=[(f'/state_sensor/{topic}', f'{given["name"]}/{topic}')
                     for topic in ('markers', 'map', 'ego/odometry')], output='both')
 

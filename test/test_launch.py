@@ -179,7 +179,22 @@ def test_launch_rviz_follows_a_frame_of_the_driver(started, tmp_path, name, cont
     frames, fixed_frame, parameters = rviz_arguments(
         started, namespace='sim1', name='truth', params_file=str(file))
     assert (frames, fixed_frame) == ({followed}, fixed)
-    assert parameters == {'debug_drawing': True, **overridden}
+    assert parameters == {'debug_drawing': True, 'publish_clock': True, **overridden}
+
+
+@pytest.mark.parametrize(('given', 'in_file', 'is_simulated', 'publishes'), [
+    ({}, {}, True, True), ({'use_sim_time': 'true'}, {}, True, None),
+    ({'use_sim_time': 'false'}, {}, False, None), ({}, {'publish_clock': False}, False, False),
+    ({'autoware': 'true'}, {}, True, True)])
+def test_launch_rviz_has_a_clock_that_jumps_back(started, tmp_path, given, in_file, is_simulated,
+                                                 publishes):
+    """Only that resets tf2 when the simulator begins again."""
+    file = tmp_path / 'params.yaml'
+    file.write_text(yaml.safe_dump({'/**': {'ros__parameters': in_file}}))
+    processes, context = started(rviz='true', params_file=str(file), **given)
+    [rviz] = parameters_of(processes[:1], context)
+    assert rviz == {'use_sim_time': is_simulated}
+    assert parameters_of(processes, context)[-1].get('publish_clock') is publishes
 
 
 @pytest.mark.parametrize('autoware', ['true', 'false'])
