@@ -56,8 +56,8 @@ ARGUMENTS = (
     DeclareLaunchArgument('namespace', default_value='', description='namespace of the node'),
     DeclareLaunchArgument('name', default_value='state_sensor', description='name of the node'),
     DeclareLaunchArgument('use_sim_time', default_value='', choices=['', *YES_NO],
-                          description='true: all nodes started here take the time from /clock, '
-                                      'which another program publishes; default: RViz from the driver'),
+                          description='true: all nodes take the time from /clock, which another '
+                                      'program publishes; default: RViz, from the driver'),
     DeclareLaunchArgument('rviz', default_value='false', choices=YES_NO,
                           description='start RViz, with boxes and names'),
     DeclareLaunchArgument(
