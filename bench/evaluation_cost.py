@@ -52,8 +52,9 @@ def rival_rows():
         recording, bag = Path(folder) / 'drive.json', Path(folder) / 'bag'
         cpu_s('synth', recording, '--vehicles', N_MANY, '--objects', 0, '--frames', N_MANY_FRAMES,
               '--rate', 10, '-q')
-        cpu_s('convert', recording, bag, '--outputs', 'autoware', '--autoware-objects', 'tracking',
-              'detection', 'ground_truth', '-p', 'perception.position_std:=0.3', '-q')
+        cpu_s('convert', recording, bag, '--outputs', 'autoware', '-p',
+              'autoware_objects:=[tracking, detection, ground_truth]', '-p',
+              'perception.position_std:=0.3', '-q')
         for library, package, what, kind in RIVALS:
             if find_spec(package) is None:
                 print(f'evaluate beside {library}: skipped, {library} is not installed')
@@ -73,8 +74,9 @@ def evaluation_rows(rounds):
     with tempfile.TemporaryDirectory() as folder:
         recording, bag = Path(folder) / 'drive.json', Path(folder) / 'bag'
         write_recording(recording, lambda i, size: i < DURATION_S * RATE_HZ)
-        cpu_s('convert', recording, bag, '--outputs', 'autoware', '--autoware-objects',
-              'tracking', 'predicted', '--no-frame', '--no-odometry')
+        cpu_s('convert', recording, bag, '--outputs', 'autoware', '-p',
+              'autoware_objects:=[tracking, predicted]', '-p', 'frame:=false', '-p',
+              'odometry:=false')
         rows = show([Row(
             f'evaluate {DURATION_S} s of {what}: CPU / recorded time', N_ACTORS, min(
                 cpu_s('evaluate', recording, bag, '-q', '--topic', topic)

@@ -17,7 +17,6 @@ MyST text.
 import ast
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import cleandoc
 import os
 from pathlib import Path
 import re
@@ -29,8 +28,8 @@ from sphinx.ext.autodoc.mock import mock
 from sphinx.util.docutils import SphinxDirective
 
 import state_sensor_ros
+from state_sensor_ros.commands.arguments.shared import add_parameters
 from state_sensor_ros.commands.command_line import COMMANDS
-from state_sensor_ros.commands.help_page import CompleteFormatter, described, shown
 from state_sensor_ros.commands.parser import Parser
 from state_sensor_ros.parameters import Parameter, Rule
 from state_sensor_ros.simulators.simulator_list import schema_of
@@ -43,8 +42,6 @@ MISSING = tuple(name for name in (
     'rosbags', 'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
 with mock(MISSING):
     SCHEMA = schema_of()
-# An option outside of code, which would become an en dash and a word.
-_OPTION = re.compile(r'(?<![`\w-])--[\w.-]*\w')
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
 
 
@@ -136,18 +133,10 @@ def commands() -> str:
 
 
 def _command(name: str, help_: str) -> str:
-    parser = Parser(prog=f'state_sensor {name}', formatter_class=CompleteFormatter)
-    import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
-    usage, examples = parser.format_help().splitlines()[0], parser.epilog.partition('examples:')
-    parts = [f'## {name}', f'{help_.capitalize()}.',
-             f'```text\n{usage}\n```\n\n```sh\n{cleandoc(examples[2])}\n```']
-    for group in parser._action_groups:
-        rows = [(f'`{shown(action)}`', _OPTION.sub(r'`\g<0>`', described(parser, action)))
-                for action in group._group_actions if action.dest != 'help']
-        if rows:
-            title = _OPTION.sub(r'`\g<0>`', group.title)
-            parts += [f'{title[0].upper()}{title[1:]}:', table(('', ''), *rows)]
-    return '\n\n'.join(parts)
+    parser = Parser(prog=f'state_sensor {name}')
+    import_module(f'state_sensor_ros.commands.arguments.{name}').add_arguments(parser)
+    add_parameters(parser)
+    return f'## {name}\n\n{help_.capitalize()}.\n\n```text\n{parser.format_help()}```'
 
 
 def public_modules() -> str:

@@ -59,6 +59,8 @@ CLASSES = (
     ObjectClass('unknown', frozenset(), 0, 0, False))
 CLASS_NAMES = tuple(object_class.name for object_class in CLASSES)
 PERSON, CAR, UNKNOWN = 0, len(CLASSES) - 2, len(CLASSES) - 1
+# Values of the option --default-class, for actors without a class tag.
+DEFAULT_CLASSES = (*CLASS_NAMES[:UNKNOWN], 'other')
 
 
 def class_of(kind: int, tags: Iterable[str], default: int | None = None) -> int:

@@ -16,25 +16,21 @@ has one, and each simulator may have one for what only it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 import math
 import re
-from typing import Any, cast, get_args, get_type_hints, TypeAlias
+from typing import Any, cast, get_args, get_type_hints, TypeAlias, TypeVar
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.texts import counted
 
+Own = TypeVar('Own')
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
-# What a parameter has an effect on: how frames are received, what messages are made of them, or
-# what only the node does.
-STREAM, MESSAGES, NODE = 'stream', 'messages', 'node'
-# Sources that use a parameter.
-LIVE, RECORDED = 'live', 'recorded'
-# Runs of commands in which a parameter is an option of its own: those that read a recording or a
-# live stream, write frames, or evaluate a stack. The other parameters are given by `-p`.
-READING, RECEIVING, WRITING, EVALUATING = 'reading', 'receiving', 'writing', 'evaluating'
+# Sources that use a parameter, or the node alone.
+LIVE, RECORDED, NODE = 'live', 'recorded', 'node'
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +38,22 @@ class Rule:
     """The rules for the values of a parameter."""
 
     help: str  # one line
-    low: float | None = None  # low, high: inclusive bounds of a number
+    low: float | None = None  # inclusive bounds of a number
     high: float | None = None
-    # Values of a string or of each item, to which other packages may add if ``is_open``.
-    choices: tuple[str, ...] = ()
-    is_open: bool = False
+    choices: tuple[str, ...] = ()  # values of a string, or of each item of a list
+    is_open: bool = False  # whether other packages may add choices
     length: int | None = None  # of an array
     pattern: re.Pattern[str] | None = None  # of a string
-    dynamic: bool = False  # whether it may change while running
+    dynamic: bool = False  # whether it may change while the node runs
     may_be_nan: bool = False  # whether NaN is allowed, for a number that is then computed
-    affects: str = STREAM  # STREAM, MESSAGES or NODE
-    used_by: str = ''  # sources, LIVE or RECORDED, empty for all
+    used_by: str = ''  # LIVE, RECORDED or NODE; empty: all
     selected: bool = False  # whether a simulator uses it only if its ``uses`` names it
-    # Other parameters one of which must be in use, for an effect on messages: such as ``outputs``
-    # or, for one value or item of a list, ``outputs autoware``.
-    needs: tuple[str, ...] = ()
-    # In which it is an option, of READING, RECEIVING, WRITING and EVALUATING.
-    runs: tuple[str, ...] = ()
-    # readers, writers: names of the formats that use it when they are read or written, beside
-    # bags, which are written with all that affect MESSAGES.
-    readers: tuple[str, ...] = ()
-    writers: tuple[str, ...] = ()
-    # Packages of ROS messages that the node needs for a value or an item of a list, by its text.
+    # Packages of ROS messages that the node needs for a value or an item of a list, by its text,
+    # and those of Python that a simulator needs; '' stands for any other value.
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Likewise those of Python that a simulator needs, both under ``''`` for any other value.
     libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Values that are refused, as examples beside those that follow from the other rules.
-    wrong: tuple[object, ...] = ()
+    wrong: tuple[object, ...] = ()  # examples of refused values that no other rule names
     subject: str = ''  # heading over it and the parameters after it
-
-    def __post_init__(self) -> None:
-        if WRITING in self.runs and self.affects != MESSAGES and not self.writers:
-            raise ValueError(f'{self.help} An option of runs that write: found neither '
-                             'affects=MESSAGES nor writers; expected the formats that use it')
 
 
 def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN401
@@ -84,11 +63,8 @@ def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN
     :param default: value of the type of the field: bool, int, float, str, or a tuple of float or
         str.
     :param help: one line with the unit, ending with a full stop.
-    :param rule: other members of :class:`Rule`; what affects MESSAGES is by default an option of
-        runs that write.
+    :param rule: other members of :class:`Rule`.
     """
-    if rule.get('affects') == MESSAGES:
-        rule.setdefault('runs', (WRITING,))
     return field(default=default, metadata={'rule': Rule(help, **rule)})
 
 
@@ -234,6 +210,32 @@ def parameters_in(owner: type, prefix: str = '') -> dict[str, Parameter]:
         f'{prefix}{item.name}', hints[item.name], cast(Value, item.default),
         item.metadata['rule'], owner, item.name)
         for item in fields(owner) if 'rule' in item.metadata}
+
+
+def watched(own: Own, names: Mapping[str, str], note: Callable[[str], object]) -> Own:
+    """
+    Return parameters that note when their values are read.
+
+    :param own: values, an instance of a class of parameters.
+    :param names: what is noted, by attribute.
+    :param note: called with it at each reading.
+    """
+    kind: Any = type(own)
+
+    class Watched(kind):  # type: ignore[misc]
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> Any:  # noqa: ANN401
+            if name in names:
+                note(names[name])
+            # Equal to a plain instance of equal values.
+            return kind if name == '__class__' else kind.__getattribute__(self, name)
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return partial(kind, **{item.name: getattr(self, item.name)
+                                    for item in fields(kind)}), ()
+
+    return cast(Own, Watched(**{item.name: getattr(own, item.name) for item in fields(kind)}))
 
 
 def refuse_unused(own: object, prefix: str, names: Sequence[str], condition: str) -> None:

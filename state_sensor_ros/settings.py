@@ -10,13 +10,13 @@
 """
 Every parameter of the driver: name, default, unit, range and one line of help.
 
-The node declares its parameters from these fields, and the commands build their options from them.
+The node declares its parameters from these fields; commands take them by ``-p``.
 What only one simulator needs is declared by that simulator: :meth:`Settings.of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 import math
@@ -27,20 +27,16 @@ from typing import Any, cast, TypeVar
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import (
-    EVALUATING,
     LIVE,
-    MESSAGES,
     nearest,
     NODE,
     Parameter,
     parameter,
     parameters_in,
-    READING,
-    RECEIVING,
     RECORDED,
     Rule,
     Value,
-    WRITING,
+    watched,
 )
 from state_sensor_ros.texts import counted
 
@@ -70,16 +66,8 @@ _INPUT_MESSAGES = {
     'autoware': ('autoware_control_msgs', 'autoware_vehicle_msgs')}
 OUTPUTS, CONTROL_INPUTS = tuple(_OUTPUT_MESSAGES), tuple(_INPUT_MESSAGES)
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
-# What some parameters need, as Rule.needs.
-_OF_OBJECTS, _OF_POSES = ('outputs',), ('odometry', 'outputs')
-_EVALUATED, _EVERYWHERE = (WRITING, EVALUATING), (READING, WRITING, EVALUATING)
-# Names of formats.
-_TRAJECTORY = ('json',)
-_WITH_SIZES = ('parquet', 'csv', 'osi')
-_WITH_EGO = (*_WITH_SIZES, 'picture', 'vectors', 'animation', 'film', 'scene')
-# Parameters of what messages are made of, and of noise, which are given by `-p` only.
-_outgoing = partial(parameter, affects=MESSAGES)
-_perceived = partial(parameter, affects=MESSAGES, dynamic=True, runs=())
+# Noise, and what else may change while the node runs.
+_perceived = partial(parameter, dynamic=True)
 # In the order of CLASS_NAMES, without the last.
 _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
                   8.0, 2.5, 3.2, 8.0, 2.5, 3.2, 4.6, 1.85, 1.5)
@@ -113,10 +101,7 @@ class Perception:
         0.0, 'Mean number of false positives in a frame.', low=0.0, high=100.0)
     delay: float = _perceived(
         0.0, 'Delay of the publication after the stamp, s.', low=0.0, high=10.0)
-    seed: int = _perceived(
-        0, 'Seed of the random numbers.', low=0, high=2 ** 31 - 1,
-        needs=tuple(f'perception.{name}' for name in (
-            'position_std', 'yaw_std', 'size_std', 'velocity_std', 'missing', 'ghosts')))
+    seed: int = _perceived(0, 'Seed of the random numbers.', low=0, high=2 ** 31 - 1)
 
 
 _AS_IT_IS = Perception()
@@ -126,15 +111,15 @@ _AS_IT_IS = Perception()
 class Autoware:
     """The parameters ``autoware.*``: the ids of traffic lights in the map of Autoware."""
 
-    lanelet2_map: str = _outgoing(
+    lanelet2_map: str = parameter(
         '', 'Lanelet2 map of Autoware, NAME.osm: each traffic light has the groups of the nearest '
-        'light head.', runs=(), needs=('outputs autoware',))
-    traffic_light_ids: str = _outgoing(
+        'light head.')
+    traffic_light_ids: str = parameter(
         '', 'YAML file with the group, or the list of groups, of each traffic light by its name '
-        'or id; before the map.', runs=(), needs=('outputs autoware',))
-    traffic_light_distance: float = _outgoing(
+        'or id; before the map.')
+    traffic_light_distance: float = parameter(
         10.0, 'Largest horizontal distance between a traffic light and its light head or stop '
-        'line in the map, m.', low=0.0, high=1000.0, runs=(), needs=('autoware.lanelet2_map',))
+        'line in the map, m.', low=0.0, high=1000.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,114 +138,106 @@ class Settings:
         low=1, high=65535, used_by=LIVE)
     control_port: int = parameter(
         0, 'Control port of the simulator; with 0 the node does not configure it.',
-        low=0, high=65535, used_by=LIVE, selected=True, runs=(RECEIVING,))
+        low=0, high=65535, used_by=LIVE, selected=True)
     sample_rate: float = parameter(
         0.0, 'Rate of sample commands, Hz; 0 sends none. Needs control_port.',
         low=0.0, high=1000.0, used_by=LIVE, selected=True)
     config_file: str = parameter('', "The simulator's own sensor configuration file.",
-                                 selected=True, runs=(RECEIVING,))
+                                 selected=True)
     trajectory_file: str = parameter('', 'Recording to play, with source `file`.',
                                      used_by=RECORDED, subject='recordings')
     rate: float = parameter(
         1.0, 'Speed of a recording, or of a paced simulator, relative to real time; 0 = as fast '
         'as possible.', low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
     loop: bool = parameter(False, 'Repeat the recording endlessly.', used_by=RECORDED)
-    global_frame: str = _outgoing('map', 'TF frame of the world.', pattern=_FRAME_ID,
-                                  runs=_EVALUATED, wrong=('', '/map'), subject='frames')
-    frame_prefix: str = _outgoing('', "Prefix of each actor's TF frame.",
+    global_frame: str = parameter('map', 'TF frame of the world.', pattern=_FRAME_ID,
+                                  wrong=('', '/map'), subject='frames')
+    frame_prefix: str = parameter('', "Prefix of each actor's TF frame.",
                                   pattern=_FRAME_PREFIX, wrong=('/a',))
-    parent_frame: str = _outgoing('', 'Parent frame of global_frame on /tf_static; empty: none.',
+    parent_frame: str = parameter('', 'Parent frame of global_frame on /tf_static; empty: none.',
                                   pattern=_FRAME_PREFIX, wrong=('a b',))
-    global_frame_pose: tuple[float, ...] = _outgoing(
+    global_frame_pose: tuple[float, ...] = parameter(
         (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
-        length=6, needs=('parent_frame',))
-    odom_frame: str = _outgoing(
+        length=6)
+    odom_frame: str = parameter(
         '', 'Frame between global_frame and the ego, such as odom of REP 105: fixed on '
         '/tf_static, parent of the ego on /tf; empty: none.', pattern=_FRAME_PREFIX,
         wrong=('a b',))
-    odom_frame_pose: tuple[float, ...] = _outgoing(
+    odom_frame_pose: tuple[float, ...] = parameter(
         (0.0,) * 6, 'Pose of odom_frame in global_frame: x y z (m) roll pitch yaw (rad).',
-        length=6, needs=('odom_frame',))
-    ego_tag: str = _outgoing('ego', 'Tag that marks the ego actor.', pattern=_WORD,
-                             runs=_EVERYWHERE, writers=_WITH_EGO, wrong=('',))
-    ego_frame: str = _outgoing(
+        length=6)
+    ego_tag: str = parameter('ego', 'Tag that marks the ego actor.', pattern=_WORD, wrong=('',))
+    ego_frame: str = parameter(
         '', 'TF frame of the ego, such as base_link; empty: named like other actors.',
         pattern=_FRAME_PREFIX, wrong=('/base_link',))
     desired_tags: tuple[str, ...] = parameter(
-        (), 'Publish actors with one of these tags; empty: all.', dynamic=True,
-        runs=(EVALUATING,), subject='actors')
+        (), 'Publish actors with one of these tags; empty: all.', dynamic=True, subject='actors')
     undesired_tags: tuple[str, ...] = parameter(
-        (), 'Drop actors with one of these tags.', dynamic=True, runs=(EVALUATING,))
-    include_obb: bool = _outgoing(True, 'Decode and publish oriented bounding boxes.',
-                                  dynamic=True, needs=('frame', 'debug_drawing', 'outputs'))
-    debug_drawing: bool = _outgoing(False, 'Publish boxes as markers.', dynamic=True,
-                                    needs=('include_obb',), subject='topics')
-    labels: bool = _outgoing(True, 'Publish a text marker with the name of each actor.',
-                             dynamic=True, needs=('debug_drawing',))
-    tf: str = _outgoing('all', 'Which actors have a transform on /tf.',
+        (), 'Drop actors with one of these tags.', dynamic=True)
+    include_obb: bool = parameter(
+        True, 'Decode and publish oriented bounding boxes.', dynamic=True)
+    debug_drawing: bool = parameter(False, 'Publish boxes as markers.', dynamic=True,
+                                    subject='topics')
+    labels: bool = parameter(True, 'Publish a text marker with the name of each actor.',
+                             dynamic=True)
+    tf: str = parameter('all', 'Which actors have a transform on /tf.',
                         choices=('all', 'ego', 'none'), dynamic=True)
-    wheel_tf: bool = _outgoing(False, 'Publish a TF frame for each wheel.', dynamic=True,
-                               needs=('tf all', 'tf ego'))
-    joint_states: bool = _outgoing(False, 'Publish wheel angles as joint states.', dynamic=True)
-    odometry: bool = _outgoing(True, 'Publish topics for each actor.', dynamic=True)
-    frame: bool = _outgoing(True, 'Publish ~/frame, the whole frame as one message.', dynamic=True)
-    map_file: str = _outgoing(
+    wheel_tf: bool = parameter(False, 'Publish a TF frame for each wheel.', dynamic=True)
+    joint_states: bool = parameter(False, 'Publish wheel angles as joint states.', dynamic=True)
+    odometry: bool = parameter(True, 'Publish topics for each actor.', dynamic=True)
+    frame: bool = parameter(True, 'Publish ~/frame, the whole frame as one message.', dynamic=True)
+    map_file: str = parameter(
         '', 'Map to publish on ~/map: NAME.xodr, NAME.net.xml or a Lanelet2 NAME.osm; empty: that '
         'of the source.')
-    max_actor_topics: int = _outgoing(
-        1024, 'Largest number of actors with topics of their own.', low=0, high=65536,
-        needs=('odometry', 'joint_states'))
+    max_actor_topics: int = parameter(
+        1024, 'Largest number of actors with topics of their own.', low=0, high=65536)
     actor_timeout: float = parameter(
         5.0, 'Time after which the topics of an absent actor are removed, s of stream time.',
         low=0.0, high=_LONG_S)
-    stamp_source: str = _outgoing('game_time', 'Clock that the stamps come from.', runs=_EVALUATED,
+    stamp_source: str = parameter('game_time', 'Clock that the stamps come from.',
                                   choices=('game_time', 'utc', 'ros'), subject='stamps')
     publish_clock: bool = parameter(False, 'Publish /clock from the stamps.')
-    twist_frame: str = _outgoing('child', 'Axes of the twist in Odometry.', subject='units',
-                                 choices=('child', 'global'), needs=('odometry',))
+    twist_frame: str = parameter('child', 'Axes of the twist in Odometry.', subject='units',
+                                 choices=('child', 'global'))
     obb_extents: str = parameter(
         'full', 'Box extents that the simulator sends: full or half edge lengths.',
-        choices=('full', 'half'), selected=True, runs=_EVERYWHERE, readers=_TRAJECTORY,
-        writers=_TRAJECTORY)
+        choices=('full', 'half'), selected=True)
     road_s_unit: str = parameter(
         'cm', 'Unit of control_state.s that the simulator sends.', choices=('cm', 'm'),
-        selected=True, runs=(WRITING,), readers=_TRAJECTORY, writers=_TRAJECTORY)
-    pose_covariance_diagonal: tuple[float, ...] = _outgoing(
+        selected=True)
+    pose_covariance_diagonal: tuple[float, ...] = parameter(
         _NO_COVARIANCE, 'Variances of x y z (m2) and rotation about X Y Z (rad2).',
-        length=6, low=0.0, needs=_OF_POSES)
-    twist_covariance_diagonal: tuple[float, ...] = _outgoing(
+        length=6, low=0.0)
+    twist_covariance_diagonal: tuple[float, ...] = parameter(
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
-        length=6, low=0.0, needs=_OF_POSES)
-    outputs: tuple[str, ...] = _outgoing(
+        length=6, low=0.0)
+    outputs: tuple[str, ...] = parameter(
         (), 'Autonomy stacks to publish topics for.', choices=OUTPUTS,
         messages=_OUTPUT_MESSAGES, subject='stacks')
-    autoware_objects: tuple[str, ...] = _outgoing(
+    autoware_objects: tuple[str, ...] = parameter(
         ('ground_truth', 'predicted'), 'Object topics of the output autoware.',
-        choices=AUTOWARE_OBJECTS, needs=('outputs autoware',))
-    object_classes: tuple[str, ...] = _outgoing(
-        (), 'Classes of objects in outputs; empty: all.', choices=CLASS_NAMES,
-        dynamic=True, needs=_OF_OBJECTS)
-    object_range: float = _outgoing(
+        choices=AUTOWARE_OBJECTS)
+    object_classes: tuple[str, ...] = parameter(
+        (), 'Classes of objects in outputs; empty: all.', choices=CLASS_NAMES, dynamic=True)
+    object_range: float = parameter(
         0.0, "Largest distance of objects in outputs from the ego's origin, m; 0 = unlimited.",
-        low=0.0, high=1e9, dynamic=True, needs=_OF_OBJECTS)
-    base_link_xyz: tuple[float, ...] = _outgoing(
+        low=0.0, high=1e9, dynamic=True)
+    base_link_xyz: tuple[float, ...] = parameter(
         (math.nan,) * 3, "Position of base_link in the ego's axes, m; NaN: the middle of the "
         "rear wheels if known, else the ego's origin.",
-        length=3, may_be_nan=True, needs=('outputs autoware', 'ego_frame'), runs=_EVALUATED,
-        wrong=((0.0, math.nan, 0.0),))
-    default_sizes: tuple[float, ...] = _outgoing(
+        length=3, may_be_nan=True, wrong=((0.0, math.nan, 0.0),))
+    default_sizes: tuple[float, ...] = parameter(
         _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
-        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, needs=_OF_OBJECTS,
-        runs=_EVALUATED, writers=_WITH_SIZES, wrong=((1.0,) * 20,))
+        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, wrong=((1.0,) * 20,))
     control_input: str = parameter(
         '', 'Command topic that drives the ego; empty: none. With autoware, the ego stands '
         'still until its gear is known; if no node publishes a gear within 1 s of the first '
         'command, the gear is drive.',
-        choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, affects=NODE, subject='commands')
+        choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, used_by=NODE, subject='commands')
     queue_size: int = parameter(8, 'Largest number of packets waiting to be published.',
                                 low=1, high=10000, subject='stream')
     overflow: str = parameter('drop_oldest', 'What happens when the queue is full.',
-                              choices=('drop_oldest', 'block'), used_by=LIVE, affects=NODE)
+                              choices=('drop_oldest', 'block'), used_by=LIVE)
     max_frame_bytes: int = parameter(
         67108864, 'Largest packet, bytes; a longer one is a protocol error.', low=1024,
         high=2147483647, selected=True)
@@ -287,7 +264,7 @@ class Settings:
         """How the objects of outputs differ from the ground truth."""
         # Not through of(): read for each frame.
         for part in self.own:
-            if type(part) is Perception:
+            if isinstance(part, Perception):
                 return part
         return _AS_IT_IS
 
@@ -356,25 +333,6 @@ class ParameterTable:
                 f'did you mean {likely}?' if likely
                 else f'the nearest name is {nearest(name, known, 0.0)}')) from None
 
-    def without_effect(self, names: Iterable[str],
-                       settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """
-        Yield the parameters that messages depend on only beside others, which are not in use.
-
-        :param names: names of parameters, or of other options, which are ignored.
-        :param settings: all parameters.
-        :returns: name, and what it is for, as in :attr:`Rule.needs`.
-        """
-        for name in sorted(filter(self.has, names)):
-            needs = self.find(name).rule.needs
-            if needs and not any(self._is_on(settings, text) for text in needs):
-                yield name, needs
-
-    def _is_on(self, settings: Settings, text: str) -> bool:
-        name, _, item = text.partition(' ')
-        value = self.value_of(settings, name)
-        return item in (value if isinstance(value, tuple) else (value,)) if item else bool(value)
-
     def value_of(self, settings: Settings, name: str) -> Value:
         """
         Return the value of a parameter.
@@ -385,6 +343,24 @@ class ParameterTable:
         declared = self.find(name)
         owner = settings if declared.owner is Settings else settings.of(declared.owner)
         return cast(Value, getattr(owner, declared.attribute))
+
+    def watched(self, settings: Settings, names: Iterable[str],
+                note: Callable[[str], object]) -> Settings:
+        """
+        Return settings that note which of some parameters are read.
+
+        :param settings: all parameters.
+        :param names: names of parameters, or aliases.
+        :param note: called with a name when its value is read.
+        """
+        owners: dict[type, dict[str, str]] = {}
+        for name in names:
+            declared = self.find(name)
+            owners.setdefault(declared.owner, {})[declared.attribute] = name
+        core = owners.pop(Settings, {})
+        own = [part for part in settings.own if type(part) not in owners]
+        own += [watched(settings.of(owner), found, note) for owner, found in owners.items()]
+        return watched(replace(settings, own=tuple(own)), core, note)
 
     def parse(self, values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
         """

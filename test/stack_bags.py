@@ -24,8 +24,9 @@ TRACKING, DETECTION = f'{PERCEPTION}/tracking/objects', f'{PERCEPTION}/detection
 PREDICTED, GROUND_TRUTH = f'{PERCEPTION}/objects', f'{PERCEPTION}/ground_truth/objects'
 DERIVED, VISION = '/state_sensor/objects', '/state_sensor/detections'
 EGO = '/localization/kinematic_state'
-OUTPUTS = ('--outputs', 'autoware,vision,derived_objects', '--autoware-objects', 'ground_truth',
-           'tracking', 'detection', 'predicted', '--no-frame', '--no-odometry', '--tf', 'ego')
+OUTPUTS = ('--outputs', 'autoware,vision,derived_objects', '-p',
+           'autoware_objects:=[ground_truth, tracking, detection, predicted]', '-p',
+           'frame:=false', '-p', 'odometry:=false', '-p', 'tf:=ego')
 
 
 def write_drive(path, n_frames):

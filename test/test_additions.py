@@ -76,7 +76,7 @@ def test_format_is_added_by_a_row_and_a_module(tmp_path):
     days = tmp_path / 'days'
     days.mkdir()
     (days / 'drive.rolled').write_text('0.0 1 2\n')
-    assert '(.rolled)' in ' '.join(state_sensor(site, 'convert', '--help-all').stdout.split())
+    assert '.rolled' in state_sensor(site, 'convert', 'a.mcap', 'a.rolledd').stderr
     # Workers of a batch search for simulators in their own paths.
     ended = subprocess.run(
         [*STATE_SENSOR, 'convert', '--to', 'mcap', days, tmp_path / 'bags'], check=False,

@@ -15,7 +15,7 @@ import pytest
 from wrong_values import SCHEMA, WRONG
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import as_yaml, parameter, WRITING
+from state_sensor_ros.parameters import as_yaml
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 from state_sensor_ros.simulators.simulator_list import checked_settings
 
@@ -44,11 +44,6 @@ def test_settings_wrong_values_follow_from_the_declaration():
                   ('global_frame_pose', [0.0] * 5), ('base_link_xyz', [0.0, math.nan, 0.0])):
         # NaN differs from itself.
         assert repr(given) in map(repr, WRONG)
-
-
-def test_settings_option_that_no_format_uses_is_no_declaration():
-    with pytest.raises(ValueError, match=r'^A distance, m\. An option of runs that write: found'):
-        parameter(0.0, 'A distance, m.', runs=(WRITING,))
 
 
 def test_settings_take_their_own_defaults():

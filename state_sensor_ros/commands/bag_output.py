@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 import re
 import time
 
@@ -45,7 +44,7 @@ class BagOutput(BagSink):
     def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions) -> None:
         from state_sensor_ros.cdr.definitions import load_definitions
         values = options.values
-        settings = replace(options.settings, publish_clock=bool(values.get('clock')))
+        settings = options.settings
         definitions = load_definitions()
         self.warnings = Warnings(options.source)
         self._settings = settings

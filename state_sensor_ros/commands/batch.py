@@ -42,6 +42,7 @@ import time
 from typing import Any, TYPE_CHECKING, TypeVar
 
 from state_sensor_ros.commands.interruption import call_in_daemon
+from state_sensor_ros.commands.parameter_values import UNUSED
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TransportError
 from state_sensor_ros.files.storage.input_file import check_regular
@@ -86,10 +87,11 @@ class BatchResult:
 
 def plain_options(args: argparse.Namespace) -> dict[str, object]:
     """
-    Return the parsed options that are values of JSON.
+    Return the parsed options that are values of JSON, for jobs, which note what is read.
 
     :param args: the parsed options.
     """
+    args.unread = {}
     return {name: value for name, value in vars(args).items()
             if value is None or isinstance(value, (str, bool, int, float, list))}
 
@@ -164,12 +166,27 @@ def run_jobs(jobs: Iterable[BatchJob], *, n_processes: int | None,
     """
     Run jobs, here or on a cluster, and yield each with its result once it has ended.
 
+    At the end, the parameters that no job has used are named.
+
     :param jobs: jobs, in the order in which they begin.
     :param n_processes: number of processes at a time; None for the number of cores.
     :param dask: address of a scheduler, which runs them instead, ``''`` for none.
     :raises TransportError: if the scheduler or all workers are missing, or stop replying.
     """
-    waiting = deque(jobs)
+    unused: set[str] | None = None
+    for job, result in _results(deque(jobs), n_processes, dask):
+        found = {name for line in result.warnings if line.startswith(UNUSED)
+                 for name in line.removeprefix(UNUSED).split(', ')}
+        if not result.code:
+            unused = found if unused is None else unused & found
+        yield job, replace(result, warnings=[line for line in result.warnings
+                                             if not line.startswith(UNUSED)])
+    if unused:
+        print_line(UNUSED + ', '.join(sorted(unused)))
+
+
+def _results(waiting: deque[BatchJob], n_processes: int | None,
+             dask: str) -> Iterator[tuple[BatchJob, BatchResult]]:
     if dask:
         with _cluster(dask) as (executor, check):
             yield from _run(executor, waiting, len(waiting), run_on_worker, check)

@@ -27,7 +27,7 @@ import sys
 from types import ModuleType
 import warnings
 
-from state_sensor_ros.commands.help_page import CompleteFormatter
+from state_sensor_ros.commands.arguments.shared import add_parameters
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parser import Parser, WRONG_USAGE
 from state_sensor_ros.commands.printing import discard_output, print_line
@@ -35,7 +35,9 @@ from state_sensor_ros.errors import importing, reason_of, StateSensorError, Usag
 from state_sensor_ros.files.whole.output import reserve, standard_output
 from state_sensor_ros.version import __version__
 
-# The help of each sub-command, so that only the module of the one that runs is imported.
+# Modules are imported by name: only those of the sub-command that runs, for its help only one that
+# is quick to import.
+_COMMANDS = 'state_sensor_ros.commands'
 COMMANDS = {
     'simulate': 'act as a simulator: serve a recording or synthetic traffic',
     'inspect': 'list what a recording contains',
@@ -89,8 +91,8 @@ def run_parsed(name: str, args: argparse.Namespace) -> int:
     :returns: exit code, as from :func:`main`.
     """
     interruption = Interruption(is_program=False)
-    return interruption.run(lambda: _code([name], lambda: import_module(
-        f'state_sensor_ros.commands.{name}').run(args, interruption), interruption))
+    return interruption.run(lambda: _code(
+        [name], lambda: _run_parsed(name, args, interruption), interruption))
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -148,31 +150,38 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
         prog='state_sensor', description='Record, convert, draw and evaluate ground truth from '
         'driving simulators. Only `topics` and `echo` need ROS.',
         epilog='`state_sensor COMMAND --help` describes a command.')
-    parser._positionals.title = 'commands'
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
-    subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
+    subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True,
+                                       title='commands')
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []
     named = _named(completed or words)
-    for name, help_ in COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name, help=help_, description=f'{help_[0].upper()}{help_[1:]}.',
-            formatter_class=CompleteFormatter)
-        if name in named:
-            command = _load(name)
-            command.add_arguments(subparser)
+    commands = {name: subparsers.add_parser(
+        name, help=help_, description=f'{help_[0].upper()}{help_[1:]}.')
+        for name, help_ in COMMANDS.items()}
+    for name in named:
+        import_module(f'{_COMMANDS}.arguments.{name}').add_arguments(commands[name])
+        add_parameters(commands[name])
     if completed:
         _complete(parser)
-    args, unknown = parser.parse_known_args(words)
-    if unknown:
-        subparsers.choices[args.command].unrecognized(unknown)
+    if words[:1] != named:
+        parser.parse_program(words)
+    [name] = named
+    commands[name].explain = lambda option, values: import_module(
+        f'{_COMMANDS}.parameter_values').present_spelling(option, values)
+    args = commands[name].parse(words[1:])
     if is_program:
         reserve()
-    if getattr(args, 'parameter', ()):
-        # Imported here: some sub-commands have no parameters.
-        from state_sensor_ros.commands.parameter_options import refuse_wrong_names
-        refuse_wrong_names(args)
-    command.run(args, interruption)
+    _run_parsed(name, args, interruption)
     standard_output().flush()
+
+
+def _run_parsed(name: str, args: argparse.Namespace, interruption: Interruption) -> None:
+    """Run a sub-command, and name the parameters that it has not used."""
+    command, parameters = _load(name), import_module(f'{_COMMANDS}.parameter_values')
+    if hasattr(args, 'given'):
+        parameters.take_parameters(args)
+    command.run(args, interruption)
+    parameters.warn_of_unused(args)
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
@@ -183,13 +192,13 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 
 def _load(name: str) -> ModuleType:
-    """Import the module of a sub-command, with ``add_arguments`` and ``run``, quickly."""
+    """Import the module of a sub-command, with ``run``, quickly."""
     # Saves 0.05 s: NumPy would start threads for large matrices, which do not occur here.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
     # Modules stay in memory: they are excluded from collections, now and at exit.
     gc.disable()
     try:
-        return import_module(f'state_sensor_ros.commands.{name}')
+        return import_module(f'{_COMMANDS}.{name}')
     finally:
         gc.freeze()
         gc.enable()

@@ -20,21 +20,14 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.commands.format_options import (
-    add_selection,
-    add_to,
-    add_writing_options,
-    FormatsHelp,
     open_input,
-    refuse_alone,
+    refuse_compression,
     refuse_unused,
     SELECTION,
     selection_of,
-    WRITING_PARAMETERS,
-    written_with,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
-from state_sensor_ros.commands.parameter_options import settings_of
+from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import print_line, progress_bar
 from state_sensor_ros.commands.reading import read_frames, reading, warn_of_unmatched
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
@@ -57,35 +50,6 @@ from state_sensor_ros.simulators.simulator_list import find_simulator, simulator
 if TYPE_CHECKING:
     from state_sensor_ros.commands.bag_output import BagOutput
 
-_EPILOG = """examples:
-  state_sensor convert drive.json drive_bag            a bag, for ros2 bag play
-  state_sensor convert drive_bag ego.parquet --desired-tags ego --rate 10
-  state_sensor convert 'days/**/*.json' bags --to mcap  many in parallel"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Declare the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('input', metavar='IN', nargs='+', help=FormatsHelp(
-        'recording of any format; - is a trajectory on standard input; with --to also several '
-        'recordings, folders or globs. Formats: %(read)s'))
-    parser.add_argument('output', metavar='OUT', help=FormatsHelp(
-        'file or folder to write; the suffix selects the format, and a name without a suffix '
-        'is the folder of a bag (of a dataset if IN is a bag of its simulator); - is a trajectory '
-        'on standard output; with --to, the folder of all outputs. Formats: %(written)s'))
-    parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_quiet(parser)
-    add_to(parser, 'convert many recordings to this format')
-    add_batch_options(parser)
-    add_bag_options(parser)
-    add_selection(parser)
-    add_writing_options(parser)
-
-
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     Convert; OUT appears when it is complete.
@@ -107,20 +71,18 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     named, read = output_format(args.output, storage=args.storage or ''), format_of(args.input)
     # The format of a folder depends on the recording.
     folders = [] if named.suffixes else [
-        written_with(row) for row in formats() if not row.suffixes]
-    refuse_unused(args, SELECTION.union(read.reads, written_with(named), *folders),
+        row.writes for row in formats() if not row.suffixes]
+    refuse_unused(args, SELECTION.union(read.reads, named.writes, *folders),
                   f'IN {args.input} is {read.noun}, OUT {args.output} {named.noun}')
-    settings = settings_of(args, WRITING_PARAMETERS)
+    settings = settings_of(args, own={'publish_clock': args.clock})
     with closing(open_input(args, args.input, settings)) as recording:
         folder = BAG if not read.storage else next(
             (row for row in find_simulator(recording.simulator).formats if not row.suffixes),
             BAG)
         output = output_format(args.output, storage=args.storage or '', folder=folder)
-        refuse_unused(args, SELECTION | read.reads | written_with(output),
+        refuse_unused(args, SELECTION | read.reads | output.writes,
                       f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
-        refuse_alone(args, output, settings)
-        if settings.stamp_source == 'ros':
-            raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
+        refuse_compression(args, output)
         writing = WriteOptions(args.force, settings, vars(args), recording.name,
                                recording.format_name, recording)
         _warn_of_gaps(recording, output, settings)
@@ -145,6 +107,8 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             args: argparse.Namespace, interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
     from state_sensor_ros.commands import bag_output
+    if options.settings.stamp_source == 'ros':
+        raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
     selection = selection_of(args)
     selected, summary = SelectedRecording(recording, selection), Summary()
 

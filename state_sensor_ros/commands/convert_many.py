@@ -26,14 +26,12 @@ from state_sensor_ros.commands.batch import (
     show_failures,
 )
 from state_sensor_ros.commands.format_options import (
-    refuse_alone,
+    format_named,
+    refuse_compression,
     refuse_unused,
     SELECTION,
-    WRITING_PARAMETERS,
-    written_with,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import n_bytes_of, show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
@@ -59,7 +57,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TrajectoryFormatError: if one failed, after a table of the reasons.
     :raises ConfigError: if there is no recording, or an output would be among the inputs.
     """
-    file_format = next(row for row in formats() if row.name == args.to)
+    file_format = format_named(args.to)
     _check_options(args, file_format)
     recordings = find_recordings(args.input, without=args.output)
     bags = [recording.path for recording in recordings if file_format.storage
@@ -130,9 +128,9 @@ def _check_options(args: argparse.Namespace, output: Format) -> None:
         raise UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}'
                          + (f' of {output.storage}' if output.storage else ''))
     refuse_unused(args, SELECTION.union(
-        written_with(output), ('to', 'jobs', 'dask'), *(row.reads for row in formats())),
+        output.writes, ('to', 'jobs', 'dask'), *(row.reads for row in formats())),
         f'--to {args.to} writes {output.noun}')
-    refuse_alone(args, output, settings_of(args, WRITING_PARAMETERS))
+    refuse_compression(args, output)
 
 
 def _outputs_of(found: Sequence[FoundRecording], folder: str,

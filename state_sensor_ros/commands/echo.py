@@ -20,30 +20,6 @@ from state_sensor_ros.files.whole.output import print_output
 
 _FIND_S = 5.0
 _FOREVER_S = 1e9
-_EPILOG = """Ctrl-C ends the command. It needs rclpy: source ROS 2, or run `. scripts/env.sh`.
-
-examples:
-  state_sensor echo ego/odometry --once
-  state_sensor echo /tf
-  state_sensor echo frame --csv > actors.csv"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('topic', metavar='TOPIC', help='full name, or the name within the '
-                        'node, such as frame for ~/frame')
-    parser.add_argument('--once', action='store_true', help='print one message and exit')
-    parser.add_argument('--csv', action='store_true', help='print CSV, a line for each message '
-                        '(or for each item of its first array, such as actors)')
-    parser.add_argument('--node', default='', metavar='NAME',
-                        help='name of the node, with its namespace (default: the only node)')
-    parser.add_argument('-q', '--quiet', action='store_true',
-                        help='do not print what the command is waiting for')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

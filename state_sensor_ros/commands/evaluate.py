@@ -19,26 +19,14 @@ import json
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
-from state_sensor_ros.classes import CLASS_NAMES
-from state_sensor_ros.commands.format_options import FormatsHelp, refuse_given
+from state_sensor_ros.commands.format_options import refuse_given
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, number
-from state_sensor_ros.commands.options import seconds as above_zero
-from state_sensor_ros.commands.parameter_options import (
-    add_any_parameter,
-    add_parameters,
-    option_of,
-    options_in,
-    parameter_names,
-    settings_of,
-)
+from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import clock_shown, print_line
 from state_sensor_ros.commands.summary import is_standard_output
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.whole.output import print_output
-from state_sensor_ros.parameters import EVALUATING
-from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.texts import counted, one_line
 
@@ -50,113 +38,16 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.bags.open_bag import OpenBag
     from state_sensor_ros.library.safety import Safety
 
-# The parameters of the node that change the ground truth.
-_PARAMETERS = options_in(EVALUATING)
 # Options that only topics of objects use.
 _OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
-                         'default_sizes', 'obb_extents', 'parquet', 'curves', 'definition'))
+                         'parquet', 'curves', 'definition'))
 
 # Longer than the stamps of any recording reach, s.
 _FOR_EVER_S = 2.0 ** 32
 
-_EPILOG = """examples:
-  state_sensor evaluate drive.json stack_bag
-  state_sensor evaluate truth_bag 'stacks/*' --json"""
 # A smaller share of matches is that of two drives.
 _ANOTHER = 0.05
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('truth', metavar='TRUTH', help=FormatsHelp(
-        'recording with ground truth, of any format; also a bag of TrackedObjects. Formats: '
-        '%(read)s'))
-    parser.add_argument('stack', metavar='STACK', nargs='+', help='bag with the topics of the '
-                        'stack; also several bags, folders of them or globs')
-    parser.add_argument('--topic', action='append', default=[], metavar='NAME',
-                        help='topic to evaluate; repeatable (default: the first of tracking, '
-                             'detection, predicted, derived, vision, ground_truth, and the '
-                             'odometry of the ego)')
-    parser.add_argument('--truth-topic', default='', metavar='NAME',
-                        help='topic with the ground truth if TRUTH is a bag with several')
-    parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
-                        help='ground truth at the stamp of a message (default) or at its receipt')
-    parser.add_argument('--definition', choices=('plain', 'nuscenes'), default='plain',
-                        help='means over the matches (default), or over recall as in nuScenes; '
-                        'nuscenes adds AMOTA and AMOTP')
-    parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
-                        help='how to align the poses of the ego, as in evo (default: none)')
-    parser.add_argument('--horizons', type=_horizons, metavar='S,S...', default=[3.0, 5.0, 8.0],
-                        help='horizons of predicted paths (default: 3,5,8)')
-    parser.add_argument('--k', type=_path_counts, metavar='N,N...', default=[1, 6],
-                        help='evaluate all paths, and the N most confident ones (default: 1,6)')
-    _add_selection(parser)
-    _add_outputs(parser)
-    add_quiet(parser)
-    add_batch_options(parser)
-    add_bag_limit(parser)
-    add_parameters(parser, _PARAMETERS)
-    add_any_parameter(parser)
-
-
-def _add_selection(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('selection')
-    group.add_argument('--range', type=above_zero, metavar='M', default=0.0,
-                       help="evaluate objects up to M meters from the ego's origin")
-    group.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
-                       metavar='CLASS', help='evaluate these classes only: '
-                       f'{", ".join(CLASS_NAMES)}')
-    group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
-                       help='evaluate the actors with these names only')
-    group.add_argument('--start', type=number, metavar='S',
-                       help='start S seconds after the first frame of the ground truth')
-    group.add_argument('--end', type=number, metavar='S',
-                       help='end S seconds after the first frame of the ground truth')
-    group.add_argument('--rate', type=above_zero, metavar='HZ',
-                       help='evaluate at most HZ messages per second')
-
-
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('results')
-    group.add_argument('--json', action='store_true', help='print JSON')
-    group.add_argument('--parquet', metavar='OUT', help='write a table with a row for each match')
-    group.add_argument('--html', metavar='OUT', help='write a page with curves and the ten worst '
-                       'moments')
-    group.add_argument('--curves', metavar='OUT', help='write a table of precision over recall '
-                       'for each class (.parquet, .csv)')
-    group.add_argument('--against', metavar='OLD.json', help='compare with the --json '
-                       'output of an earlier run; the differences are in against/')
-    group.add_argument('--force', action='store_true', help='overwrite OUT')
-    for name, what in (('below', 'less'), ('above', 'greater')):
-        group.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
-                           metavar='PATH=VALUE', help=f'exit with 1 if a result is {what} or '
-                           'undefined: detection/classes/car/ate=0.5; repeatable')
-
-
-def _horizons(text: str) -> list[float]:
-    return sorted({above_zero(part) for part in text.split(',')})
-
-
-def _path_counts(text: str) -> list[int]:
-    counts = {number(part) for part in text.split(',')}
-    if not all(count >= 1.0 and count == int(count) for count in counts):
-        raise argparse.ArgumentTypeError(f'{text!r} is not N,N... of numbers from 1')
-    return sorted(map(int, counts))
-
-
-def _bound(text: str) -> str:
-    path, _, value = text.rpartition('=')
-    try:
-        if path and float(value) == float(value):
-            return text
-    except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f'{text!r} is not PATH=VALUE, such as detection/map=0.5')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -224,20 +115,14 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     """Refuse options that are not used for the format of TRUTH, or for many bags."""
     given: frozenset[str] = getattr(args, 'given', frozenset())
-    for name in parameter_names(args):
-        # Parameters of the ground truth's simulator are checked when the ground truth is opened.
-        if name not in _PARAMETERS and ('.' not in name or name in NAMES):
-            raise UsageError(f'-p {name} does not change the ground truth; those that do are '
-                             f'{", ".join(_PARAMETERS)} and those of the simulator of TRUTH')
     from state_sensor_ros.commands.evaluate_outputs import check_outputs
     check_outputs(args, given, is_many=is_many)
     if is_many:
         return
     truth = format_of(args.truth)
-    for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
-        if option in given.union(parameter_names(args)) and name not in truth.reads:
-            raise UsageError(f'{option_of(option)} is for another format of TRUTH; '
-                             f'{args.truth} is {truth.noun}')
+    if 'truth_topic' in given and 'topic' not in truth.reads:
+        raise UsageError(f'--truth-topic is for another format of TRUTH; {args.truth} is '
+                         f'{truth.noun}')
 
 
 def _check_bound_names(args: argparse.Namespace) -> None:
@@ -291,7 +176,7 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
     from state_sensor_ros.evaluation.frame_transforms import FrameTransforms
     from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
     from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
-    settings = settings_of(args, _PARAMETERS)
+    settings = settings_of(args)
     with _opened(args, stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic)
         for key in keys:
@@ -301,7 +186,7 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
             refuse_given(args, _OF_OBJECTS, f'is for topics of objects; of {stack} only the '
                          'odometry of the ego is evaluated')
         if ODOMETRY not in types:
-            refuse_given(args, ('align', 'base_link_xyz'), 'is for the odometry of the ego; of '
+            refuse_given(args, ('align',), 'is for the odometry of the ego; of '
                          f'{stack} only objects are evaluated')
         collector = None if args.html is None else SafetyCollector(
             EGO, HORIZON_S, settings.ego_tag)

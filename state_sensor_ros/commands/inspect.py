@@ -23,29 +23,11 @@ from datetime import datetime, timezone
 import json
 import math
 
-from state_sensor_ros.commands.format_options import (
-    add_selection,
-    FormatsHelp,
-    refuse_unused,
-    SELECTION,
-    selection_of,
-)
+from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, selection_of
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.inspection import Inspector
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.live import (
-    add_live_arguments,
-    LIVE_OPTIONS,
-    open_frames,
-    refuse_unused_live,
-)
-from state_sensor_ros.commands.options import add_bag_options, add_batch_options, add_quiet
-from state_sensor_ros.commands.parameter_options import (
-    add_parameters,
-    ALWAYS_READ,
-    READING_PARAMETERS,
-    RECORDED_PARAMETERS,
-)
+from state_sensor_ros.commands.live import LIVE_OPTIONS, open_frames, refuse_unused_live
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import safety_record, safety_rows
@@ -59,39 +41,7 @@ from state_sensor_ros.simulators.opening import format_of, formats, trajectory_f
 from state_sensor_ros.simulators.simulator_list import schema_of
 from state_sensor_ros.texts import counted, figure, one_line, seconds, size
 
-_EPILOG = """examples:
-  state_sensor inspect drive.json
-  state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
-  state_sensor inspect 'days/**/*.json' --parquet days.parquet"""
 _REPLAYABLE = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('file', metavar='FILE', nargs='*', help=FormatsHelp(
-        'recordings of any format, folders of them or globs; - is a trajectory on standard '
-        'input. Formats: %(read)s'))
-    parser.add_argument('--live', action='store_true', help='inspect a live stream instead of '
-        'FILE (until --frames, --seconds or Ctrl-C)')
-    parser.add_argument('--json', action='store_true', help='print JSON; `replayable` is null if '
-        'the simulator has no Replay Mode')
-    parser.add_argument('--safety', action='store_true', help='add safety measures and events of '
-        'the ego (gap, time to collision, near misses, …)')
-    parser.add_argument('--parquet', metavar='OUT', help='write a table with a row for each '
-                        'recording')
-    parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_quiet(parser, 'print neither progress nor a line about OUT')
-    add_batch_options(parser)
-    add_bag_options(parser)
-    add_parameters(parser, READING_PARAMETERS)
-    add_live_arguments(parser)
-    add_selection(parser)
-    parser.set_defaults(refuse=parser.error)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -102,8 +52,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: signal handling of the program; after one, nothing is printed.
     :raises TrajectoryFormatError: if it cannot be read, or Replay Mode would refuse it.
     """
-    if args.live is bool(args.file):
-        args.refuse('one of FILE and --live is required')
     _check_options(args)
     if args.file and is_batch(args):
         inspect_many(args, interruption)
@@ -135,16 +83,16 @@ def _check_options(args: argparse.Namespace) -> None:
     """Refuse options that are not used for the input, or for the number of inputs."""
     uses = {**dict.fromkeys(LIVE_OPTIONS, '--live'), **dict.fromkeys(
         ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
-    used = {'json', 'live', 'safety'} | SELECTION | ALWAYS_READ
+    used = {'json', 'live', 'safety', 'ego_tag'} | SELECTION
     if args.live:
-        refuse_unused_live(args, used.union(READING_PARAMETERS), '--live has no FILE', uses)
+        refuse_unused_live(args, used, '--live has no FILE', uses)
     elif is_batch(args):
         uses['safety'] = 'one FILE, or --live'
         refuse_unused(args, (used - {'safety'}).union(('parquet', 'jobs', 'dask'), *(
             row.reads for row in formats())), 'the input is many files', uses)
     else:
         read = format_of(args.file[0])
-        refuse_unused(args, used.union(read.reads, RECORDED_PARAMETERS),
+        refuse_unused(args, used | read.reads,
                       f'FILE {args.file[0]} is {read.noun}', uses)
     if 'force' in getattr(args, 'given', ()) and not args.parquet:
         raise UsageError('--force is for --parquet OUT')

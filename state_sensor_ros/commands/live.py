@@ -11,100 +11,33 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 import math
 import threading
 import time
 
 from state_sensor_ros.commands.format_options import open_input, refuse_unused
-from state_sensor_ros.commands.help_page import LIVE
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
-from state_sensor_ros.commands.parameter_options import (
-    add_any_parameter,
-    add_parameters,
-    given_parameters,
-    is_received,
-    options_in,
-    parameter_names,
-    READING_PARAMETERS,
-    settings_of,
-    STREAM_PARAMETERS,
-    typed,
-)
+from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import waiting_named
-from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
+from state_sensor_ros.errors import failed_stream, TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
-from state_sensor_ros.parameters import NODE, RECEIVING
 from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings, SIMULATORS
-from state_sensor_ros.simulators.simulator_list import (
-    checked_settings,
-    find_simulator,
-    schema_of,
-    simulator_names,
-    unused_parameters,
-    with_config_file,
-)
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.source import Source
 
-# Parameters that are options and select how frames are received.
-_PARAMETERS = options_in(RECEIVING)
 # Options of every run that reads a live stream.
-LIVE_OPTIONS = frozenset((
-    *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
-# Parameters that a live stream may use; its simulator selects from them.
-_LIVE_PARAMETERS = frozenset(name for name in NAMES if is_received(rule_of(name)))
+LIVE_OPTIONS = frozenset(('source', 'host', 'port', 'frames', 'seconds'))
 # Failures of one reason, without a new frame between them, that end a command.
 _MAX_FAILURES = 3
-
-
-class SimulatorNames(Container[str]):
-    """The names of the installed simulators, which are searched for at the first use."""
-
-    def __contains__(self, name: object) -> bool:
-        return name in (*simulator_names(), *(
-            old for built_in in SIMULATORS for old in find_simulator(built_in).old_names))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(simulator_names())
-
-
-def add_source_argument(parser: argparse.ArgumentParser,
-                        names: Iterable[str] = ()) -> None:
-    """
-    Add the option that selects a simulator.
-
-    :param parser: parser of a sub-command.
-    :param names: simulators to name in the help; empty for all.
-    """
-    parser.add_argument('--source', '--protocol', dest='source', choices=SimulatorNames(),
-                        default=DEFAULTS.source, metavar='NAME',
-                        help=f'{", ".join(names) or "%(choices)s"} '
-                        f'(default: {DEFAULTS.source})')
-
-
-def add_live_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options of a live stream and of its end.
-
-    :param parser: parser of a sub-command.
-    """
-    add_source_argument(parser)
-    add_stream_arguments(parser)
-    parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
-    parser.add_argument('--seconds', type=seconds, metavar='S',
-                        help='end S seconds after the first frame, or without one within them; '
-                        'simulated seconds with -p rate:=0')
-    add_parameters(parser, _PARAMETERS, LIVE)
-    add_any_parameter(parser)
 
 
 def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
                        uses: dict[str, str] | None = None) -> None:
     """
-    Refuse options and parameters that a run with a live stream does not use.
+    Refuse options that a run with a live stream does not use.
 
     :param args: the parsed options.
     :param used: names of the options that it uses besides those of every live stream.
@@ -112,19 +45,7 @@ def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
     :param uses: purposes of options, likewise.
     :raises UsageError: naming the first such option, and what it is for.
     """
-    if 'source' in parameter_names(args):
-        raise UsageError('-p source is for the node; --source selects the simulator')
-    given = {name: typed(args, name) for name in getattr(args, 'given', ())
-             if name in _PARAMETERS or '.' in name}
-    given |= {name: f'-p {name}' for name in parameter_names(args)}
-    schema = schema_of(args.source)
-    for name in given:
-        if schema.find(name).rule.affects == NODE:
-            raise UsageError(f'{given[name]} is for the node only')
-    for name in unused_parameters(given, args.source):
-        raise UsageError(f'{given[name]} is for another --source than {args.source}')
-    refuse_unused(args, (used | LIVE_OPTIONS) - {'start', 'end'}, what, uses,
-                  parameters=_LIVE_PARAMETERS)
+    refuse_unused(args, (used | LIVE_OPTIONS) - {'start', 'end'}, what, uses)
 
 
 class LiveStream:
@@ -133,7 +54,7 @@ class LiveStream:
 
     :param args: the parsed options.
     :param ends: whether the stream ends with its connection.
-    :param parameters: further parameters that are options of the command.
+    :param own: parameters that options of the command set.
     :ivar notes: the last line of each kind about lost data.
     :ivar until_s: steady time at which the stream is to end, inf for never; the first packet
         sets it anew.
@@ -141,13 +62,12 @@ class LiveStream:
     """
 
     def __init__(self, args: argparse.Namespace, *, ends: bool,
-                 parameters: Sequence[str] = ()) -> None:
+                 own: Mapping[str, object] | None = None) -> None:
         # A simulator may send the selected actors only.
         others = {name: value for name in ('host', 'port', 'desired_tags', 'undesired_tags')
                   if (value := getattr(args, name, None)) not in (None, [])}
-        self.settings = settings = checked_settings(with_config_file({
-            'source': args.source, **others,
-            **given_parameters(args, (*_PARAMETERS, *parameters), args.source)}))
+        self.settings = settings = settings_of(args, is_live=True, own={
+            **(own or {}), **others})
         self.simulator = find_simulator(settings.source)
         self.where = self.simulator.address(settings)
         self.notes: dict[str, str] = {}
@@ -205,7 +125,7 @@ class LiveRecording:
     unit = 'frame'
 
     def __init__(self, args: argparse.Namespace, interruption: Interruption) -> None:
-        self._stream = LiveStream(args, ends=False, parameters=READING_PARAMETERS)
+        self._stream = LiveStream(args, ends=False)
         self.settings = self._stream.settings
         self.name = self._stream.where
         self.simulator = self._stream.simulator.name
@@ -275,5 +195,5 @@ def open_frames(args: argparse.Namespace, path: str | None,
     if path is None:
         stream = LiveRecording(args, interruption)
         return stream.settings, stream
-    settings = settings_of(args, (*READING_PARAMETERS, *STREAM_PARAMETERS))
+    settings = settings_of(args)
     return settings, open_input(args, path, settings)

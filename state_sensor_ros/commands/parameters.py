@@ -21,24 +21,6 @@ from state_sensor_ros.parameters import as_yaml, nearest, Parameter
 from state_sensor_ros.simulators.simulator_list import schema_of
 
 _WIDTH = 100
-_EPILOG = """A parameter is set by -p NAME:=VALUE or --params-file FILE, for the node after
---ros-args. (D): it may change while the node runs.
-
-examples:
-  state_sensor parameters
-  state_sensor parameters control
-  state_sensor parameters ego_tag"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Declare the arguments.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('name', metavar='NAME', nargs='?', default='',
-                        help='parameter, or group of parameters (default: all)')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

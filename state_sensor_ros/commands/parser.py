@@ -6,166 +6,148 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The parser of a command line, which separates IN and OUT from the values of an option before them.
-
-An option with several values takes the words up to the next option, except those that are needed
-for IN and OUT, and those that name a recording.
-"""
+"""The parser of a command line: errors of one line, and options that leave IN and OUT."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, combinations, islice, product, takewhile
 import os
 import re
-import sys
 from typing import Any, NoReturn
 
-from state_sensor_ros.commands.help_page import CompleteHelp, is_file, short_help, SubjectHelp
-from state_sensor_ros.commands.printing import print_error
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.parameters import nearest
-from state_sensor_ros.texts import one_line, shortened
+from state_sensor_ros.texts import shortened
 
 WRONG_USAGE = 2
 # Characters of a message: a word may be of any length.
 _MAX_MESSAGE = 1000
-_MANY = ('+', '*')
-_NUMBER = re.compile(r'-\d|-\.\d')
+_OPTION_WIDTH = 34
+_MAX_READINGS = 200
+_NUMBER = re.compile(r'-\.?\d')
+_FILE_NAME = re.compile(r'.*(\.[A-Za-z]\w*|[*?/].*)')
 _CHOICE = re.compile(r"argument .*?: invalid choice: '(?P<word>.*?)' "
                      r'\(choose from (?P<known>.*)\)')
+_UNKNOWN = 'unrecognized arguments: '
+
+
+class _WrongUsageError(Exception):
+    """A command line that cannot be parsed; its text is the reason."""
 
 
 class Parser(argparse.ArgumentParser):
     """
     Parse arguments; an error is one line that begins with ``error:``.
 
-    ``given`` of the parsed options has the names of the options on the command line.
+    :ivar explain: returns what an unknown option is now, ``''`` for no option of an earlier
+        version.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
-        is_command = options.get('add_help', True) and 'formatter_class' in options
-        super().__init__(*args, **{**options, 'add_help': False} if is_command else options)
-        if is_command:
-            self.add_argument('-h', '--help', action=SubjectHelp, nargs='?', metavar='SUBJECT',
-                              default=argparse.SUPPRESS,
-                              help='show this page, or the options of one group or simulator')
-            self.add_argument('--help-all', action=CompleteHelp, nargs=0,
-                              default=argparse.SUPPRESS,
-                              help='show all options, including those of the node and the '
-                              'simulators')
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401
+        self._positional: dict[str, str] = {}
+        super().__init__(**{'formatter_class': partial(
+            argparse.RawDescriptionHelpFormatter, max_help_position=_OPTION_WIDTH), **options})
+        self.explain: Callable[[str, Sequence[str]], str] = lambda option, values: ''
 
-    def format_help(self) -> str:
-        """Return the help of one page; of the program itself, its commands."""
-        return super().format_help() if self._subparsers is not None else short_help(self)
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:  # noqa: ANN401
+        """Declare an argument."""
+        action = super().add_argument(*names, **options)
+        if not action.option_strings:
+            word = str(action.metavar or action.dest)
+            self._positional[action.dest] = {'+': f'{word} [{word} ...]', '*': f'[{word} ...]',
+                                             '?': f'[{word}]'}.get(str(action.nargs), word)
+            self.usage = ' '.join(('%(prog)s [options]', *self._positional.values()))
+        return action
 
-    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401
-        """Print a help, a version or an error; one that cannot be written is an OSError."""
-        if file is sys.stdout:
-            file.write(message)
-            file.flush()
-        else:
-            print_error(message)
+    def print_help(self, file: Any = None) -> None:  # noqa: ANN401
+        """Print the help; a failure is an OSError."""
+        print_output(self.format_help(), end='')
 
     def error(self, message: str) -> NoReturn:
-        """End the program with the exit code of wrong usage, after one line."""
+        """Raise an error that :meth:`parse` may answer with another reading of the words."""
+        raise _WrongUsageError(message)
+
+    def end(self, message: str, words: Sequence[str] = ()) -> NoReturn:
+        """End the program with the exit code of wrong usage, after a line about ``words``."""
+        known: Sequence[str] = ()
         if match := _CHOICE.fullmatch(message):
-            likely = nearest(match['word'], re.findall(r"[^\s',]+", match['known']))
-            message += f'; did you mean {likely}?' if likely else ''
-        text = shortened(one_line(message), _MAX_MESSAGE)
-        self.exit(WRONG_USAGE, f'error: {self.prog}: {text} (see {self.prog} --help)\n')
+            word, known = match['word'], re.findall(r"[^\s',]+", match['known'])
+        elif message.startswith(f'{_UNKNOWN}-'):
+            word = message.removeprefix(_UNKNOWN).partition(' ')[0]
+            values = [*takewhile(lambda value: not _is_option(value),
+                                 words[words.index(word) + 1:])] if word in words else []
+            word, has_value, value = word.partition('=')
+            if text := self.explain(word, [value] if has_value else values):
+                message, word = text, ''
+            elif word.startswith('--'):
+                known = re.findall(r'--\w[\w-]*', self.format_help())
+        if known and (likely := nearest(word, known)):
+            message += f'; did you mean {likely}?'
+        print_line(f'error: {self.prog}: {shortened(message, _MAX_MESSAGE)} '
+                   f'(see {self.prog} --help)')
+        self.exit(WRONG_USAGE)
 
-    def unrecognized(self, words: Sequence[str]) -> NoReturn:
-        """End the program after one line about unknown words."""
-        options = [option for option in self._option_string_actions if option.startswith('--')]
-        if '.' in words[0] and '-p' in self._option_string_actions:
-            from state_sensor_ros.commands.parameter_options import options_of_simulators
-            options += options_of_simulators()
-        likely = nearest(words[0].partition('=')[0], options) if words[0][:1] == '-' else ''
-        self.error(f'unrecognized arguments: {" ".join(words)}'
-                   + (f'; did you mean {likely}?' if likely else ''))
+    def parse_program(self, words: Sequence[str]) -> NoReturn:
+        """Show the help or the version, or end the program: no command is the first word."""
+        try:
+            self.parse_args(words)
+        except _WrongUsageError as error:
+            self.end(str(error))
+        self.end('expected a command as the first word')
 
-    def parse_known_args(self, args: Any = None,  # noqa: ANN401
-                         namespace: Any = None) -> Any:  # noqa: ANN401
-        """Parse ``args``, and add the names of the options on the command line."""
-        if args is None or '_ARGCOMPLETE' in os.environ or self._subparsers is not None:
-            return super().parse_known_args(args, namespace)
-        options, positional = self._in_order(self._with_parameters(list(args)))
-        parsed, unknown = super().parse_known_args(
-            [*options, '--', *positional] if positional else options, namespace)
-        actions = [self._action_of(word) for word in options if _is_option(word)]
-        parsed.given = frozenset(action.dest for action in actions if action is not None)
-        return parsed, unknown
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """
+        Parse the words of a command; ``given`` has the names of the options among them.
 
-    def _with_parameters(self, words: list[str]) -> list[str]:
-        """Return the words with ``-p`` in place of the options of simulators."""
-        if '-p' not in self._option_string_actions or not any('.' in word for word in words
-                                                              if word.startswith('--')):
-            return words
-        # Imported here: few command lines have such an option.
-        from state_sensor_ros.commands.parameter_options import with_parameters
-        return with_parameters(words, self._option_string_actions)
+        An option with several values takes all words up to the next option. If others are
+        missing then, it gives its last ones back.
+        """
+        messages = []
+        for candidate in _readings(words):
+            try:
+                return self._parsed(candidate)
+            except _WrongUsageError as error:
+                messages.append(str(error))
+        return self.end(messages[0], words)
 
-    def _in_order(self, words: list[str]) -> tuple[list[str], list[str]]:
-        """Return the options with their values, and the positional words."""
-        options: list[str] = []
-        positional: list[str] = []
-        # For each option with several values, the range of its values in ``options``.
-        many: list[tuple[int, int]] = []
-        i = 0
-        while i < len(words):
-            word = words[i]
-            i += 1
-            if word == '--':
-                positional += words[i:]
-                break
-            if not _is_option(word):
-                positional.append(word)
-                continue
-            options.append(word)
-            action = self._action_of(word)
-            has_value = '=' in word or (
-                word not in self._option_string_actions and word[1] != '-')
-            n_values = 0 if action is None or has_value or action.nargs == 0 else \
-                len(words) if action.nargs in _MANY else \
-                action.nargs if isinstance(action.nargs, int) else 1
-            begin = len(options)
-            while n_values and i < len(words) and words[i] != '--' and not _is_option(words[i]):
-                options.append(words[i])
-                i, n_values = i + 1, n_values - 1
-            if action is not None and action.nargs in _MANY and not has_value:
-                many.append((begin, len(options)))
-        if many:
-            begin, end = many[-1]
-            n_back = self._n_given_back(options[begin:end], len(positional))
-            positional += options[end - n_back:end]
-            del options[end - n_back:end]
-        return options, positional
+    def _parsed(self, words: Sequence[str]) -> argparse.Namespace:
+        args = self.parse_intermixed_args(words)
+        # Again, with None for the defaults.
+        known = self.parse_intermixed_args(words, argparse.Namespace(**dict.fromkeys(vars(args))))
+        args.given = frozenset(name for name, value in vars(known).items()
+                               if value is not None and name not in self._positional)
+        check: Callable[[argparse.Namespace], str] = vars(args).pop('check', lambda args: '')
+        if text := check(args):
+            self.error(text)
+        return args
 
-    def _action_of(self, word: str) -> argparse.Action | None:
-        """Return the option that a word is or begins."""
-        name = word.partition('=')[0]
-        if name in self._option_string_actions:
-            return self._option_string_actions[name]
-        if not name.startswith('--'):
-            # The value of a short option may follow it directly.
-            return self._option_string_actions.get(name[:2])
-        actions = {id(action): action for option, action in self._option_string_actions.items()
-                   if option.startswith(name)}
-        return next(iter(actions.values())) if len(actions) == 1 else None
 
-    def _n_given_back(self, values: list[str], n_positional: int) -> int:
-        """Return how many of the last values of an option are positional words."""
-        actions = [action for action in self._actions if not action.option_strings]
-        n_needed = sum(action.nargs in (None, '+') for action in actions)
-        has_many = any(action.nargs in _MANY for action in actions)
-        # The option keeps at least one value.
-        n_back = min(max(n_needed - n_positional, 0), max(len(values) - 1, 0))
-        if has_many and n_positional <= n_needed:
-            while n_back < len(values) - 1 and is_file(values[-n_back - 1]):
-                n_back += 1
-        return n_back
+def _readings(words: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the words, then each order in which one or two options give back their last values."""
+    yield [*words]
+    if '--' in words:
+        return
+    starts = [i for i, word in enumerate(words) if _is_option(word)]
+    # Beginnings and ends of what may be given back; an option keeps one value at least. First
+    # those that leave no file to the option.
+    spans = [[(i, end) for i in sorted(range(end - 1, start + 1, -1), key=lambda i: _is_file(
+        words[i - 1]))] for start, end in zip(starts, [*starts[1:], len(words)], strict=True)]
+    spans = [span for span in reversed(spans) if span]
+    pairs = (((first, second) for first, second in product(one, other))
+             for other, one in combinations(spans, 2))
+    for back in islice(chain(((part,) for span in spans for part in span), *pairs), _MAX_READINGS):
+        moved = [word for i, end in sorted(back) for word in words[i:end]]
+        kept = {k for i, end in back for k in range(i, end)}
+        yield [*(word for k, word in enumerate(words) if k not in kept), '--', *moved]
 
 
 def _is_option(word: str) -> bool:
     return len(word) > 1 and word.startswith('-') and not _NUMBER.match(word)
+
+
+def _is_file(word: str) -> bool:
+    return os.path.exists(word) or _FILE_NAME.fullmatch(word) is not None

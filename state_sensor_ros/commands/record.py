@@ -21,19 +21,14 @@ import threading
 import time
 
 from state_sensor_ros.commands.format_options import (
-    add_selection,
-    add_to,
-    add_writing_options,
-    refuse_alone,
+    format_named,
+    refuse_compression,
     refuse_unused,
     SELECTION,
     selection_of,
-    WRITING_PARAMETERS,
-    written_with,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.live import add_live_arguments, LiveStream, refuse_unused_live
-from state_sensor_ros.commands.options import add_quiet
+from state_sensor_ros.commands.live import LiveStream, refuse_unused_live
 from state_sensor_ros.commands.packet_writer import (
     FramesWriter,
     MessagesWriter,
@@ -52,14 +47,6 @@ from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.source import Health
 from state_sensor_ros.texts import counted, size
 
-_EPILOG = """Recording ends with --frames, --seconds or Ctrl-C. If the simulator closes the
-connection or restarts, the recorder reconnects (see --once). OUT is created at
-the end; until then, and after a crash, the frames are in .OUT.part beside it.
-
-examples:
-  state_sensor record drive.json.zst --seconds 60
-  state_sensor record drive_bag --desired-tags vehicle ego
-  state_sensor record town.mcap --frames 500 -p ego_tag:=hero"""
 _REFRESH_S = 0.2
 # What is older than this survives a kill, where the format allows it. Each flush makes a
 # compressed file longer by some bytes.
@@ -67,30 +54,6 @@ _FLUSH_S = 1.0
 _BUSY_S = 0.2
 # Pause between two attempts at the only connection, s.
 _RETRY_S = 0.1
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('out', metavar='OUT', help='file or folder to write; the suffix '
-                        'selects the format, and a name without a suffix is the folder of a bag '
-                        '(of a dataset if the simulator has one); - is a trajectory on standard '
-                        'output')
-    add_live_arguments(parser)
-    parser.add_argument('--once', action='store_true',
-                        help='end when the simulator closes the connection')
-    parser.add_argument('--topics', nargs='+', default=[], metavar='TOPIC',
-                        help='record ~/frame of the running driver and these topics of the ROS '
-                        'graph, such as those of a stack, into one bag with one clock')
-    parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_to(parser, 'format of OUT if it has no suffix')
-    add_quiet(parser)
-    add_selection(parser, has_times=False)
-    add_writing_options(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -136,15 +99,17 @@ def _record_topics(args: argparse.Namespace, interruption: Interruption) -> None
 def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
     simulator = find_simulator(args.source)
     folder = next((row for row in simulator.formats if not row.suffixes), BAG)
+    if args.to is not None:
+        format_named(args.to)
     output = output_format(args.out, to=args.to or '', storage=args.storage or '', folder=folder)
-    refuse_unused_live(args, SELECTION | written_with(output) | {'once', 'to'},
+    refuse_unused_live(args, SELECTION | output.writes | {'once', 'to'},
                        f'OUT {args.out} is {output.noun}')
 
     def new_stream() -> LiveStream:
-        return LiveStream(args, ends=args.once, parameters=WRITING_PARAMETERS)
+        return LiveStream(args, ends=args.once, own={'publish_clock': args.clock})
 
+    refuse_compression(args, output)
     stream = new_stream()
-    refuse_alone(args, output, stream.settings)
     return Recorder(stream, new_stream, _writer(output, args, stream, interruption), args.frames)
 
 

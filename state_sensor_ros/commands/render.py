@@ -18,32 +18,20 @@ import shlex
 import sys
 
 from state_sensor_ros.commands.format_options import (
-    add_selection,
-    FormatsHelp,
     open_input,
     refuse_unused,
     SELECTION,
     selection_of,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_options, add_quiet, number
-from state_sensor_ros.commands.parameter_options import (
-    add_any_parameter,
-    add_parameters,
-    READING_PARAMETERS,
-    settings_of,
-)
+from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import clock_shown
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import (
-    BY_SPEED,
-    COLORINGS,
     FILM_SIZE,
-    LEAST_HEIGHT,
-    LEAST_WIDTH,
     ORDINARY,
     PageSize,
     PAPER,
@@ -54,63 +42,16 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.opening import format_of, map_suffixes, read_map
+from state_sensor_ros.simulators.opening import format_of, read_map
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import one_line, seconds
 
 # Tolerance for a duration copied from printed text, which is rounded.
 _AT_TOLERANCE_S = 0.05
-_MAX_INCHES, _DPI, _MAX_PIXELS = 200.0, (10.0, 1200.0), 1e8
+_MAX_PIXELS = 1e8
 # Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
 _MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
-_FILM_SIZE = f'{FILM_SIZE.width:g}x{FILM_SIZE.height:g}'
-_EPILOG = """examples:
-  state_sensor render drive.json drive.png
-  state_sensor render drive.json figure.pdf --style paper --no-names
-  state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
-_SCREEN, _PAPER = _STYLES = 'screen', 'paper'
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('input', metavar='IN', help=FormatsHelp(
-        'recording of any format; - is a trajectory on standard input. Formats: %(read)s'))
-    parser.add_argument('output', metavar='OUT',
-                        help='NAME.png, .svg or .pdf for a picture, .html for an interactive '
-                        'animation, .gif or .mp4 for a video')
-    parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_quiet(parser)
-    parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
-                        help=f'what the colors show (default: {BY_SPEED})')
-    parser.add_argument('--at', type=number, metavar='S',
-                        help='time of the boxes or start of the animation (s after the first '
-                        'frame; default: the last frame with the ego, the start of an animation)')
-    parser.add_argument('--style', choices=_STYLES, default=_SCREEN,
-                        help=f'paper: {PAPER.width:g} inches wide, 8 pt, without header and '
-                        f'statistics (default: {_SCREEN})')
-    parser.add_argument('--size', type=_page_size, metavar='W[xH]',
-                        help='width and height in inches (default: 11 and the height that the '
-                        f'map needs; video: {_FILM_SIZE}); two columns of a paper are 7.16 wide')
-    parser.add_argument('--dpi', type=_resolution, metavar='N',
-                        help='pixels per inch (default: 150; video: 100)')
-    parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
-                        help='show the names of the actors (default: yes)')
-    parser.add_argument('--legend', action=argparse.BooleanOptionalAction, default=True,
-                        help='show the legend (default: yes)')
-    parser.add_argument('--map', default='', metavar='FILE',
-                        help=f'map with the lanes to draw: {", ".join(sorted(map_suffixes()))} '
-                        '(default: that of IN)')
-    parser.add_argument('--title', help="title of the picture; '' for none (default: the name of "
-                        'IN; none with --style paper)')
-    add_bag_options(parser)
-    add_selection(parser)
-    add_parameters(parser, READING_PARAMETERS)
-    add_any_parameter(parser)
+_PAPER = 'paper'
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -144,7 +85,7 @@ def _opening(path: str) -> str:
 
 def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
-    settings = settings_of(args, READING_PARAMETERS)
+    settings = settings_of(args)
     builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
     reader = open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:
@@ -168,33 +109,6 @@ def _title(args: argparse.Namespace) -> str:
     if args.input == STANDARD_INPUT:
         return 'standard input'
     return one_line(Path(args.input).resolve().name)
-
-
-def _page_size(text: str) -> tuple[float, float | None]:
-    """
-    Return width and height, inches, the height None if it follows from the content.
-
-    :raises ArgumentTypeError: if a page cannot have them.
-    """
-    width, separator, height = text.partition('x')
-    try:
-        size = float(width), float(height) if separator else None
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f'{text!r} is not W or WxH, such as 3.5x3') from error
-    if not (LEAST_WIDTH <= size[0] <= _MAX_INCHES
-            and (size[1] is None or LEAST_HEIGHT <= size[1] <= _MAX_INCHES)):
-        raise argparse.ArgumentTypeError(
-            f'{text} is not between {LEAST_WIDTH:g}x{LEAST_HEIGHT:g} and '
-            f'{_MAX_INCHES:g}x{_MAX_INCHES:g}')
-    return size
-
-
-def _resolution(text: str) -> float:
-    """Return the pixels per inch in ``text``; raise ArgumentTypeError if out of range."""
-    dpi = number(text)
-    if not _DPI[0] <= dpi <= _DPI[1]:
-        raise argparse.ArgumentTypeError(f'{text} is not between {_DPI[0]:g} and {_DPI[1]:g}')
-    return dpi
 
 
 def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:

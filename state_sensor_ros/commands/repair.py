@@ -20,7 +20,6 @@ import stat
 from typing import cast
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import bar_type, listed
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError, UsageError
@@ -33,32 +32,6 @@ from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import counted
-
-_EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a truncated
-trajectory, table in CSV or trace of OSI, or a folder with a bag. `ros2 bag record`
-leaves a bag without metadata.yaml. All complete frames of a trajectory and all
-readable messages of a bag are copied unchanged; one line reports what is lost.
-
-examples:
-  state_sensor repair .drive.json.part drive.json
-  state_sensor repair .drive.csv.part drive.csv
-  state_sensor repair cut_bag whole_bag"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('part', metavar='PART', help='damaged trajectory, recorder log, bag '
-                        'folder or storage file of a bag; recognized by its content')
-    parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
-                        'trajectory, a folder for a bag, NAME.log for a recorder log')
-    parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_quiet(parser)
-    add_bag_limit(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

@@ -23,69 +23,19 @@ import tty
 
 from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import call_in_daemon, Interruption
-from state_sensor_ros.commands.options import (
-    add_quiet,
-    add_stream_arguments,
-    count,
-    index,
-    number,
-    port,
-)
-from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.printing import bar_type
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import ignore
-from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import Replay
 from state_sensor_ros.simulators.simulator_list import default_simulator
 from state_sensor_ros.texts import one_line
 
-CONTROL_PORT = 8999
-_EPILOG = """On a terminal, the space bar pauses and resumes, and b reverses the direction.
-Ctrl-C ends the replay after the outstanding reply and closes both connections.
-The simulator then stays at the current frame, ready for another client, and keeps
-the trajectory and the sensor: the protocol has no command to remove them.
-
-examples:
-  state_sensor replay drive.json --rate 2
-  state_sensor replay drive_bag --host 192.168.1.20 --loop"""
 _REFRESH_S = 0.1
 # Wait for the answer to the current step; then the connection is closed without it.
 _LAST_ANSWER_S = 1.0
 _BAR = '{desc}: {bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]'
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('file', metavar='FILE', help='recording to play, but not a table; - is a '
-                        'trajectory on standard input')
-    add_quiet(parser)
-    add_stream_arguments(parser)
-    parser.set_defaults(host=DEFAULTS.host, port=DEFAULTS.port)
-    parser.add_argument('--control-port', type=port, default=CONTROL_PORT, metavar='PORT',
-                        help=f'control port of the simulator (default: {CONTROL_PORT})')
-    parser.add_argument('--rate', type=number, default=1.0, metavar='R',
-                        help='playback speed; 1 = real time, 0 = as fast as possible (default: 1)')
-    parser.add_argument('--step', type=_step, default=1, metavar='N',
-                        help='frames per step; a negative number plays backwards (default: 1)')
-    parser.add_argument('--start', type=index, metavar='N',
-                        help='first frame to play (default: the first; backwards, the last)')
-    parser.add_argument('--loop', action='store_true',
-                        help='repeat until Ctrl-C')
-    parser.add_argument('--backwards', action='store_true', help='play backwards')
-    parser.add_argument('--no-sensor', action='store_true',
-                        help='only send steps; other clients read the sensor')
-    add_any_parameter(parser)
-    parser.add_argument('--simulator', metavar='CONFIG', help='JSON file with map and '
-                        'simulation_mode to send first (default: none)')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -99,11 +49,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TransportError: if the connection fails, or the simulator refuses a command.
     :raises KeyboardInterrupt: if a signal came before the end of a replay without --loop.
     """
-    if args.no_sensor and 'port' in args.given:
-        raise UsageError('--port is for a sensor; --no-sensor only steps')
     interruption.unblock_errors()
     interruption.is_endless = args.loop
-    args.read_options = read_options_of(args, args.file)
+    args.read_options = read_options_of(args)
     args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)
 
     def read(recording: RecordingReader) -> AbstractContextManager[Iterator[RecordedFrame]]:
@@ -145,12 +93,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 def _warn(text: str) -> None:
     """Write a line above the progress bar."""
     bar_type().write(f'warning: {one_line(text)}', file=sys.stderr)
-
-
-def _step(text: str) -> int:
-    """Return the number of frames per step, negative for backwards."""
-    step = count(text.removeprefix('-'))
-    return -step if text.startswith('-') else step
 
 
 def _watch(replaying: Future[None], replay: Replay, *, is_quiet: bool) -> None:

@@ -11,71 +11,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
-from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import (
-    add_quiet,
-    check_trajectory_name,
-    count,
-    index,
-    number,
-)
-from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.printing import bar_type
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
-from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
-from state_sensor_ros.emulator.traffic.json_template import encode_json, GENERATIONS
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.json_template import encode_json
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.whole.whole_file import WholeFile
-
-_EPILOG = """examples:
-  state_sensor synth drive.json --vehicles 50 --frames 400
-  state_sensor synth - --frames 5 --generation v1"""
-
-
-def frame_rate(text: str) -> float:
-    """Return the frame rate in ``text``, Hz; raise ArgumentTypeError if out of range."""
-    value = number(text)
-    if not 0.0 < value <= MAX_RATE_HZ:
-        raise argparse.ArgumentTypeError(f'{text} Hz is not greater than 0 and at most '
-                                         f'{MAX_RATE_HZ:g}')
-    return value
-
-
-def add_traffic_arguments(add: Callable[..., object]) -> None:
-    """
-    Declare the options of synthetic traffic.
-
-    :param add: method ``add_argument`` of a group, or a function with the same parameters.
-    """
-    add('--vehicles', type=count, default=12, metavar='N',
-        help='number of vehicles, including the ego (default: 12)')
-    add('--objects', type=index, default=9, metavar='N',
-        help='number of cones and signs (default: 9)')
-    add('--seed', type=index, default=1, metavar='N',
-        help='random seed; the same seed gives the same traffic (default: 1)')
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
-    parser.add_argument('--frames', type=count, default=200, metavar='N',
-                        help='number of frames to write (default: 200)')
-    parser.add_argument('--rate', type=frame_rate, default=20.0, metavar='HZ',
-                        help='frames per second (default: 20)')
-    parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_quiet(parser)
-    add_any_parameter(parser)
-    group = parser.add_argument_group('synthetic traffic')
-    add_traffic_arguments(group.add_argument)
-    group.add_argument('--generation', choices=GENERATIONS, default='v2',
-                       help='JSON generation to write (default: v2)')
+from state_sensor_ros.simulators.opening import trajectory_format
+from state_sensor_ros.simulators.output_names import output_format
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -87,8 +32,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises UsageError: if the name of OUT is that of another format.
     :raises SinkError: if the file cannot be written.
     """
-    read_options_of(args, None)
-    check_trajectory_name(args.out)
+    named = output_format(args.out)
+    if named != trajectory_format():
+        raise UsageError(f'OUT {args.out} is the name of {named.noun}; expected NAME.json or -: '
+                         '`state_sensor convert` makes other formats of a trajectory')
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
     with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:
         file.handle.write(b'[')

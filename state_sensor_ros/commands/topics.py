@@ -18,35 +18,12 @@ import time
 from typing import NamedTuple
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import seconds
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.frame import NS_PER_S
 
-_FIND_S, _MEASURE_S = 5.0, 2.0
+_FIND_S = 5.0
 # Topics of one actor, ~/actors/<actor>/…
 _OF_ACTOR = re.compile(r'^(.*?)/actors/[^/]+/')
-_EPILOG = """The rate counts the messages received within --seconds; topics without a subscriber
-get one meanwhile. This command needs rclpy: source ROS 2, or run `. scripts/env.sh`.
-
-examples:
-  state_sensor topics
-  state_sensor topics --all
-  state_sensor topics --node /front/state_sensor --seconds 5"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('--node', default='', metavar='NAME',
-                        help='name of the node, with its namespace (default: all nodes)')
-    parser.add_argument('--all', action='store_true',
-                        help='list the topics of every actor one by one')
-    parser.add_argument('--seconds', type=seconds, default=_MEASURE_S, metavar='S',
-                        help=f'measure the rates for S seconds (default: {_MEASURE_S:g})')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

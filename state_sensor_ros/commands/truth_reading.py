@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from state_sensor_ros.commands.format_options import refuse_given, refuse_of_others
-from state_sensor_ros.commands.parameter_options import given_parameters, parameter_names
+from state_sensor_ros.commands.format_options import refuse_given
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames, Warnings
 from state_sensor_ros.errors import ConfigError, DecodeError, no_frames, TrajectoryFormatError
@@ -44,14 +43,11 @@ from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
-from state_sensor_ros.library.frame_recording import open_recording
+from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
-from state_sensor_ros.settings import NAMES, Settings
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, open_any
-
-# Parameters by which the ground truth is made of frames.
-_OF_FRAMES = ('stamp_source', 'ego_tag', 'base_link_xyz', 'default_sizes')
 
 
 def read_truth(args: argparse.Namespace, settings: Settings,
@@ -65,7 +61,7 @@ def read_truth(args: argparse.Namespace, settings: Settings,
     :raises TrajectoryFormatError: if it cannot be read or has no frame.
     """
     if settings.stamp_source == 'ros':
-        raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
+        raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
     stamps_ns: list[int] | None = None
     # An OSI trace may be an MCAP file, too.
     if is_bag(Path(args.truth)) and format_of(args.truth).storage:
@@ -73,22 +69,11 @@ def read_truth(args: argparse.Namespace, settings: Settings,
             frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
                       and args.truth_topic in ('', key[0])]
             if not frames:
-                refuse_of_others(args, '')
-                refuse_given(args, _OF_FRAMES, f'is for a TRUTH of frames; {args.truth} is a bag '
-                             'of objects')
+                refuse_given(args, ('ego_tag',), 'is for a TRUTH of frames; '
+                             f'{args.truth} is a bag of objects')
                 return _of_objects(args, bag, settings)
-            refuse_given(args, ('stamp_source',), f'is for a TRUTH without stamps; {args.truth} '
-                         'is a bag, which has its own')
             stamps_ns = _header_stamps(bag, frames[0])
     return _of_frames(args, settings, stamps_ns, observe)
-
-
-def _of_simulator(args: argparse.Namespace) -> dict[str, object]:
-    """Return the parameters that the simulator of the ground truth declares."""
-    if not parameter_names(args):
-        return {}
-    return {name: value for name, value in given_parameters(args, (), with_added=True).items()
-            if name not in NAMES}
 
 
 def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
@@ -101,7 +86,7 @@ def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
 def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int] | None,
                observe: Callable[[Frame], None] | None) -> GroundTruth:
     """Read a recording of frames; ``stamps_ns`` are the stamps of a bag, None for others."""
-    rule = TagRule(settings.desired_tags, settings.undesired_tags)
+    rule = TagRule(tuple(args.desired_tags), tuple(args.undesired_tags))
     actors = frozenset(args.actors)
     warnings = Warnings(args.truth)
     seen: set[str] = set()
@@ -114,14 +99,8 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
             tagged.add(name)
         return (not actors or name in actors) and has_tags
 
-    parameters = _of_simulator(args)
-    if parameters:
-        # Before the library refuses them: a command names the option.
-        with closing(open_any(args.truth, ReadOptions(
-                settings, args.truth_topic, args.max_bag_bytes))) as reader:
-            refuse_of_others(args, reader.simulator)
-    with open_recording(args.truth, topic=args.truth_topic, obb_extents=settings.obb_extents,
-                        max_bag_bytes=args.max_bag_bytes, parameters=parameters) as recording:
+    reader = open_any(args.truth, ReadOptions(settings, args.truth_topic, args.max_bag_bytes))
+    with Recording(reader) as recording:
         truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
         for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
             warnings.place = recording.place
@@ -141,7 +120,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
 def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> GroundTruth:
     """Read another program's bag of TrackedObjects, with the ego's odometry if the bag has it."""
     key = truth_topic(args.truth, bag.with_messages(), args.truth_topic)
-    if settings.desired_tags or settings.undesired_tags:
+    if args.desired_tags or args.undesired_tags:
         raise ConfigError('--desired-tags, --undesired-tags', 'given',
                           'none: the objects of a bag have no tags')
     actors = frozenset(args.actors)
@@ -152,7 +131,7 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> G
         message = objects_in(data, TRACKED)
         if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
             raise TrajectoryFormatError(f'{args.truth}: {key[0]}', f'the frame {message.frame_id}',
-                                        f'{settings.global_frame} (--global-frame)')
+                                        f'{settings.global_frame} (-p global_frame:=NAME)')
         objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
         seen.update(objects.ids)
         builder.add(message.stamp_ns, objects, np.array(

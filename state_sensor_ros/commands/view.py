@@ -24,72 +24,14 @@ from __future__ import annotations
 import argparse
 import os
 
-from state_sensor_ros.commands.format_options import (
-    add_selection,
-    FormatsHelp,
-    refuse_unused,
-    SELECTION,
-    selection_of,
-)
+from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, selection_of
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.live import (
-    add_live_arguments,
-    LIVE_OPTIONS,
-    open_frames,
-    refuse_unused_live,
-)
-from state_sensor_ros.commands.options import add_bag_options, add_quiet, port
-from state_sensor_ros.commands.parameter_options import (
-    add_parameters,
-    ALWAYS_READ,
-    READING_PARAMETERS,
-    RECORDED_PARAMETERS,
-)
+from state_sensor_ros.commands.live import LIVE_OPTIONS, open_frames, refuse_unused_live
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.opening import format_of, map_suffixes
+from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
-
-_EPILOG = """Without IN, the viewer shows a live stream until --frames, --seconds or Ctrl-C.
-It sends no usage reports and listens on this machine only.
-
-examples:
-  state_sensor view drive.json
-  state_sensor view --web
-  state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
-_DEFAULT_PORT = 9876
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    Add the options.
-
-    :param parser: parser of this sub-command.
-    """
-    parser.epilog = _EPILOG
-    parser.add_argument('input', metavar='IN', nargs='?', help=FormatsHelp(
-        'recording of any format; - is a trajectory on standard input (default: a live '
-        'stream). Formats: %(read)s'))
-    target = parser.add_mutually_exclusive_group()
-    target.add_argument('--web', action='store_true', help='serve the viewer to a browser on this '
-                        'machine, and print the address')
-    target.add_argument('--save', metavar='OUT', help='write NAME.rrd instead of opening a '
-                        'viewer; `rerun NAME.rrd` opens it')
-    target.add_argument('--no-spawn', action='store_true', help='use a viewer that is already '
-                        'open')
-    parser.add_argument('--viewer-port', type=port, metavar='N', help='port of the viewer '
-                        f'(default: {_DEFAULT_PORT}; with --web a free one)')
-    parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    add_quiet(parser)
-    parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=False,
-                        help='show the names of all actors (default: only under the pointer)')
-    parser.add_argument('--map', default='', metavar='FILE', help='map to draw on the ground: '
-                        f'{", ".join(sorted(map_suffixes()))} (default: that of the frames)')
-    add_bag_options(parser)
-    add_parameters(parser, READING_PARAMETERS)
-    add_live_arguments(parser)
-    add_selection(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -120,7 +62,7 @@ def _check_options(args: argparse.Namespace) -> None:
     uses = {**dict.fromkeys(LIVE_OPTIONS, 'the live stream, without IN'), 'force': '--save OUT',
             'viewer_port': 'a viewer', 'start': 'a recording', 'end': 'a recording',
             'topic': 'reading a bag'}
-    used = {'names', 'map', 'web', 'save', 'no_spawn'} | SELECTION | ALWAYS_READ
+    used = {'names', 'map', 'web', 'save', 'no_spawn', 'ego_tag'} | SELECTION
     what = 'the viewer gets the frames'
     if args.save is None:
         used |= {'viewer_port'}
@@ -128,10 +70,10 @@ def _check_options(args: argparse.Namespace) -> None:
         output = output_format(args.save, command=VIEW)
         what = f'OUT {args.save} is {output.noun}'
     if args.input is None:
-        refuse_unused_live(args, used.union(READING_PARAMETERS), 'there is no IN', uses)
+        refuse_unused_live(args, used, 'there is no IN', uses)
     else:
         read = format_of(args.input)
-        refuse_unused(args, used.union(read.reads, RECORDED_PARAMETERS),
+        refuse_unused(args, used | read.reads,
                       f'IN {args.input} is {read.noun}, {what}', uses)
     if 'force' in getattr(args, 'given', ()) and args.save is None:
         raise UsageError('--force is for --save OUT')

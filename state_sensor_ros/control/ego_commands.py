@@ -117,8 +117,7 @@ class AnsweredCommands(EgoCommands, Protocol):
 
 
 def _parameter(default: float, help: str, low: float, high: float) -> Any:  # noqa: A002, ANN401
-    return parameter(default, help, low=low, high=high, affects=NODE,
-                     needs=('control_input',))
+    return parameter(default, help, low=low, high=high, used_by=NODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +154,7 @@ class ControlParameters:
         0.01, 60.0)
     brake_at_start: bool = parameter(
         True, 'Brake an ego that still moves by the last command of a killed node, at the start.',
-        affects=NODE, needs=('control_input',))
+        used_by=NODE)
 
     def steering(self, angle: float) -> tuple[float, float]:
         """Return an angle of the tires, rad, within its limits, and its part of the full lock."""

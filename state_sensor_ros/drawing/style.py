@@ -57,7 +57,7 @@ _COMPACT_BELOW = 6.5
 # Size of the texts of an ordinary page and of a paper, points.
 TEXT_PT, _PAPER_PT = 8.5, 8.0
 # The smallest page: two thirds of its width are the map.
-LEAST_WIDTH, LEAST_HEIGHT = 2.8, 2.0
+LEAST_WIDTH, LEAST_HEIGHT, MOST_INCHES = 2.8, 2.0, 200.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,13 +325,13 @@ class Evaluator:
         if result.n_without_transform:
             raise TrajectoryFormatError(
                 where, f'no transform from its frame to {self._global_frame}',
-                'one in /tf or /tf_static, or --global-frame')
+                'one in /tf or /tf_static, or -p global_frame:=NAME')
         stamps = self._truth.stamps_ns
         span_of_truth = f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s' \
             if len(stamps) else 'none'
         raise TrajectoryFormatError(
             where, f'stamps {span}', f'some within those of {self._truth.name}, {span_of_truth}, '
-            'and of the selection (--at, --stamp-source, --start, --end)')
+            'and of the selection (--at, -p stamp_source, --start, --end)')
 
 
 def _at_base_link(pose: Floats, twist: Floats, placed: tuple[Floats, Floats],

@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
-from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
-from state_sensor_ros.parameters import MESSAGES
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import CORE, DEFAULTS, Settings
+from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +40,6 @@ IN_BAGS = frozenset((BOXES, WHEELS, INPUTS, COLORS, IDS, CLOCK, LANES, ROADS, LI
 EVERY_PART = IN_BAGS | {ACCELERATIONS, DERIVED, INDICATORS}
 
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
-# Values of the option --default-class, for actors without a class tag.
-DEFAULT_CLASSES = (*(known.name for known in CLASSES[:UNKNOWN]), 'other')
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +96,9 @@ class Format:
     empty if the format cannot be read or is not written frame by frame (pictures; bags, which
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
-    ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
-    use; those of the parameters that name the format (``Rule.readers``, ``Rule.writers``) and, for
-    a bag, that affect messages are added. ``carries`` names of the parts of frames that it holds
-    (``files/recording.py``), EVERY_PART if the writer itself names what it drops; commands warn of
-    all others.
+    ``reads`` and ``writes`` names of the options that the reader and the writer use. ``carries``
+    names of the parts of frames that it holds (``files/recording.py``), EVERY_PART if the writer
+    itself names what it drops; commands warn of all others.
 
     ``recognized_by`` names, in the same way, a function that returns whether an existing Path is
     of this format: needed for a folder, and for a suffix that other formats share. With
@@ -133,14 +127,6 @@ class Format:
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     carries: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        rules = {name: CORE.find(name).rule for name in CORE.names}
-        object.__setattr__(self, 'reads', self.reads.union(
-            name for name, rule in rules.items() if self.name in rule.readers))
-        object.__setattr__(self, 'writes', self.writes.union(
-            name for name, rule in rules.items()
-            if self.name in rule.writers or (self.storage and rule.affects == MESSAGES)))
 
     def __str__(self) -> str:
         return texts_of((self,))[0]
@@ -225,12 +211,12 @@ def imported(text: str) -> Any:  # noqa: ANN401
 _FILES = 'state_sensor_ros.files'
 _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
-_BAG_WRITES = frozenset(('clock', 'name', 'namespace'))
+_BAG_WRITES = frozenset(('clock', 'name', 'namespace', 'ego_tag', 'outputs'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
 _TABLE_WRITER = f'{_FILES}.tables.table_output:TableOutput'
-_TABLE_WRITES = frozenset(('columns',))
+_TABLE_WRITES = frozenset(('columns', 'ego_tag'))
 _IN_TABLES = frozenset((ACCELERATIONS, BOXES, DERIVED, IDS, LANES, ROADS))
-_DRAWN = frozenset(('color', 'title', 'names', 'map'))
+_DRAWN = frozenset(('color', 'title', 'names', 'map', 'ego_tag'))
 
 BAG = Format(
     name='bag', noun='a bag', recognized_by=f'{_FILES}.bags.bag_metadata:is_bag',
@@ -263,6 +249,6 @@ FILM = Format(
     writes=_DRAWN | {'size', 'dpi', 'legend'})
 SCENE = Format(
     name='scene', noun='a scene of Rerun', suffixes=('.rrd',), command=VIEW,
-    writes=frozenset(('names', 'map')))
+    writes=frozenset(('names', 'map', 'ego_tag')))
 
 FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, PICTURE, VECTORS, ANIMATION, FILM, SCENE)

@@ -167,6 +167,11 @@ class ObjectMaker:
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+        self._settings: Settings | None = settings
+
+    def _read(self, settings: Settings) -> None:
+        # At the first use: commands name parameters that nothing has read.
+        self._settings = None
         self._range = settings.object_range
         self._default_sizes = default_sizes(settings)
         names = settings.object_classes
@@ -184,6 +189,8 @@ class ObjectMaker:
         return self._objects
 
     def _make(self, frame: Frame, actor_list: ActorList) -> Objects:
+        if self._settings is not None:
+            self._read(self._settings)
         classes = _classes_of(actor_list)
         with np.errstate(all='ignore'):
             centers = centers_of(frame, self._default_sizes, classes)

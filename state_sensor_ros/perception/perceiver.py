@@ -221,6 +221,13 @@ class Perceiver:
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+        self._settings: Settings | None = settings
+        self._frame: Frame | None = None
+        self._perceived: Perceived | None = None
+
+    def _read(self, settings: Settings) -> None:
+        # At the first use: commands name parameters that nothing has read.
+        self._settings = None
         self._perception = settings.perception
         self._is_off = replace(self._perception, delay=0.0, seed=0) == Perception()
         self._has_noise = any((self._perception.position_std, self._perception.yaw_std,
@@ -234,14 +241,15 @@ class Perceiver:
         # Grows, so that the layout of a message rarely changes.
         self._n_false_places = usual_number(self._perception.ghosts) \
             if self._has_false_positives else 0
-        self.changes_who_is_there = self._has_false_positives or self._looks or bool(
+        # Whether objects may be missing, or false positives be there.
+        self._changes_who_is_there = self._has_false_positives or self._looks or bool(
             self._perception.missing)
         self._object_range = settings.object_range
-        self._frame: Frame | None = None
-        self._perceived: Perceived | None = None
 
     def of(self, frame: Frame, actor_list: ActorList) -> Perceived:
         if frame is not self._frame or self._perceived is None:
+            if self._settings is not None:
+                self._read(self._settings)
             objects = self._objects.of(frame, actor_list)
             self._frame = frame
             if self._is_off:
@@ -281,7 +289,7 @@ class Perceiver:
 
     def _reported(self, n_objects: int, seen: Rows | None, n_false: int) -> Bools | None:
         self._n_false_places = max(self._n_false_places, n_false)
-        if not self.changes_who_is_there:
+        if not self._changes_who_is_there:
             return None
         reported = np.zeros(n_objects + self._n_false_places, np.bool_)
         reported[slice(0, n_objects) if seen is None else seen] = True

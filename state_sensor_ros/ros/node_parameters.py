@@ -193,20 +193,14 @@ class NodeParameters:
 def _without_effect(settings: Settings, schema: ParameterTable,
                     changed: Sequence[str]) -> Iterator[str]:
     unused = unused_parameters(
-        [name for name in changed if (rule := schema.find(name).rule).affects != NODE
-         or rule.used_by], settings.source, with_added=True)
+        [name for name in changed if schema.find(name).rule.used_by != NODE],
+        settings.source, with_added=True)
     if unused:
         yield f'source {settings.source} does not use the parameters {", ".join(unused)}'
     used = perception_used(settings)
     without_output = [name for name in changed if name in PERCEPTION and name not in used]
     if without_output:
         yield f'no output uses the parameters {", ".join(without_output)}'
-    by_needs: dict[tuple[str, ...], list[str]] = {}
-    for name, needed in schema.without_effect(changed, settings):
-        by_needs.setdefault(needed, []).append(name)
-    for needed, names in by_needs.items():
-        verb, they = ('has', 'it is') if len(names) == 1 else ('have', 'they are')
-        yield f'{", ".join(names)} {verb} no effect: {they} for {" or ".join(needed)}'
 
 
 def _of_type(parameter: Parameter, code: int) -> Parameter:

@@ -16,7 +16,8 @@ from pathlib import Path
 import re
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.errors import ConfigError, reason_of
 from state_sensor_ros.texts import one_line
@@ -31,14 +32,22 @@ def read_parameter_file(path: str | Path, option: str) -> object:
     text = b''
     try:
         text = path.read_bytes()
-        content: object = yaml.safe_load(text)
+        content: object = _yaml().load(text)
     except OSError as error:
         raise ConfigError(f'{option} {path}', reason_of(error)) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (YAMLError, ValueError, RecursionError) as error:
         raise _fault(error, text, f'{option} {path}') from error
     if next(_parts(content, ''), None) is None:
         raise ConfigError(f'{option} {path}', 'a file without parameters', _LAYOUT)
     return content
+
+
+def _yaml() -> YAML:
+    reader = YAML(typ='safe', pure=True)
+    # As rcl reads it; the last of equal keys counts.
+    reader.version = (1, 1)
+    reader.allow_duplicate_keys = True
+    return reader
 
 
 def _fault(error: Exception, text: bytes, where: str) -> ConfigError:

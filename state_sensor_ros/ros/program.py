@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 import gc
 from itertools import pairwise
@@ -30,7 +30,6 @@ from rclpy.utilities import remove_ros_args
 from state_sensor_ros.ends.signals import EndingSignals
 from state_sensor_ros.ends.standard_streams import StandardStreams
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
-from state_sensor_ros.parameters import as_yaml, nearest
 from state_sensor_ros.ros.log_folder import choose_log_folder
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.ros.parameter_file import (
@@ -38,7 +37,6 @@ from state_sensor_ros.ros.parameter_file import (
     parameters_of,
     read_parameter_file,
 )
-from state_sensor_ros.settings import ParameterTable
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.version import __version__
@@ -129,7 +127,7 @@ def _main(words: Sequence[str], ending: Ending, streams: StandardStreams) -> int
                  for option, file in pairwise(words) if option == '--params-file'}
         others = _enter_ros(words)
         if others:
-            return _explain(*others)
+            return _explain(others[0])
         return _run(ending, streams, files)
     except StateSensorError as error:
         sys.stderr.write(f'error: {error}\n')
@@ -140,44 +138,24 @@ def _main(words: Sequence[str], ending: Ending, streams: StandardStreams) -> int
         rclpy.try_shutdown()
 
 
-def _explain(option: str, subject: str = '', *_: str) -> int:
+def _explain(option: str) -> int:
     """Print help or an error for an option that is not one of ROS; return the exit code."""
     if option == '--version':
         sys.stdout.write(f'{PROGRAM} {__version__}\n')
         return 0
-    if option in ('-h', '--help') and not subject:
-        sys.stdout.write(_short_help())
-        return 0
     if option in ('-h', '--help'):
-        schema = schema_of(with_added=True)
-        groups = schema.by_subject()
-        if subject not in groups:
-            near = nearest(subject, groups)
-            sys.stderr.write(f'error: there is no help about {subject!r}; ' + (
-                f'did you mean {near}?\n' if near else f'expected one of {", ".join(groups)}\n'))
-            return 2
-        sys.stdout.write('\n'.join((f'{subject}:', *_described(schema, groups[subject]), '')))
+        sys.stdout.write(_help())
         return 0
-    if option != '--help-all':
-        sys.stderr.write(f'error: unknown argument {option}; parameters follow --ros-args (see '
-                         f'{PROGRAM} --help)\n')
-        return 2
-    schema = schema_of()
-    sys.stdout.write('\n'.join((
-        'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',
-        '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters:',
-        *_described(schema, schema.names), '',
-        f'Installed simulators: {", ".join(simulator_names())}.',
-        'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
-    return 0
+    sys.stderr.write(f'error: unknown argument {option}; parameters follow --ros-args (see '
+                     f'{PROGRAM} --help)\n')
+    return 2
 
 
-def _short_help() -> str:
+def _help() -> str:
     """Return a page with the names of the parameters by subject."""
-    usage = ('usage: state_sensor_node [--help-all] [--version] [--ros-args -p NAME:=VALUE … '
-             '--params-file FILE]')
-    lines = [usage, '', 'Ground truth of a driving simulator on ROS 2 topics.',
-             '', 'parameters; --help-all describes them, --help SUBJECT those of one line:']
+    lines = [f'usage: {PROGRAM} [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]', '',
+             'Ground truth of a driving simulator on ROS 2 topics.',
+             '', 'parameters; `state_sensor parameters [NAME or GROUP]` describes them:']
     for subject, names in schema_of().by_subject().items():
         text, prefix = ', '.join(names), f'{subject}.'
         if prefix in text:
@@ -187,13 +165,6 @@ def _short_help() -> str:
     return '\n'.join((*lines, '', f'simulators: {", ".join(simulator_names())}', '', 'examples:',
                       '  state_sensor_node --ros-args -p host:=192.168.1.20 -p labels:=false',
                       f'  state_sensor_node --ros-args -p source:={simulator_names()[-1]}', ''))
-
-
-def _described(schema: ParameterTable, names: Iterable[str]) -> list[str]:
-    found = map(schema.find, names)
-    return [f'  {each.name:<26} {each.rule.help}' + (
-        f' Values: {", ".join(each.rule.choices)}.' if each.rule.choices else '')
-        + f' Default: {as_yaml(each.default)}' for each in found]
 
 
 def _enter_ros(words: Sequence[str]) -> list[str]:

@@ -78,12 +78,10 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.parameters import (
     LIVE,
-    MESSAGES,
     NODE,
     parameter,
     RECORDED,
     refuse_unused,
-    STREAM,
 )
 from state_sensor_ros.payloads import (
     decode_packet,
@@ -125,8 +123,8 @@ __all__ = [
     'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG', 'IDS', 'IGNORED', 'INDICATORS_BOTH',
     'INDICATORS_LEFT', 'INDICATORS_OFF', 'INDICATORS_RIGHT', 'INDICATORS_UNKNOWN',
     'LIGHT_CIRCLE', 'LIGHT_GREEN', 'LIGHT_PEDESTRIAN', 'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE',
-    'MESSAGES', 'NODE', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',
-    'SOURCE_PARAMETERS', 'STREAM', 'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
+    'NODE', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',
+    'SOURCE_PARAMETERS', 'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
     'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
     'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',
     'FramingError', 'Health', 'Lanes', 'LateFrame', 'LiveSource', 'MapLine',

@@ -32,7 +32,7 @@ class MockServerOptions:
                  objection: Objection) -> None:
         self._group = parser.add_argument_group(title)
         self._objection = objection
-        self._options: list[tuple[str, argparse.Action, object, Objection]] = []
+        self._options: list[tuple[str, str, Objection]] = []
 
     def add(self, name: str, objection: Objection = lambda args: '',
             **declaration: object) -> None:
@@ -44,22 +44,17 @@ class MockServerOptions:
         :param declaration: as ``ArgumentParser.add_argument`` takes it.
         """
         action = self._group.add_argument(name, **declaration)  # type: ignore[arg-type]
-        self._options.append((name, action, action.default, objection))
-        # Absent where it is not given, which differs from the default value given.
-        action.default = argparse.SUPPRESS
+        self._options.append((name, action.dest, objection))
 
-    def complete(self, args: argparse.Namespace) -> dict[str, list[str]]:
+    def refused(self, args: argparse.Namespace) -> dict[str, list[str]]:
         """
-        Set the options that are not given to their defaults.
+        Return the names of given options by the objection to them.
 
-        :param args: the parsed options.
-        :returns: the names of given options by the objection to them.
+        :param args: the parsed options, with ``given``.
         """
         refused: dict[str, list[str]] = {}
-        for name, action, default, objection in self._options:
-            if not hasattr(args, action.dest):
-                setattr(args, action.dest, default)
-            elif text := self._objection(args) or objection(args):
+        for name, dest, objection in self._options:
+            if dest in args.given and (text := self._objection(args) or objection(args)):
                 refused.setdefault(text, []).append(name)
         return refused
 

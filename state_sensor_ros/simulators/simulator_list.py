@@ -233,7 +233,7 @@ def unused_parameters(names: Iterable[str], source: str, *,
 
     def is_used(name: str) -> bool:
         found = schema.find(name)
-        if found.rule.affects == NODE and not found.rule.used_by:
+        if found.rule.used_by == NODE:
             return False
         owner, is_own = found.name.partition('.')[0], found.name not in NAMES
         if source == FILE:

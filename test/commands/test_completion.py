@@ -13,14 +13,19 @@ import subprocess
 import sys
 
 from budgets import AWAIT_S
-from paths import ROOT
+from paths import ROOT, SAMPLE
 import pytest
 
 
 @pytest.mark.parametrize(('line', 'expected'), [
     ('state_sensor in', {'inspect'}),
     ('state_sensor convert --stor', {'--storage'}),
-    ('state_sensor record --help su', {'sumo'}),
+    ('state_sensor convert --outputs au', {'autoware'}),
+    ('state_sensor convert -p wheel', {'wheel_tf:='}),
+    ('state_sensor convert -p tf:=n', {'tf:=none'}),
+    ('state_sensor convert --to par', {'parquet'}),
+    ('state_sensor record --source su', {'sumo'}),
+    (f'state_sensor convert {SAMPLE} --actors Ego', {'EgoVehicle_0'}),
     ('state_sensor convert --storage ', {'mcap', 'sqlite3'})])
 def test_completion_of_a_line(tmp_path, line, expected):
     out = tmp_path / 'out'

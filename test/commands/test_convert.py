@@ -159,10 +159,11 @@ def test_convert_stamps_and_log_times_are_one(source, tmp_path):
 
 def test_convert_heeds_parameters(source, tmp_path):
     found = converted(
-        source, tmp_path, '--name', 'front', '--namespace', 'car', '--global-frame', 'world',
-        '--ego-frame', 'base_link', '--parent-frame', 'earth', '--global-frame-pose', '1', '-2',
-        '3', '0', '0', '0', '--debug-drawing', '--joint-states', '--desired-tags', 'ego', 'cone',
-        '--stamp-source', 'utc')
+        source, tmp_path, '--name', 'front', '--namespace', 'car', '-p', 'global_frame:=world',
+        '-p', 'ego_frame:=base_link', '-p', 'parent_frame:=earth', '-p',
+        'global_frame_pose:=[1.0, -2.0, 3.0, 0.0, 0.0, 0.0]', '-p', 'debug_drawing:=true', '-p',
+        'joint_states:=true', '--desired-tags', 'ego', 'cone',
+        '-p', 'stamp_source:=utc')
     assert {topic for topic in found if not topic.startswith('/car/front/')} == {
         '/tf', '/tf_static'}
     [(first_ns, static)] = found['/tf_static']
@@ -355,9 +356,9 @@ def test_convert_continues_after_a_bad_frame_with_a_warning(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(('words', 'expected'), [
-    (['--stamp-source', 'ros'], 'expected game_time or utc'),
-    (['--parent-frame', 'map'], 'parent_frame: found'),
-    (['--max-actor-topics', '-1'], 'max_actor_topics: found -1'),
+    (['-p', 'stamp_source:=ros'], 'expected game_time or utc'),
+    (['-p', 'parent_frame:=map'], 'parent_frame: found'),
+    (['-p', 'max_actor_topics:=-1'], 'max_actor_topics: found -1'),
     (['--name', 'front sensor'], "found 'front sensor'; expected letters"),
     (['--namespace', '/a//b'], "found ''; expected letters")])
 def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, expected, refusal):

@@ -12,7 +12,6 @@ from contextlib import suppress
 import fcntl
 import os
 import pty
-import re
 import signal
 import struct
 import termios
@@ -91,61 +90,6 @@ def ended(process):
 
 def test_every_command_is_in_this_file():
     assert FAILING.keys() == COMMANDS.keys()
-
-
-@pytest.mark.parametrize('name', COMMANDS)
-def test_command_helps_on_a_page_and_in_full(run_here, name):
-    code, output, errors = run_here(name, ['--help'])
-    assert (code, errors) == (0, '')
-    assert output.startswith(f'usage: state_sensor {name} ')
-    assert len(output.splitlines()) <= 45
-    assert max(map(len, output.splitlines())) <= 100
-    assert 'sumo' not in output.replace('sumo, osi', '').replace(' sumo', '') or name == 'evaluate'
-    code, everything, errors = run_here(name, ['--help-all'])
-    assert (code, errors) == (0, '')
-    own = {word for word in output.split() if word.startswith('--') and word[2:3].isalpha()}
-    assert all(word.rstrip(',.;)') in everything for word in own)
-    assert (' --sumo.port ' in everything) == (name in ('record', 'inspect', 'view'))
-
-
-@pytest.mark.parametrize('columns', [60, 100, 200])
-def test_command_helps_about_a_subject(capsys, monkeypatch, columns):
-    monkeypatch.setenv('COLUMNS', str(columns))
-
-    def help_of(name, subject):
-        with pytest.raises(SystemExit) as end:
-            main([name, '--help', subject])
-        output, errors = capsys.readouterr()
-        lines = output.partition('\nexamples:')[0].splitlines()
-        assert max(map(len, lines), default=0) <= max(columns, 62)
-        options = re.findall(r'^  (?:-p |--(?:\[no-\])?)([\w.-]+)', output, re.MULTILINE)
-        return end.value.code, options, errors
-
-    assert help_of('convert', 'sumo') == (0, ['sumo.ego', 'sumo.types', 'sumo.net'], '')
-    code, options, _ = help_of('record', 'SUMO')
-    assert code == 0
-    assert {'sumo.port', 'sumo.seed', 'sumo.ego'} <= set(options)
-    assert all(option.startswith('sumo.') for option in options)
-    # Parameters that are options, and those that `-p` gives.
-    assert help_of('record', 'stream')[1] == [
-        'control-port', 'config-file', 'max_frame_bytes', 'reconnect_min', 'reconnect_max']
-    assert help_of('convert', 'stacks')[1] == [
-        'outputs', 'autoware-objects', 'object-classes', 'object-range', 'base-link-xyz',
-        'default-sizes']
-    assert help_of('evaluate', 'stacks')[1] == ['base-link-xyz', 'default-sizes']
-    assert 'perception.ghosts' in help_of('convert', 'perception')[1]
-    # A single option; and the page, if the word is a file.
-    assert help_of('record', 'sumo.port')[1] == ['sumo.port']
-    assert 'help-all' in help_of('inspect', 'drive.json')[1]
-    for name, subject, words in (
-            ('record', 'sumoo', "no help about 'sumoo'; did you mean sumo?"),
-            ('inspect', 'perception', "no help about 'perception'"),
-            ('topics', 'qqq', "no help about 'qqq'; expected one of options"),
-            ('record', 'control', "no help about 'control'"),
-            ('record', 'x' * 5000, "no help about 'xxx")):
-        code, _, errors = help_of(name, subject)
-        assert (code, errors.count('\n')) == (2, 1)
-        assert words in errors
 
 
 @pytest.mark.parametrize('name', COMMANDS)

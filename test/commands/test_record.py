@@ -165,7 +165,7 @@ def test_record_takes_the_port_of_the_configuration_of_the_simulator(peer, out, 
     path.write_text(f'[{{"type": "State", "listen_port": {port}}}]')
     words = ['--port', str(peer.port)] if is_explicit else []
     with sending(peer, ODD):
-        assert main(['record', str(out), '--config-file', str(path), '--frames', '1',
+        assert main(['record', str(out), '-p', f'config_file:={path}', '--frames', '1',
                      '--seconds', '30', *words]) == 0
     assert json.loads(out.read_text()) == [json.loads(ODD)]
 
@@ -174,7 +174,7 @@ def test_record_takes_the_port_of_the_configuration_of_the_simulator(peer, out, 
                          ids=' '.join)
 def test_command_refuses_a_configuration_that_it_cannot_read(words, tmp_path, capsys):
     path = tmp_path / 'sensors.json'
-    assert main([*words, '--config-file', str(path), '--seconds', '1']) == 1
+    assert main([*words, '-p', f'config_file:={path}', '--seconds', '1']) == 1
     assert capsys.readouterr().err == f'error: {path}: no such file or directory\n'
 
 

@@ -57,8 +57,8 @@ def test_record_carla_is_a_dataset(tmp_path, server, capsys):
 
 def test_record_carla_as_the_client_of_the_episode(tmp_path):
     with LateServer(free_ports(3), (0.0, 0.2)) as server:
-        assert record(tmp_path / 'drive', server.world_port + 1, '--frames', '8', '--control-port',
-                      str(server.world_port), '--carla.start-spot', '3') == 0
+        assert record(tmp_path / 'drive', server.world_port + 1, '--frames', '8', '-p',
+                      f'control_port:={server.world_port}', '-p', 'carla.start_spot:=3') == 0
         assert server.episodes[0].spot == 3
         assert len(server.episodes) == 1
     with sensor.open_recording(str(tmp_path / 'drive')) as recording:
@@ -68,8 +68,8 @@ def test_record_carla_as_the_client_of_the_episode(tmp_path):
 def test_record_carla_beside_the_client(tmp_path):
     port = free_ports(3)
     with LateServer(free_ports(3)) as server, InBackground(lambda: drive(port, 6)):
-        assert record(tmp_path / 'drive', server.world_port + 1, '--once', '--relay-port',
-                      str(port)) == 0
+        assert record(tmp_path / 'drive', server.world_port + 1, '--once', '-p',
+                      f'carla.relay_port:={port}') == 0
     assert len(list((tmp_path / 'drive').iterdir())) >= 6
 
 
@@ -77,8 +77,8 @@ def test_record_carla_beside_a_client_of_several_episodes(tmp_path, capsys):
     """The recorder ends with the client, which no episode of its own cuts off."""
     port = free_ports(3)
     with LateServer(free_ports(3)) as server, InBackground(lambda: drive(port, 6, 3)):
-        assert record(tmp_path / 'drive', server.world_port + 1, '--once', '--relay-port',
-                      str(port)) == 0
+        assert record(tmp_path / 'drive', server.world_port + 1, '--once', '-p',
+                      f'carla.relay_port:={port}') == 0
         assert len(server.episodes) == 3
     for i in range(3):
         assert len(list((tmp_path / 'drive' / f'episode_{i:05d}').iterdir())) >= 6
@@ -87,7 +87,7 @@ def test_record_carla_beside_a_client_of_several_episodes(tmp_path, capsys):
 
 def messages_of(folder, bag):
     """Convert a folder to a bag and return its messages by topic below the node's."""
-    assert main(['convert', str(folder), str(bag), '--camera-tf']) == 0
+    assert main(['convert', str(folder), str(bag), '-p', 'carla.camera_tf:=true']) == 0
     found = {}
     with Reader(bag) as reader:
         for connection, _, data in reader.messages():
@@ -106,8 +106,8 @@ def test_record_carla_with_cameras_and_a_lidar(tmp_path, capsys):
     ini, out = tmp_path / 'CarlaSettings.ini', tmp_path / 'drive'
     ini.write_text(sent.INI)
     with with_sensors() as server:
-        assert record(out, server.world_port + 1, '--frames', '12', '--control-port',
-                      str(server.world_port), '--config-file', str(ini)) == 0
+        assert record(out, server.world_port + 1, '--frames', '12', '-p',
+                      f'control_port:={server.world_port}', '-p', f'config_file:={ini}') == 0
     # As another program reads them.
     for i in range(12):
         document = json.loads((out / f'measurements_{i:05d}.json').read_text())
@@ -146,7 +146,7 @@ def test_record_carla_with_cameras_and_a_lidar(tmp_path, capsys):
 def test_record_carla_replaces_its_own_images_only(tmp_path, capsys):
     out = tmp_path / 'drive'
     with with_sensors() as server:
-        as_client = ['--frames', '2', '--control-port', str(server.world_port)]
+        as_client = ['--frames', '2', '-p', f'control_port:={server.world_port}']
         assert record(out, server.world_port + 1, *as_client) == 0
         assert record(out, server.world_port + 1, *as_client, '--force') == 0
         # Images without a metadata.json of this program are those of a collector.
@@ -160,7 +160,7 @@ def test_record_carla_with_the_cameras_of_the_client(tmp_path):
     """Beside a client of its own; the poses of the cameras are in the settings of that."""
     port, out = free_ports(3), tmp_path / 'drive'
     with with_sensors() as server, InBackground(lambda: drive(port, 8)):
-        assert record(out, server.world_port + 1, '--once', '--relay-port', str(port)) == 0
+        assert record(out, server.world_port + 1, '--once', '-p', f'carla.relay_port:={port}') == 0
     found = messages_of(out, tmp_path / 'bag')
     numbers = {sent.stamp_of(each): each.frame_number for each in found['player/status']}
     sent.check_images(found, numbers)
@@ -174,7 +174,7 @@ def test_record_carla_names_sensors_that_it_leaves_out(tmp_path, capsys):
     broken = lambda number: [*sent.sensor_messages(number), b'\1\2\3\4five']  # noqa: E731
     with LateServer(free_ports(3), sensors=scene(sent.SENSORS), sensor_messages=broken) as server:
         assert record(tmp_path / 'drive', server.world_port + 1, '--frames', '3',
-                      '--control-port', str(server.world_port)) == 0
+                      '-p', f'control_port:={server.world_port}') == 0
     assert ('dropped 3 messages of sensors; the last: sensor: found the id 67305985; expected '
             'one of a sensor of the scene') in capsys.readouterr().err
 
@@ -189,15 +189,14 @@ def test_record_carla_of_nothing(tmp_path, capsys):
 def test_record_carla_ends_if_the_ports_of_its_relay_are_taken(tmp_path, capsys):
     port = free_ports(6)
     with socket.create_server(('127.0.0.1', port + 3)):
-        assert record(tmp_path / 'drive', port, '--relay-port', str(port + 3)) == 1
+        assert record(tmp_path / 'drive', port, '-p', f'carla.relay_port:={port + 3}') == 1
     assert capsys.readouterr().err.endswith(
         f'error: 127.0.0.1:{port + 3}: the port of the relay is in use\n')
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(('options', 'code', 'words'), [
-    (['--relay-port', '3000'], 2, 'for another --source than monodrive'),
-    (['--protocol', 'carla', '--relay-port', '3000', '--control-port', '2000'], 1,
+    (['--protocol', 'carla', '-p', 'carla.relay_port:=3000', '-p', 'control_port:=2000'], 1,
      'control_port: found 2000; expected 0 with relay_port')])
 def test_record_refuses_options_that_exclude_each_other(
         tmp_path, capsys, options, code, words):

@@ -282,35 +282,15 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, evaluate, sta
 
 @pytest.mark.parametrize('words', [
     ['--classes', 'car'], ['--range', '50'], ['--actors', 'a'], ['--desired-tags', 'car'],
-    ['--undesired-tags', 'car'], ['-p', 'desired_tags:=[car]'], ['--obb-extents', 'half'],
-    ['--default-sizes', *['1'] * 21], ['--parquet', 'out.parquet']],
-    ids=lambda words: ' '.join(words[:2]))
+    ['--undesired-tags', 'car'], ['--parquet', 'out.parquet']], ids=lambda words: words[0])
 def test_options_of_objects_are_refused_beside_odometry_alone(evaluate, stack, words):
-    name = words[0] if words[0] != '-p' else '--desired-tags'
-    assert f'{name} is for topics of objects; of {stack} only the odometry of the ego is ' in \
+    assert f'{words[0]} is for topics of objects; of {stack} only the odometry of the ego is ' in \
         evaluate(stack, '--topic', EGO, *words, code=2)
 
 
-@pytest.mark.parametrize('words', [
-    ['--stamp-source', 'utc'], ['--ego-tag', 'car'], ['--base-link-xyz', '1', '0', '0'],
-    ['--default-sizes', *['1'] * 21], ['-p', 'ego_tag:=car']], ids=lambda words: words[-1])
-def test_options_of_frames_are_refused_beside_a_truth_of_objects(evaluate, stack, words):
-    name = words[0] if words[0] != '-p' else '--ego-tag'
-    assert f'{name} is for a TRUTH of frames; {stack} is a bag of objects' in \
-        evaluate(stack, *words, truth=stack, code=2)
-
-
-def test_clock_is_refused_beside_a_bag(tmp_path, evaluate, drive, stack):
-    bag = tmp_path / 'bag'
-    assert main(['convert', str(drive), str(bag), '-q']) == 0
-    assert f'--stamp-source is for a TRUTH without stamps; {bag} is a bag' in \
-        evaluate(stack, '--stamp-source', 'utc', truth=bag, code=2)
-    assert evaluate(stack, '--ego-tag', 'car', truth=bag)['frames'] == N_FRAMES
-
-
-def test_base_link_is_refused_beside_objects_alone(evaluate, stack):
-    assert '--base-link-xyz is for the odometry of the ego' in evaluate(
-        stack, '--topic', TRACKING, '--base-link-xyz', '1', '0', '0', code=2)
+def test_tag_of_the_ego_is_refused_beside_a_truth_of_objects(evaluate, stack):
+    assert f'--ego-tag is for a TRUTH of frames; {stack} is a bag of objects' in \
+        evaluate(stack, '--ego-tag', 'car', truth=stack, code=2)
 
 
 def test_options_of_objects_may_be_beside_odometry_of_one_of_many(tmp_path, capsys, drive, stack):

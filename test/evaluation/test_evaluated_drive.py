@@ -190,8 +190,8 @@ def test_page_has_the_safety_of_the_ego(tmp_path, drives, stacks):
 def test_predictions_are_off_by_the_noise_of_the_position(tmp_path, evaluate, drive):
     """A path is off as its object is: the mean and the final error are that of the object."""
     bag = tmp_path / 'bag'
-    assert main(['convert', str(drive), str(bag), '--outputs', 'autoware', '--autoware-objects',
-                 'predicted', '-q', '-p', 'perception.position_std:=0.3', '-p',
+    assert main(['convert', str(drive), str(bag), '--outputs', 'autoware', '-p',
+                 'autoware_objects:=[predicted]', '-q', '-p', 'perception.position_std:=0.3', '-p',
                  'perception.seed:=3']) == 0
     result = evaluate(bag)
     expected = 0.3 * math.sqrt(math.pi / 2.0)

@@ -52,8 +52,9 @@ def peak_bytes(folder, n_frames):
     truth, bag = folder / f'{n_frames}.json', folder / f'{n_frames}'
     assert main(['synth', str(truth), '--vehicles', str(N_OBJECTS), '--objects', '0',
                  '--frames', str(n_frames), '--rate', '10', '-q']) == 0
-    assert main(['convert', str(truth), str(bag), '--outputs', 'autoware', '--autoware-objects',
-                 'tracking', 'detection', '--no-frame', '--no-odometry', '-q']) == 0
+    assert main(['convert', str(truth), str(bag), '--outputs', 'autoware', '-p',
+                 'autoware_objects:=[tracking, detection]', '-p', 'frame:=false', '-p',
+                 'odometry:=false', '-q']) == 0
     done = subprocess.run(
         [sys.executable, '-S', '-c', LAUNCHER, *STATE_SENSOR, 'evaluate', str(truth), str(bag),
          *(word for topic in TOPICS for word in ('--topic', topic)), '-q'],

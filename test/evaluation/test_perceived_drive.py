@@ -26,8 +26,8 @@ from test_perturbed_stack import mean_speed, others_are_perfect, PERFECT
 from state_sensor_ros.commands.command_line import main
 
 N_TRUTHS = N_CARS * N_FRAMES
-OUTPUTS = ('--outputs', 'autoware', '--autoware-objects', 'tracking', '--no-frame',
-           '--no-odometry', '--tf', 'none', '-q')
+OUTPUTS = ('--outputs', 'autoware', '-p', 'autoware_objects:=[tracking]', '-p', 'frame:=false',
+           '-p', 'odometry:=false', '-p', 'tf:=none', '-q')
 
 
 @pytest.fixture

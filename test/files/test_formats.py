@@ -305,16 +305,6 @@ def test_name_with_another_suffix_is_refused(tmp_path, refusal, command, row, na
 
 
 @pytest.mark.parametrize('row', [WRITTEN[0]])
-@pytest.mark.parametrize('command', ['convert', 'record'])
-def test_help_names_each_format_that_is_written(capsys, command, row):
-    with pytest.raises(SystemExit):
-        main([command, '--help-all'])
-    text = ' '.join(capsys.readouterr().out.split('--to FORMAT ')[1].split(' -')[0].split())
-    names = text.rpartition(': ')[2].split(', ')
-    assert names == sorted(each.name for each in WRITTEN if each.suffixes)
-
-
-@pytest.mark.parametrize('row', [WRITTEN[0]])
 @pytest.mark.parametrize('name', ['run', 'run.7', 'run.v1.5', 'run/', '.run'])
 def test_name_without_suffix_is_that_of_a_bag(tmp_path, row, name):
     assert main(['convert', str(SAMPLE), f'{tmp_path}/{name}', '--end', '0']) == 0

@@ -222,7 +222,7 @@ def test_table_of_some_columns(drive, tmp_path, refusal):
     assert sorted(path.name for path in tmp_path.iterdir()) == ['some.parquet']
 
 
-BACK = ['--debug-drawing', '--outputs', 'autoware,derived_objects,vision']
+BACK = ['-p', 'debug_drawing:=true', '--outputs', 'autoware,derived_objects,vision']
 
 
 def messages_of(path):
@@ -245,7 +245,7 @@ def there_and_back(path, folder, *words):
 
 
 @pytest.mark.parametrize(('recording', 'place'), first_of(
-    [('drive', ['--base-link-xyz', '-1.3', '0', '0']),
+    [('drive', ['-p', 'base_link_xyz:=[-1.3, 0.0, 0.0]']),
      *((each, []) for each in ('carla', FILES[0], 'sample', *FILES[1:]))], n_always=3))
 def test_table_goes_back_into_the_same_bag(drive, tmp_path, capsys, recording, place):
     """Every topic is the same, message by message, but those that the warning names."""

@@ -26,8 +26,9 @@ from state_sensor_ros.ros.topic_sink import message_class
 PARAMETERS = {'debug_drawing': True, 'joint_states': True, 'wheel_tf': True, 'publish_clock': True,
               'parent_frame': 'earth', 'global_frame_pose': [1.0, 2.0, 0.0, 0.0, 0.0, 0.5],
               'ego_frame': 'base_link', 'overflow': 'block'}
-OPTIONS = ['--debug-drawing', '--joint-states', '--wheel-tf', '--clock', '--parent-frame', 'earth',
-           '--global-frame-pose', '1', '2', '0', '0', '0', '0.5', '--ego-frame', 'base_link']
+OPTIONS = ['-p', 'debug_drawing:=true', '-p', 'joint_states:=true', '-p', 'wheel_tf:=true',
+           '--clock', '-p', 'parent_frame:=earth',
+           '-p', 'global_frame_pose:=[1.0, 2.0, 0.0, 0.0, 0.0, 0.5]', '-p', 'ego_frame:=base_link']
 FRAMES = '/state_sensor/frame'
 MAX_FRAMES = 30
 BURST = 4

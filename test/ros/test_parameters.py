@@ -182,16 +182,12 @@ def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
 def test_parameters_help_and_unknown_options():
     for option, code, words in (
             ('--help', 0, ['max_actor_topics', '  sumo.{config, ']),
-            ('--help-all', 0, ['Default: true\n', 'Default: []\n',
-                               'Values: all, ego, none. Default: all\n']),
-            ('--help stamps', 0, ['Values: game_time, utc, ros. Default: game_time\n']),
-            ('--help sumoo', 2, ["error: there is no help about 'sumoo'; did you mean sumo?\n"]),
             ('--fast', 2, ['error: unknown argument --fast'])):
         process = start_node([shutil.which('state_sensor_node'), *option.split()], **PIPES)
         output, errors = process.communicate(timeout=AWAIT_S)
         assert process.returncode == code, option
         assert all(word in output + errors for word in words), option
-        assert len(output.splitlines()) <= 45 or option == '--help-all', option
+        assert len(output.splitlines()) <= 45, option
 
 
 def test_parameters_empty_list_and_integers_are_taken(domain, listener, simulator):
@@ -372,46 +368,16 @@ def test_parameters_take_effect_only_where_every_callback_accepts_them(listener)
 
 
 @pytest.mark.parametrize(('given', 'lines'), [
-    ({'tf': 'none', 'wheel_tf': True}, ['wheel_tf has no effect: it is for tf all or tf ego']),
-    ({'tf': 'ego', 'wheel_tf': True}, []),
-    ({'odometry': False, 'twist_frame': 'global', 'object_range': 50.0}, [
-        'object_range has no effect: it is for outputs',
-        'twist_frame has no effect: it is for odometry']),
-    ({'object_range': 50.0, 'object_classes': ['car'], 'control.kp': 2.0}, [
-        'control.kp has no effect: it is for control_input',
-        'object_classes, object_range have no effect: they are for outputs']),
-    ({'outputs': ['vision'], 'perception.seed': 4}, [
-        'perception.seed has no effect: it is for ' + ' or '.join(
-            f'perception.{name}' for name in ('position_std', 'yaw_std', 'size_std',
-                                              'velocity_std', 'missing', 'ghosts'))]),
-    ({'outputs': ['vision'], 'perception.seed': 4, 'perception.ghosts': 0.5}, []),
     ({'source': 'file', 'trajectory_file': str(SAMPLE), 'overflow': 'block'}, [
         'source file does not use the parameters overflow']),
-    ({'outputs': ['vision'], 'autoware_objects': ['tracking']}, [
-        'autoware_objects has no effect: it is for outputs autoware']),
-    ({'outputs': ['autoware'], 'autoware_objects': ['tracking'], 'object_range': 50.0}, []),
-    # Defaults, as in a file of all parameters.
-    ({'tf': 'none', 'wheel_tf': False, 'odometry': False, 'twist_frame': 'child'}, []),
-])
-def test_parameters_without_effect_are_named_with_what_they_are_for(listener, given, lines):
+    ({'outputs': ['vision'], 'perception.velocity_std': 0.5}, [
+        'no output uses the parameters perception.velocity_std']),
+    ({'outputs': ['vision'], 'perception.ghosts': 0.5, 'control.kp': 2.0}, [])])
+def test_parameters_that_are_not_used_are_named(listener, given, lines):
     node = Node('parameters', context=listener.node.context, parameter_overrides=[
         Parameter(name, value=value) for name, value in given.items()])
     assert NodeParameters(node, lambda settings: None).warnings == lines
     node.destroy_node()
-
-
-def test_change_that_leaves_a_parameter_without_effect_is_logged_once(domain, listener,
-                                                                      simulator):
-    with NodeProcess(domain, port=simulator.port, twist_frame='global') as node:
-        remote = Remote(listener)
-        for name, value in (('tf', 'none'), ('wheel_tf', True), ('odometry', False),
-                            ('labels', False), ('tf', 'ego'), ('tf', 'none')):
-            assert remote.set(name, value).successful
-        useless = 'has no effect: it is for'
-        lines = [f'wheel_tf {useless} tf all or tf ego', f'twist_frame {useless} odometry',
-                 f'labels {useless} debug_drawing', f'wheel_tf {useless} tf all or tf ego']
-        listener.until(lambda: node.log.count(useless) >= len(lines), what='the lines')
-        assert re.findall(f'[a-z_]+ {useless}.*', node.log) == lines
 
 
 def test_parameters_that_another_source_does_not_use_are_logged_at_the_change(domain, listener):

@@ -88,7 +88,7 @@ def test_map_line_needs_two_points_in_space(shape):
 def test_map_file_of_a_conversion_is_in_the_bag(tmp_path):
     sample = str(tmp_path / 'a.json')
     assert main(['synth', sample, '--frames', '2', '-q']) == 0
-    assert main(['convert', sample, str(tmp_path / 'bag'), '--map-file', str(HILL), '-q']) == 0
+    assert main(['convert', sample, str(tmp_path / 'bag'), '-p', f'map_file:={HILL}', '-q']) == 0
     with open_recording(tmp_path / 'bag') as recording:
         found = {tuple(point) for line in recording[0].map_lines for point in line.points_xyz}
     assert found == {tuple(point) for line in read_map(str(HILL)) for point in line.points_xyz}

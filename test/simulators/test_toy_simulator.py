@@ -183,7 +183,7 @@ def test_help_names_the_added_simulator(site):
         assert ended.returncode == 0
         assert 'monodrive, carla' in ' '.join(ended.stdout.split())
         assert re.search(r', toy\b', ended.stdout)
-    assert '--speed' in state_sensor(site, 'simulate', '--help-all').stdout
+    assert '--speed' in state_sensor(site, 'simulate', '--help').stdout
 
 
 IMPORT = 'from state_sensor_ros.simulators import Simulator\n'

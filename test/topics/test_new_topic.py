@@ -90,8 +90,9 @@ def messages_of(bag):
 def test_new_topic_is_in_a_bag_and_no_other_message_changes(copied, tmp_path):
     drive, new, old = (str(tmp_path / name) for name in ('a.json', 'new', 'old'))
     assert main(['synth', '-q', drive, '--vehicles', '3', '--frames', '4', '--objects', '1']) == 0
-    assert main(['convert', '-q', drive, old, '--debug-drawing']) == 0
-    done = run(copied, 'state_sensor_ros', 'convert', '-q', drive, new, '--debug-drawing')
+    assert main(['convert', '-q', drive, old, '-p', 'debug_drawing:=true']) == 0
+    done = run(copied, 'state_sensor_ros', 'convert', '-q', drive, new, '-p',
+               'debug_drawing:=true')
     assert done.returncode == 0, done.stderr
     new, old = messages_of(new), messages_of(old)
     counts = [typestore().deserialize_cdr(data, type_name).data

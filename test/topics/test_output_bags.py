@@ -35,7 +35,7 @@ DERIVED, DETECTIONS = '/state_sensor/objects', '/state_sensor/detections'
 LABELS = '/state_sensor/label_info'
 NUMBERS = {'pedestrian': (7, 4, 'person'), 'car': (1, 6, 'car'), '': (0, 0, 'unknown')}
 OPTIONS = ('--outputs', 'autoware,vision', 'derived_objects',
-           '--autoware-objects', 'ground_truth', 'tracking', 'detection', 'predicted')
+           '-p', 'autoware_objects:=[ground_truth, tracking, detection, predicted]')
 
 
 def messages_of(bag):
@@ -355,8 +355,9 @@ def test_predicted_path_is_where_the_object_will_be(converted):
 
 
 def test_filters_and_base_link_of_options(tmp_path, capsys):
-    converted = Converted(SAMPLE, tmp_path / 'bag', '--object-classes', 'car', '--object-range',
-                          '50', '--base-link-xyz', '-1.5', '0', '0.25', '--ego-frame', 'rear')
+    converted = Converted(SAMPLE, tmp_path / 'bag', '-p', 'object_classes:=[car]', '-p',
+                          'object_range:=50', '-p', 'base_link_xyz:=[-1.5, 0.0, 0.25]', '-p',
+                          'ego_frame:=rear')
     n_objects, rows = 0, range(0, len(converted.frames), 3)
     for i in rows:
         message = converted.message(TRACKED[0], i)
@@ -392,9 +393,9 @@ def test_no_topic_of_a_stack_without_outputs(tmp_path):
 
 @pytest.mark.parametrize(('options', 'words'), [
     (('--outputs', 'apollo'), "outputs: found 'apollo'; expected one of autoware"),
-    (('--outputs', 'vision', '--object-classes', 'cow'), "object_classes: found 'cow'"),
-    (('--outputs', 'autoware', '--autoware-objects', 'all'), "autoware_objects: found 'all'"),
-    (('--base-link-xyz', '1', 'nan', '0'), 'base_link_xyz: found [1.0, nan, 0.0]'),
-    (('--default-sizes', '1', '2'), 'default_sizes: found 2 numbers')])
+    (('--outputs', 'vision', '-p', 'object_classes:=[cow]'), "object_classes: found 'cow'"),
+    (('--outputs', 'autoware', '-p', 'autoware_objects:=[all]'), "autoware_objects: found 'all'"),
+    (('-p', 'base_link_xyz:=[1.0, nan, 0.0]'), 'base_link_xyz: found [1.0, nan, 0.0]'),
+    (('-p', 'default_sizes:=[1.0, 2.0]'), 'default_sizes: found 2 numbers')])
 def test_wrong_options_are_refused_in_one_line(tmp_path, refusal, options, words):
     assert words in refusal('convert', SAMPLE, tmp_path / 'bag', *options)

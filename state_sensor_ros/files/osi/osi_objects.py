@@ -67,7 +67,7 @@ _TEXTS = {
                 '--default-class includes all but traffic lights and signs'),
     'poses': ('objects without a usable pose, dropped from those frames', ''),
     'sizes': ('objects without a box, of the usual size of their class',
-              '--default-sizes gives another'),
+              '-p default_sizes:=[…] gives others'),
     'vehicles': ('vehicles whose tags name no class, as cars', '--default-class gives another'),
     'others': ('objects whose tags name no class, as TYPE_OTHER',
                '--default-class gives another'),

@@ -39,7 +39,7 @@ from state_sensor_ros.frame import (
     Lanes,
     Rows,
 )
-from state_sensor_ros.naming import ActorList, registry_of
+from state_sensor_ros.naming import ActorList, Registry
 from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes, MAX_GAP_S
 from state_sensor_ros.pipeline.stamps import Stamper, Step
@@ -116,7 +116,7 @@ class RowMaker:
         self._default_class = default_class
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
-        self._registry = registry_of(settings)
+        self._registry = Registry(ego_tag=settings.ego_tag)
         self._actors: ActorColumns | None = None
         self._n_frames = 0
         self._block: list[_NamedFrame] = []

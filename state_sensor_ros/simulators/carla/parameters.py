@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.simulators import LIVE, MESSAGES, parameter
+from state_sensor_ros.simulators import LIVE, parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,11 @@ class CarlaParameters:
         0, 'Index of the start spot in an episode that the node requests.',
         low=0, high=4294967295, used_by=LIVE)
     camera_tf: bool = parameter(
-        False, 'Publish the frames of cameras and lidars on /tf_static.', affects=MESSAGES)
+        False, 'Publish the frames of cameras and lidars on /tf_static.')
     camera_poses: tuple[float, ...] = parameter(
         (0.0,) * 18, 'Poses of the central, left and right camera on the player, each x y z (m) '
         'roll pitch yaw (rad); six zeros: as in metadata.json or config_file.',
-        length=18, affects=MESSAGES)
+        length=18)
     camera_fov: float = parameter(
         0.0, 'Horizontal field of view of the cameras, degrees; 0: as in the server, '
-        'metadata.json or config_file.', low=0.0, high=179.0, affects=MESSAGES)
+        'metadata.json or config_file.', low=0.0, high=179.0)

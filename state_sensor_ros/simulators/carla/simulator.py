@@ -52,8 +52,7 @@ _DATASET = Format(
     name='dataset', noun='a dataset of CARLA',
     recognized_by='state_sensor_ros.simulators.carla.simulator:is_dataset',
     reader='state_sensor_ros.simulators.carla.recording:open_dataset',
-    writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset',
-    writes=frozenset(('carla.camera_poses', 'carla.camera_fov')), carries=EVERY_PART)
+    writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset', carries=EVERY_PART)
 
 
 def is_dataset(folder: Path) -> bool:
@@ -151,8 +150,7 @@ class CarlaSimulator(Simulator):
         options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
                     help='begin a new episode every N frames')
         options.add('--map', default=MAP_NAME, metavar='NAME',
-                    help='map name to report, for CARLA scripts that load its image (default: '
-                    'Town01); the road is always a ring')
+                    help='map name to report (default: Town01); the road is always a ring')
 
     def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
         """Start a mock server with synthetic traffic."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.simulators import LIVE, NODE, parameter
+from state_sensor_ros.simulators import LIVE, parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,7 @@ class Carla9Parameters:
     step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
                             low=0.001, high=0.1, used_by=LIVE)
     ackermann: bool = parameter(False, 'Have the controller of the server follow wanted speeds; '
-                                'needs CARLA 0.9.14.', affects=NODE, used_by=LIVE,
-                                needs=('control_input',))
+                                'needs CARLA 0.9.14.', used_by=LIVE)
     python: str = parameter('', "Python with CARLA's client library, a path or name; empty: this "
                             'one, else the first on the path that has it.', used_by=LIVE)
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')

@@ -31,7 +31,7 @@ _TRACE = Format(
     name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
     reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:OsiOutput',
     repair='state_sensor_ros.files.osi.osi_repair:copy_whole',
-    writes=frozenset(('resample', 'gaps', 'default_class')),
+    writes=frozenset(('resample', 'gaps', 'default_class', 'ego_tag')),
     carries=frozenset((ACCELERATIONS, BOXES, IDS)))
 # Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(

@@ -33,6 +33,7 @@ from state_sensor_ros.perception.perceiver import perceived_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
     CENTRE,
+    Covariances,
     ObjectTopicEncoder,
     SIZE,
 )
@@ -112,7 +113,7 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
 
     def nameless_object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         """Return an object without an identity."""
-        def covariance(of: Settings, table: Table) -> Prototype:
+        def covariance(of: Settings | Covariances, table: Table) -> Prototype:
             return diagonal(slots(table) if is_partial else of.twist_covariance_diagonal)
 
         measured = self._measured
@@ -148,15 +149,16 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
             numbers[IS_STATIONARY] = (np.einsum('ij,ij->i', linear, linear)
                                       < _STATIONARY_SPEED ** 2).astype(np.uint8)[:, None]
         if self.is_partial(now):
-            for motion, of, table, variance in zip(
-                    objects.own_motion, (self._measured, now.settings),
+            for motion, least, table, variance in zip(
+                    objects.own_motion, (self._measured.twist_covariance_diagonal,
+                                         now.settings.twist_covariance_diagonal),
                     (OWN_TWIST, OWN_ACCELERATION), (TWIST_VARIANCE, ACCELERATION_VARIANCE),
                     strict=True):
                 if now.frame.forward_speed is not None:
                     motion = motion.copy()
                     motion[:, 1:3] = np.nan
                 numbers[table], numbers[variance] = with_variances(
-                    motion, of.twist_covariance_diagonal)
+                    motion, least)
 
 
 class GroundTruthEncoder(AutowareObjectEncoder):

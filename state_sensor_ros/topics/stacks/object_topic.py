@@ -11,9 +11,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +40,32 @@ _ANY_FALSE_POSITIVE = Actor('false_positive', '', '', 0, False)
 SIZE = Table('object size', np.float64, 3)
 
 
-def with_noise(settings: Settings) -> Settings:
-    """Return settings whose covariances are those of the noise, if there is any."""
-    perception = settings.perception
+class Covariances(NamedTuple):
+    """Variances of an object: those of the settings, or those of the noise."""
+
+    pose_covariance_diagonal: tuple[float, ...]
+    twist_covariance_diagonal: tuple[float, ...]
+
+
+def covariances_of(settings: Settings, *, is_true: bool) -> Covariances:
+    """
+    Return the covariances of the settings, or those of the noise if there is any.
+
+    :param is_true: whether there is no noise.
+
+    :param settings: parameters; ``perception.*`` and the covariances are used.
+    """
     pose, twist = settings.pose_covariance_diagonal, settings.twist_covariance_diagonal
+    if is_true:
+        return Covariances(pose, twist)
+    perception = settings.perception
     if perception.position_std:
         pose = (perception.position_std ** 2,) * 2 + pose[2:]
     if perception.yaw_std:
         pose = (*pose[:5], perception.yaw_std ** 2)
     if perception.velocity_std:
         twist = (perception.velocity_std ** 2,) * 2 + twist[2:]
-    return replace(settings, pose_covariance_diagonal=pose, twist_covariance_diagonal=twist)
+    return Covariances(pose, twist)
 
 
 class ObjectTopicEncoder(TopicEncoder):
@@ -73,7 +87,7 @@ class ObjectTopicEncoder(TopicEncoder):
         """Make the templates of an object, whose covariances are constants."""
         self._perception = settings.perception
         # With the covariances of the messages of this topic.
-        self._measured = settings if self.is_true else with_noise(settings)
+        self._measured = covariances_of(settings, is_true=self.is_true)
         # By whether a number of an object's motion is unknown.
         elements = [self.object_fields(settings, is_partial) for is_partial in (False, True)]
         self._elements = [PerActor(self._maker(element)) for element in elements]
@@ -113,7 +127,7 @@ class ObjectTopicEncoder(TopicEncoder):
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out all objects and places for false positives; what is reported is cut out."""
-        if now.settings.perception != self._perception:
+        if now.settings.perception is not self._perception:
             self._make_templates(now.settings)
         perceived = self._perceived(now)
         false_positive = self._false_layouts[self.is_partial(now)]

@@ -402,9 +402,9 @@ def test_carla_poses_of_cameras_come_back_from_a_bag(tmp_path, options):
     # Also straight down, where roll and yaw are one angle.
     poses = [1.5, 0.25, 1.25, 0.1, -0.2, 0.3, 0.5, 1.0, 1.5, 0.0, math.pi / 2, 0.0,
              0.0, -1.0, 2.0, 0.0, 0.0, -math.pi / 2]
-    words = [word for name, value in options.items() for word in (
-        f'--{name.replace("_", "-")}', *(value if isinstance(value, list) else [value]))]
-    convert(SAMPLE, tmp_path / 'bag', '--camera-tf', '--camera-poses', *poses, *words)
+    words = [word for name, value in options.items() for word in ('-p', f'{name}:={value}')]
+    convert(SAMPLE, tmp_path / 'bag', '-p', 'camera_tf:=true', '-p', f'camera_poses:={poses}',
+            *words)
     (recorded,) = static_transforms(tmp_path / 'bag')
     checked = checked_settings({'source': 'carla', 'camera_tf': True, **options})
     recording = open_any(str(tmp_path / 'bag'))
@@ -425,8 +425,8 @@ def test_carla_poses_of_cameras_come_back_from_a_bag(tmp_path, options):
 @pytest.fixture(scope='module')
 def sample_bag(tmp_path_factory):
     path = tmp_path_factory.mktemp('sample') / 'bag'
-    convert(SAMPLE, path, '--debug-drawing', '--camera-tf', '--camera-poses',
-            *(['1.5', '0', '1.25', '0', '0', '0'] * 3))
+    convert(SAMPLE, path, '-p', 'debug_drawing:=true', '-p', 'carla.camera_tf:=true', '-p',
+            f'camera_poses:={[1.5, 0, 1.25, 0, 0, 0] * 3}')
     return path
 
 
@@ -577,7 +577,7 @@ def test_carla_bare_nan_is_read_without_a_warning(collected, tmp_path, capsys):
 
 
 def test_carla_sensors_of_a_dataset_have_their_poses(collected, tmp_path):
-    convert(collected, tmp_path / 'bag', '--camera-tf')
+    convert(collected, tmp_path / 'bag', '-p', 'carla.camera_tf:=true')
     (transforms,) = static_transforms(tmp_path / 'bag')
     found = {each.child_frame_id: each.transform for each in transforms}
     assert set(found) == {

@@ -113,7 +113,7 @@ def sensor_messages_of(bag):
 
 def test_carla_dataset_comes_back_from_a_bag_with_its_images(dataset, tmp_path, capsys):
     again = tmp_path / 'again'
-    convert(dataset, tmp_path / 'bag', '--camera-tf')
+    convert(dataset, tmp_path / 'bag', '-p', 'carla.camera_tf:=true')
     capsys.readouterr()
     convert(tmp_path / 'bag', again)
     assert capsys.readouterr().err == ''
@@ -137,7 +137,7 @@ def test_carla_dataset_comes_back_from_a_bag_with_its_images(dataset, tmp_path, 
             assert json.loads(other.read_text()) == METADATA
         elif one.name.startswith('measurements'):
             same(json.loads(other.read_text()), json.loads(one.read_text()))
-    convert(again, tmp_path / 'bag_2', '--camera-tf')
+    convert(again, tmp_path / 'bag_2', '-p', 'carla.camera_tf:=true')
     messages = sensor_messages_of(tmp_path / 'bag')
     assert len(messages) == 1 + 2 * 3 * (2 * 5 + 1)
     assert sensor_messages_of(tmp_path / 'bag_2') == messages
@@ -151,7 +151,7 @@ def test_carla_bag_without_poses_becomes_a_dataset_without_them(bag, tmp_path):
     assert 'RoofDepth' not in found
     # Given by parameters.
     convert(bag, tmp_path / 'again', '--force',
-            '--camera-poses', 1, 2, 3, 0, 0, 0, *[0] * 12)
+            '-p', f'carla.camera_poses:={[1, 2, 3, *[0] * 15]}')
     found = json.loads((tmp_path / 'again' / 'metadata.json').read_text())
     assert found['sensors']['CentralRGB']['position'] == {'x': 1.0, 'y': -2.0, 'z': 3.0}
 

@@ -308,7 +308,7 @@ def test_carla_bag_sends_what_its_dataset_does(dataset, tmp_path):
 
 
 def test_carla_bag_is_played_under_the_names_of_the_playing_node(dataset, tmp_path):
-    assert main(['convert', str(dataset), str(tmp_path / 'bag'), '--frame-prefix', 'old/',
+    assert main(['convert', str(dataset), str(tmp_path / 'bag'), '-p', 'frame_prefix:=old/',
                  '--desired-tags', 'ego', 'traffic_light', 'vehicle']) == 0
     settings = Settings(frame_prefix='new/')
     sink, _ = played(tmp_path / 'bag', settings)

@@ -143,7 +143,7 @@ def test_opendrive_map_is_under_pictures_and_on_a_topic(tmp_path):
         pictures.append(out.read_text())
     assert pictures[1].count('<path') > pictures[0].count('<path')
     bag = tmp_path / 'o.mcap'
-    assert main(['convert', str(path), str(bag), '--map-file', str(tmp_path / 'map.xodr')]) == 0
+    assert main(['convert', str(path), str(bag), '-p', f'map_file:={tmp_path}/map.xodr']) == 0
     from mcap.reader import make_reader
     with bag.open('rb') as file:
         [(schema, _, _)] = make_reader(file).iter_messages(topics=['/state_sensor/map'])
@@ -186,7 +186,7 @@ def test_opendrive_that_cannot_be_read_is_one_line(tmp_path, capsys, text, reaso
     path = tmp_path / 'map.xodr'
     path.write_text(text)
     trace = osi_traces.write_plain(tmp_path / 'a_gt_.osi', osi_traces.drive(3))
-    assert main(['convert', str(trace), str(tmp_path / 'o.mcap'), '--map-file', str(path)]) == 1
+    assert main(['convert', str(trace), str(tmp_path / 'o.mcap'), '-p', f'map_file:={path}']) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f'error: {path}: found ')
     assert line.endswith('; expected an OpenDRIVE map')

@@ -1,0 +1,314 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Parameters of commands: -p and --params-file, and those that are given and not used."""
+
+from functools import cache
+import json
+import re
+
+from paths import DATA, ROOT, SAMPLE
+from ports import free_port
+import pytest
+from wrong_values import other_value, SCHEMA
+
+from state_sensor_ros.commands.command_line import COMMANDS, main
+from state_sensor_ros.parameters import as_yaml
+from state_sensor_ros.simulators.opening import formats
+
+UNUSED = 'warning: given and not used: '
+SUFFIXES = {row.name: row.suffixes[0] for row in formats() if row.suffixes}
+SIZES = f'{[float(n) for n in range(1, 22)]}'
+# By format and parameter: a value that changes OUT.
+EFFECTS = {
+    'json': {'obb_extents': 'half', 'road_s_unit': 'm'},
+    'csv': {'ego_tag': 'vehicle', 'default_sizes': SIZES},
+    'osi': {'ego_tag': 'object', 'default_sizes': SIZES},
+    'mcap': {
+        'global_frame': 'world', 'frame_prefix': 'a_', 'parent_frame': 'earth',
+        'odom_frame': 'odom', 'odom_frame_pose': '[1, 1, 1, 1, 1, 1]',
+        'global_frame_pose': '[1, 1, 1, 1, 1, 1]', 'ego_tag': 'vehicle', 'ego_frame': 'base',
+        'include_obb': 'false', 'debug_drawing': 'true', 'labels': 'false', 'tf': 'none',
+        'wheel_tf': 'true', 'joint_states': 'true', 'odometry': 'false', 'frame': 'false',
+        'max_actor_topics': '1', 'twist_frame': 'global',
+        'pose_covariance_diagonal': '[1, 1, 1, 1, 1, 1]',
+        'twist_covariance_diagonal': '[1, 1, 1, 1, 1, 1]', 'publish_clock': 'true',
+        'stamp_source': 'utc', 'outputs': '[vision]', 'autoware_objects': '[tracking]',
+        'object_classes': '[truck]', 'object_range': '5', 'base_link_xyz': '[1, 1, 1]',
+        'default_sizes': SIZES, 'map_file': str(DATA / 'sumo' / 'hill.net.xml'),
+        'perception.range': '9', 'perception.missing': '0.5', 'perception.position_std': '1'}}
+BESIDE = {'global_frame_pose': ['-p', 'parent_frame:=earth'],
+          'odom_frame_pose': ['-p', 'odom_frame:=odom'],
+          'labels': ['-p', 'debug_drawing:=true'],
+          **dict.fromkeys(('autoware_objects', 'object_classes', 'object_range', 'default_sizes',
+                           'base_link_xyz', 'perception.range', 'perception.missing',
+                           'perception.position_std'), ('--outputs', 'autoware'))}
+# What is written without a parameter, by format, source and the options beside it.
+WITHOUT = {}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'in.json').write_text(beginning())
+    return tmp_path
+
+
+@cache
+def beginning():
+    """Return 6 frames with a vehicle without boxes and an object that is absent once."""
+    frames = json.loads(SAMPLE.read_text())[:6]
+    for frame in frames:
+        frame['frame']['vehicles'][1]['state']['oriented_bounding_box'] = []
+    del frames[3]['frame']['objects'][0]
+    return json.dumps(frames)
+
+
+def unused(text):
+    """Return the parameters in the warning, which is one line; an empty list without one."""
+    lines = [line for line in text.splitlines() if line.startswith(UNUSED)]
+    assert len(lines) <= 1
+    return [word.removeprefix('-p ') for word in lines[0].removeprefix(UNUSED).split(', ')] \
+        if lines else []
+
+
+@pytest.mark.parametrize(('written', 'name'), [
+    (written, name) for written, names in EFFECTS.items() for name in names])
+def test_parameter_has_an_effect(folder, capsys, written, name):
+    if written in ('csv', 'osi'):
+        pytest.importorskip({'csv': 'pyarrow', 'osi': 'osi3'}[written])
+    source, out = 'in.json', folder / f'out{SUFFIXES[written]}'
+    if written == 'json':
+        assert main(['convert', 'in.json', 'in', '-q']) == 0
+        source = 'in'
+    beside = BESIDE.get(name, []) if written == 'mcap' else []
+    words = ['-p', f'{name}:={EFFECTS[written][name]}']
+    assert main(['convert', source, *beside, *words, str(out), '-q']) == 0
+    assert unused(capsys.readouterr().err) == []
+    case = (written, source, *beside)
+    if case not in WITHOUT:
+        without = out.with_name(f'without{SUFFIXES[written]}')
+        assert main(['convert', source, *beside, str(without), '-q']) == 0
+        WITHOUT[case] = without.read_bytes()
+    assert out.read_bytes() != WITHOUT[case]
+
+
+@pytest.mark.parametrize(('written', 'used'), [
+    ('json', {'obb_extents', 'road_s_unit'}), ('csv', {'ego_tag', 'default_sizes'}),
+    ('html', {'ego_tag'})])
+def test_all_other_parameters_are_named_in_one_line(folder, capsys, written, used):
+    pytest.importorskip({'csv': 'pyarrow', 'html': 'plotly'}.get(written, 'numpy'))
+    if written == 'json':
+        assert main(['convert', 'in.json', 'in', '-q']) == 0
+    source = 'in' if written == 'json' else 'in.json'
+    others = [name for name in SCHEMA.names
+              if name not in (*used, 'desired_tags', 'undesired_tags', 'odom_frame_pose',
+                              'obb_extents', 'road_s_unit')]
+    words = [word for name in others for word in ('-p', f'{name}:={text_of(name)}')]
+    command = 'render' if written == 'html' else 'convert'
+    assert main([command, source, f'plain.{written}', '-q']) == 0
+    capsys.readouterr()
+    assert main([command, source, f'out.{written}', *words, '-q']) == 0
+    assert sorted(unused(capsys.readouterr().err)) == sorted(others)
+    if written != 'html':
+        assert (folder / f'out.{written}').read_bytes() == \
+            (folder / f'plain.{written}').read_bytes()
+
+
+def text_of(name):
+    """Return another value of a parameter than its default; two frames differ."""
+    declared = SCHEMA.find(name)
+    value = {'stamp_source': 'utc', 'base_link_xyz': [1.0] * 3, 'reconnect_max': 3.0,
+             'frame_prefix': 'a', 'parent_frame': 'b', 'odom_frame': 'c', 'ego_frame': 'd',
+             'source': 'file', 'trajectory_file': 'x'}.get(name) or other_value(declared)
+    return as_yaml(tuple(value) if isinstance(value, list) else value)
+
+
+@pytest.mark.parametrize('name', ['sumo.ego:=a', 'control.kp:=2.0', 'carla.camera_tf:=true',
+                                  'labels:=true', 'control_port:=8999', 'rate:=2.0'])
+@pytest.mark.parametrize('words', [
+    ['convert', 'in.json', 'out.json'], ['convert', 'in.json', 'out'], ['inspect', 'in.json'],
+    ['convert', 'in.json', 'outs', '--to', 'json'], ['inspect', 'in.json', 'in.json'],
+    ['evaluate', 'in.json', 'stack'], ['synth', 'new.json', '--frames', '1']],
+    ids=lambda words: ' '.join(words))
+def test_unused_parameter_is_named_and_the_run_succeeds(folder, capsys, words, name):
+    if words[0] == 'evaluate':
+        assert main(['convert', 'in.json', 'stack', '--outputs', 'autoware', '-q']) == 0
+    assert main([*words, '-p', name]) == 0
+    assert unused(capsys.readouterr().err) == [name.partition(':=')[0]]
+
+
+def test_parameter_that_one_of_many_recordings_uses_is_used(folder, capsys):
+    assert main(['convert', 'in.json', 'bag.mcap', '-q']) == 0
+    capsys.readouterr()
+    assert main(['convert', 'in.json', 'bag.mcap', 'outs', '--to', 'csv',
+                 '-p', 'road_s_unit:=m', '-p', 'tf:=ego']) == 0
+    assert unused(capsys.readouterr().err) == ['tf']
+
+
+@pytest.mark.parametrize(('options', 'expected'), [
+    (['--outputs', 'autoware', '-p', 'autoware_objects:=[ground_truth]'], ['perception.range']),
+    (['--outputs', 'vision'], []), ([], ['perception.range'])])
+def test_noise_that_no_output_uses_is_named(folder, capsys, options, expected):
+    assert main(['convert', 'in.json', 'out', *options, '-p', 'perception.range:=9.0']) == 0
+    assert unused(capsys.readouterr().err) == expected
+
+
+FILE = """
+/**:
+  ros__parameters:
+    ego_tag: vehicle
+    labels: true
+    stamp_source: utc
+    sumo: {ego: a}
+    qos_overrides: {/tf: {publisher: {depth: 1}}}
+"""
+
+
+def test_file_gives_parameters(folder, capsys):
+    (folder / 'p.yaml').write_text(FILE)
+    for place, words in (('a', ['--params-file', 'p.yaml']),
+                         ('b', ['-p', 'ego_tag:=vehicle', '-p', 'stamp_source:=utc'])):
+        (folder / place).mkdir()
+        assert main(['convert', 'in.json', f'{place}/drive.mcap', *words, '-q']) == 0
+    # Defaults of a file are not given.
+    assert unused(capsys.readouterr().err) == ['sumo.ego']
+    assert (folder / 'a/drive.mcap').read_bytes() == (folder / 'b/drive.mcap').read_bytes()
+    assert main(['convert', 'in.json', 'c.csv', '--params-file',
+                 str(ROOT / 'config' / 'state_sensor.yaml'), '-q']) == 0
+    assert unused(capsys.readouterr().err) == []
+    # The command line counts.
+    for place, words in (('a', ['--params-file', 'p.yaml', '-p', 'stamp_source:=game_time']),
+                         ('b', [])):
+        assert main(['convert', 'in.json', f'{place}/drive.mcap', *words, '-q', '--force',
+                     '--ego-tag', 'object']) == 0
+    assert (folder / 'a/drive.mcap').read_bytes() == (folder / 'b/drive.mcap').read_bytes()
+
+
+@pytest.mark.parametrize(('text', 'code', 'words'), [
+    ('/**:\n  ros__parameters:\n\ttf: ego\n', 1, 'p.yaml: line 3: '),
+    ('/**:\n  ros__parameters:\n    tff: ego\n', 1, 'tff: unknown parameter; did you mean tf?'),
+    ('/**:\n  ros__parameters:\n    tf: some\n', 1, "tf: found 'some'; expected one of all"),
+    ('/other:\n  ros__parameters:\n    tf: ego\n', 0,
+     'the node is /state_sensor, the file has /other'),
+    (None, 1, 'there is no file p.yaml')])
+def test_file_with_a_fault_is_named(folder, capsys, text, code, words):
+    if text is not None:
+        (folder / 'p.yaml').write_text(text)
+    assert main(['convert', 'in.json', 'out', '--params-file', 'p.yaml', '-q']) == code
+    [line] = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (['--sumo.ego', 'a'], '--sumo.ego is now -p sumo.ego:=a'),
+    (['--camera-fov', '70'], '--camera-fov is now -p carla.camera_fov:=70'),
+    (['--camera-fov=70'], '--camera-fov is now -p carla.camera_fov:=70'),
+    (['--carla9-tick'], '--carla9-tick is now -p carla9.tick:=true'),
+    (['--no-labels'], '--no-labels is now -p labels:=false'),
+    (['--debug-drawing'], '--debug-drawing is now -p debug_drawing:=true'),
+    (['--host', '1.2.3.4'], '--host is now -p host:=1.2.3.4'),
+    (['--object-classes', 'car', 'bus'], '--object-classes is now -p object_classes:=[car, bus]'),
+    (['--global-frame-pose', *'120000'],
+     '--global-frame-pose is now -p global_frame_pose:=[1, 2, 0, 0, 0, 0]'),
+    (['--help-all'], '--help-all is now --help'),
+    (['--parameter', 'tf:=ego'], '--parameter is now -p')])
+def test_old_spelling_is_answered_by_the_new_one(folder, capsys, words, text):
+    with pytest.raises(SystemExit, match='2'):
+        main(['convert', 'in.json', 'out', *words])
+    [line] = capsys.readouterr().err.splitlines()
+    assert f': {text}' in line
+    given = re.search(r'-p ([\w.]+:=(?:\[.*\]|\S+))', line)
+    if given is not None and 'classes' not in text:
+        assert main(['convert', 'in.json', 'out', '-q', '-p', given[1]]) == 0
+
+
+@pytest.mark.parametrize('command', COMMANDS)
+def test_parameter_is_checked_in_each_command(folder, capsys, command):
+    out = {'convert': ['in.json', 'out.json'], 'render': ['in.json', 'out.png'],
+           'record': ['out.json'], 'inspect': ['in.json'], 'replay': ['in.json'],
+           'synth': ['out.json'], 'repair': ['in.json', 'out.json'], 'echo': ['/tf'],
+           'evaluate': ['in.json', 'in.json'], 'view': ['in.json', '--save', 'out.rrd']}
+    for text, code, words in (
+            ('labls:=true', 1, 'labls: unknown parameter; did you mean labels?'),
+            ('tf:=some', 1, "tf: found 'some'; expected one of all, ego, none"),
+            ('labels', 2, 'found labels; expected NAME:=VALUE')):
+        try:
+            found = main([command, *out.get(command, []), '-p', text])
+        except SystemExit as end:
+            found = end.code
+        assert (found, words in capsys.readouterr().err) == (code, True)
+    assert sorted(path.name for path in folder.iterdir()) == ['in.json']
+
+
+@pytest.mark.parametrize(('parameter', 'text'), [
+    ('carla.start_spot:=2',
+     'carla.start_spot: found 2; expected its default without control_port'),
+    ('carla.relay_bind:=0.0.0.0',
+     'carla.relay_bind: found 0.0.0.0; expected its default without carla.relay_port')])
+@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')])
+def test_parameters_of_ports_that_are_not_given_are_refused(
+        folder, refusal, words, parameter, text):
+    assert text in refusal(*words, '--source', 'carla', '-p', parameter)
+    assert [path.name for path in folder.iterdir()] == ['in.json']
+
+
+@pytest.mark.parametrize('words', [
+    ['convert', str(SAMPLE), 'out.json'], ['convert', str(SAMPLE), 'out.csv'],
+    ['convert', str(SAMPLE), 'out.mcap'], ['convert', str(SAMPLE), 'out', '--to', 'json'],
+    ['inspect', str(SAMPLE), '--json'], ['render', str(SAMPLE), 'out.html']],
+    ids=lambda words: ' '.join(word for word in words if word != str(SAMPLE)))
+def test_parameters_of_tags_select_as_the_options_do(folder, capsys, words):
+    """``-p desired_tags:=[ego]`` was taken by all of them, and selected in bags only."""
+    if 'out.csv' in words:
+        pytest.importorskip('pyarrow')
+    results = {}
+    for name, tags in {'option': ['--desired-tags', 'ego'], 'all': [],
+                       'parameter': ['-p', 'desired_tags:=[ego]']}.items():
+        if words[0] != 'inspect':
+            tags = ['--force', '--quiet', *tags]
+        tags += ['--end', '0.2']
+        assert main([*words, *tags]) in (0, 1)
+        outs = sorted(path for path in folder.rglob('out*') if path.is_file())
+        outs += sorted((folder / 'out').glob('*.json'))
+        results[name] = capsys.readouterr().out, [path.read_bytes() for path in outs]
+    assert any(results['parameter'][0] or results['parameter'][1])
+    assert results['parameter'] == results['option'] != results['all']
+
+
+def test_parameter_beside_its_option_is_refused(folder, refusal):
+    for words in (['render', str(SAMPLE), 'out.png', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
+                  ['inspect', str(SAMPLE), '-p', 'desired_tags:=[a]', '--desired-tags', 'b'],
+                  ['record', 'out.json', '-p', 'port:=1', '--port', '2'],
+                  ['record', 'out.json', '--source', 'carla', '-p', 'source:=carla'],
+                  ['evaluate', str(SAMPLE), 'bag', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
+                  ['simulate', '--port', '0', '-p', 'port:=1']):
+        line = refusal(*words, code=2)
+        assert ' is given beside --' in line
+    assert [path.name for path in folder.iterdir()] == ['in.json']
+
+
+def test_tags_of_the_selection_configure_the_simulator(folder, capsys):
+    """With ``control_port`` they were not used: the list of tags was called empty."""
+    port = str(free_port())
+    assert main(['record', 'out.json', '--port', port, '-p', f'control_port:={port}',
+                 '--desired-tags', 'vehicle', '--once', '--seconds', '0.2']) == 1
+    assert f'cannot connect to 127.0.0.1:{port}' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('words', [
+    ['inspect', '--live'], ['record', 'out.json'], ['view', '--save', 'out.rrd']],
+    ids=lambda words: words[0])
+def test_parameter_of_live_streams_is_taken_by_every_reader_of_one(folder, capsys, words):
+    """``view`` refused those that are not its options, such as ``-p rate:=0``."""
+    if words[0] == 'view':
+        pytest.importorskip('rerun')
+    port = free_port()
+    assert main([*words, '--port', str(port), '--seconds', '0.2',
+                 '-p', 'reconnect_min:=0.05']) == 1
+    assert f'127.0.0.1:{port}: ' in capsys.readouterr().err
