@@ -10,10 +10,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
+import os
 import time
 
 from state_sensor_ros.errors import StateSensorError
@@ -54,11 +54,11 @@ def parameters(prefix: str, **_: object) -> list[str]:
     return [f'{name}:=[{value}]' if declared.item else f'{name}:={value}' for value in values]
 
 
-def actors(parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """Return the names of actors in the first frames of the recording of a command line."""
-    paths = next((path for name in ('input', 'file', 'truth')
-                  if (path := getattr(parsed_args, name, None))), None)
-    path = paths[0] if isinstance(paths, list) else paths
+def actors(**_: object) -> list[str]:
+    """Return the names of actors in the first frames of the recording on the command line."""
+    # argcomplete passes no arguments of a sub-command.
+    words = os.environ.get('COMP_LINE', '').split()[2:]
+    path = next(filter(os.path.exists, words), None)
     try:
         return [] if path is None else sorted(set(_names(path)))
     except (StateSensorError, OSError):

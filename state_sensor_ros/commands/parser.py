@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, combinations, islice, product, takewhile
+from itertools import chain, combinations, islice, pairwise, product, takewhile
 import os
 import re
 from typing import Any, NoReturn
@@ -135,7 +135,7 @@ def _readings(words: Sequence[str]) -> Iterator[list[str]]:
     # Beginnings and ends of what may be given back; an option keeps one value at least. First
     # those that leave no file to the option.
     spans = [[(i, end) for i in sorted(range(end - 1, start + 1, -1), key=lambda i: _is_file(
-        words[i - 1]))] for start, end in zip(starts, [*starts[1:], len(words)], strict=True)]
+        words[i - 1]))] for start, end in pairwise([*starts, len(words)])]
     spans = [span for span in reversed(spans) if span]
     pairs = (((first, second) for first, second in product(one, other))
              for other, one in combinations(spans, 2))

@@ -25,7 +25,7 @@ import pytest
     ('state_sensor convert -p tf:=n', {'tf:=none'}),
     ('state_sensor convert --to par', {'parquet'}),
     ('state_sensor record --source su', {'sumo'}),
-    (f'state_sensor convert {SAMPLE} --actors Ego', {'EgoVehicle_0'}),
+    (f'state_sensor convert {SAMPLE} --actors SUV_monoDrive_03_1', {'SUV_monoDrive_03_10'}),
     ('state_sensor convert --storage ', {'mcap', 'sqlite3'})])
 def test_completion_of_a_line(tmp_path, line, expected):
     out = tmp_path / 'out'

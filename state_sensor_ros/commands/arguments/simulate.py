@@ -33,8 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='?',
-                        help='recording to serve, but not a table; - is a trajectory on standard '
-                        'input (default: synthetic traffic)')
+                        help='recording to serve, - is standard input (default: traffic)')
     mock_servers = {name: simulator for name, simulator in simulators().items()
                     if simulator.has_mock_server}
     add_source_argument(parser, mock_servers)
