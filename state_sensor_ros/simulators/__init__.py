@@ -78,7 +78,6 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.parameters import (
     LIVE,
-    NODE,
     parameter,
     RECORDED,
     refuse_unused,
@@ -123,7 +122,7 @@ __all__ = [
     'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG', 'IDS', 'IGNORED', 'INDICATORS_BOTH',
     'INDICATORS_LEFT', 'INDICATORS_OFF', 'INDICATORS_RIGHT', 'INDICATORS_UNKNOWN',
     'LIGHT_CIRCLE', 'LIGHT_GREEN', 'LIGHT_PEDESTRIAN', 'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE',
-    'NODE', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',
+    'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',
     'SOURCE_PARAMETERS', 'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
     'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
     'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',

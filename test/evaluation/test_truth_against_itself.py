@@ -147,8 +147,8 @@ def test_truth_of_another_program(evaluate, stack):
 def test_utc_stamps(tmp_path, evaluate, drive):
     """Both sides use the same clock, whose stamps are too great for exact float64 seconds."""
     options = ('-p', 'stamp_source:=utc')
-    assert main(['convert', str(drive), str(tmp_path / 'bag'), *OUTPUTS, '--frame', *options,
-                 '-q']) == 0
+    assert main(['convert', str(drive), str(tmp_path / 'bag'), *OUTPUTS, '-p', 'frame:=true',
+                 *options, '-q']) == 0
     check_perfect(evaluate(tmp_path / 'bag', *options, '--topic', TRACKING))
     check_perfect(evaluate(tmp_path / 'bag', '--topic', TRACKING, truth=tmp_path / 'bag'))
 

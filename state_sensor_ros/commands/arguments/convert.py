@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_input(parser, 'input', metavar='IN', nargs='+', more='; many with --to')
     parser.add_argument('output', metavar='OUT', help='file or folder to write, by its '
-                        'suffix; a name without suffix is the folder of a bag (from a bag '
-                        'of CARLA 0.8, of a dataset); - is standard output')
+                        'suffix; a name without suffix is the folder of a bag (of a '
+                        'dataset, from a bag of a simulator that has these); - is standard output')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     add_to(parser, 'many recordings: their format; OUT is a folder')

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     add_input(parser, 'truth', metavar='TRUTH', more='; also a bag of TrackedObjects')
-    parser.add_argument('stack', metavar='STACK', nargs='+', help='bag with the topics of the '
-                        'stack; also several bags, folders of them or globs')
+    parser.add_argument('stack', metavar='STACK', nargs='+', help='bag with topics of the '
+                        'stack; also several, folders or globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
                         help='topic to evaluate; repeatable (default: one, and odometry)')
     parser.add_argument('--truth-topic', default='', metavar='NAME',

@@ -23,7 +23,6 @@ from state_sensor_ros.commands.arguments.shared import (
 _EPILOG = """OUT is created at the end; until then, and after a crash, .OUT.part has the frames.
 
 examples:
-  state_sensor record drive.json.zst --seconds 60
   state_sensor record drive_bag --desired-tags vehicle ego
   state_sensor record town.mcap --frames 500 -p ego_frame:=base_link"""
 
@@ -32,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='file or folder to write; the suffix is '
-                        'the format. A name without suffix is the folder of a bag (from CARLA '
-                        '0.8, of a dataset); - is standard output')
+                        'the format. A name without suffix is the folder of a bag (of a '
+                        'dataset, from a simulator that has these); - is standard output')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')

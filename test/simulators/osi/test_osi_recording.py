@@ -259,12 +259,12 @@ def test_osi_type_of_messages_by_the_first_with_objects(tmp_path, is_view):
         assert recording.format_name.endswith('SensorView' if is_view else 'GroundTruth')
 
 
-def test_osi_options_without_effect_are_refused(tmp_path, capsys):
+def test_osi_options_without_effect_are_named(tmp_path, capsys):
     path = osi_traces.write_plain(tmp_path / 'a.osi', osi_traces.drive(3))
     assert main(['inspect', str(path), '--topic', 'one']) == 1
     assert 'found a trace without channels for one' in capsys.readouterr().err
-    assert main(['inspect', str(path), '-p', 'osi.port:=4000']) == 2
-    assert 'osi.port' in capsys.readouterr().err
+    assert main(['inspect', str(path), '-p', 'osi.port:=4000']) == 0
+    assert 'given and not used: -p osi.port' in capsys.readouterr().err
     assert main(['inspect', str(path), '-p', 'osi.ego:=car_2']) == 0
 
 
