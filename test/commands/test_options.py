@@ -151,7 +151,8 @@ def test_record_refuses_what_it_does_not_use(folder, capsys, written):
     words = ['--source', 'carla'] if written == 'dataset' else []
     check('record', [out, *words, '--seconds', '0.01'],
           SELECTION | LIVE_OPTIONS | row.writes | {'once', 'to'}
-          | ({'storage'} if written == 'dataset' else set()), capsys)
+          | ({'storage'} if written == 'dataset' else set())
+          | ({'topics'} if row.storage else set()), capsys)
 
 
 # The runs of the commands that have no format to write: words, and the options that they use.
@@ -167,7 +168,7 @@ RUNS = {
 }
 OF_EVALUATE = {'topic', 'at', 'range', 'classes', 'actors', 'start', 'end', 'rate', 'json',
                'fail_below', 'fail_above', 'jobs', 'dask', 'max_bag_bytes', 'ego_tag',
-               'desired_tags', 'undesired_tags', 'definition', 'align'}
+               'desired_tags', 'undesired_tags', 'definition', 'align', 'horizons', 'k'}
 RUNS |= {
     'evaluate by a trajectory': ([str(SAMPLE), 'bag'], OF_EVALUATE | {
         'parquet', 'html', 'curves', 'against'}),
