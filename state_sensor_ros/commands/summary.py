@@ -190,7 +190,8 @@ def event_texts(event: SafetyEvent) -> tuple[str, str, str, str]:
     times = seconds(event.start) if event.end == event.start \
         else f'{seconds(event.start)} to {seconds(event.end)}'
     return event.kind.replace('_', ' '), times, event.actor, \
-        f'{event.measure.replace("_", " ")} {figure(event.value)} {_UNITS[event.measure]}'
+        f'{event.measure.replace("_", " ")} {figure(event.value)} {_UNITS[event.measure]}' + (
+            ', size assumed' if event.is_size_assumed else '')
 
 
 def safety_record(safety: Safety) -> dict[str, object]:

@@ -11,8 +11,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
 import math
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,12 @@ from state_sensor_ros.frame import Bools, Floats, Frame, speed_along
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.criticality import (
     Criticality,
-    joined,
-    overlap,
     path_of,
     PlanarBoxes,
     share_height,
     Situation,
+    times_to_collision,
+    to_axes,
 )
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_body
@@ -43,8 +43,18 @@ EGO = 'ego'
 HORIZON_S = 5.0
 # Paths that differ by less, rad, follow or meet each other and do not cross.
 _CROSSING = math.radians(30.0)
-# A cut-in is a movement to the side of at least this much, m, within this time, s.
-_MOVED_ASIDE, _ASIDE_S = 0.3, 1.0
+# A cut-in is a movement to the side of at least this much, m, within this time, s; the path of the
+# actor is known for this time after it, s, in steps of so many m.
+_MOVED_ASIDE, _ASIDE_S = 0.5, 4.0
+_PATH_S, _STEP_M = 10.0, 0.2
+# An actor is towed, a part of the measured one, that is behind it and touches it, as a trailer
+# within so many m, in all frames with both, while it drives so many m.
+_HITCH_M, _DRIVEN_M = 1.5, 10.0
+# Nearest objects of a frame that are noted beside those in contact.
+_N_NEAREST = 4
+# Moments of a movement that are compared, in so many rounds: to a thousandth of a step.
+_N_MOMENTS, _N_ROUNDS = 33, 3
+_NOWHERE: Floats = np.full(2, np.nan)
 # Runs of one kind and actor that are apart by no more, s, are one event.
 _MERGED_S = 1.0
 
@@ -61,6 +71,7 @@ class SafetyEvent:
     :ivar measure: name of the measure, an array of :class:`Safety`.
     :ivar value: worst value of the measure in the event; for a collision, the ``impact_speed`` in
         its first frame.
+    :ivar is_size_assumed: whether one of both actors has the size of its class.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -75,6 +86,7 @@ class SafetyEvent:
     actor: str
     measure: str
     value: float
+    is_size_assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -127,6 +139,10 @@ class Safety:
     closest_actor: tuple[str, ...]
     assumptions: tuple[str, ...]
     _cut_ins: Bools
+    _times: ActorValues
+    _contacts: ActorValues
+    _crossings: ActorValues
+    _assumed: frozenset[str]
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
@@ -147,7 +163,9 @@ class Safety:
 
     def _columns(self) -> dict[str, Floats | tuple[str, ...]]:
         return {member.name: getattr(self, member.name) for member in fields(self)
-                if member.name not in ('name', 'assumptions', '_cut_ins')}
+                if member.name != 'assumptions' and isinstance(
+                    getattr(self, member.name), np.ndarray | tuple)
+                and member.name != '_cut_ins'}
 
     def to_pandas(self) -> pd.DataFrame:
         """
@@ -179,20 +197,23 @@ class Safety:
             if not value >= 0.0:
                 raise ConfigError(name, str(value), 'a number of 0 or more')
         alone = ('',) * len(self)
-        is_contact = self.closest_distance == 0.0
+        hits = list(_runs('collision', self._contacts, 'impact_speed', self.game_time))
+        misses = [*_runs('near_miss', self._times.below(time_to_collision), 'time_to_collision',
+                         self.game_time),
+                  *_runs('near_miss', self._crossings.below(post_encroachment_time),
+                         'post_encroachment_time', self.game_time)]
         found = [
-            *self._runs('hard_braking', self.acceleration < -deceleration, alone, 'acceleration'),
-            *self._runs('collision', is_contact, self.closest_actor, 'impact_speed'),
-            *self._runs('cut_in', self._cut_in_frames(cut_in_headway), self.lead,
-                        'time_headway')]
-        hit = {name for name, touches in zip(self.closest_actor, is_contact, strict=True)
-               if touches}
-        found += [event for event in (
-            *self._runs('near_miss', self.time_to_collision < time_to_collision,
-                        self.collision_partner, 'time_to_collision'),
-            *self._runs('near_miss', self.post_encroachment_time < post_encroachment_time,
-                        self.crossing_actor, 'post_encroachment_time')) if event.actor not in hit]
-        return sorted(found, key=lambda event: event.start)
+            *_runs('hard_braking', ActorValues.of(self.acceleration, alone).below(-deceleration),
+                   'acceleration', self.game_time),
+            *_runs('cut_in', ActorValues.of(np.where(
+                self._cut_in_frames(cut_in_headway), self.time_headway, np.nan),
+                self.lead), 'time_headway', self.game_time),
+            *hits, *(miss for miss in misses if not any(
+                hit.actor == miss.actor and hit.start - _MERGED_S <= miss.end
+                and miss.start <= hit.end + _MERGED_S for hit in hits))]
+        return sorted((replace(event, is_size_assumed=bool(event.actor) and not
+                               self._assumed.isdisjoint((event.actor, self.name)))
+                       for event in found), key=lambda event: event.start)
 
     def _cut_in_frames(self, headway: float) -> Bools:
         """Return (T,) whether a vehicle that cut in still leads closer than ``headway``, s."""
@@ -203,32 +224,94 @@ class Safety:
             frames[i] = is_close[i] and (self._cut_ins[i] or stays)
         return frames
 
-    def _runs(self, kind: str, is_in: Bools, actors: tuple[str, ...],
-              measure: str) -> Iterator[SafetyEvent]:
-        """Yield an event for each stretch of frames with one actor."""
-        values, times = getattr(self, measure), self.game_time
-        runs: dict[str, list[list[int]]] = {}
-        for i in np.flatnonzero(is_in).tolist():
-            of_actor = runs.setdefault(actors[i], [])
-            if of_actor and 0.0 <= times[i] - times[of_actor[-1][-1]] <= _MERGED_S:
-                of_actor[-1].append(i)
-            else:
-                of_actor.append([i])
-        for actor, run in ((actor, run) for actor, of_actor in runs.items() for run in of_actor):
-            worst = values[run[0]] if kind == 'collision' else values[run].min()
-            yield SafetyEvent(kind, float(times[run[0]]), float(times[run[-1]]), actor, measure,
-                              float(worst))
+
+def _runs(kind: str, values: ActorValues, measure: str, times: Floats) -> Iterator[SafetyEvent]:
+    """Yield an event for each stretch of frames with one actor."""
+    runs: dict[str, list[list[tuple[int, float]]]] = {}
+    for i, actor, value in sorted(zip(values.frames, values.actors, values.values, strict=True)):
+        of_actor = runs.setdefault(actor, [])
+        if of_actor and 0.0 <= times[i] - times[of_actor[-1][-1][0]] <= _MERGED_S:
+            of_actor[-1].append((i, value))
+        else:
+            of_actor.append([(i, value)])
+    for actor, run in ((actor, run) for actor, of_actor in runs.items() for run in of_actor):
+        worst = run[0][1] if kind == 'collision' else min(value for _, value in run)
+        yield SafetyEvent(kind, float(times[run[0][0]]), float(times[run[-1][0]]), actor, measure,
+                          float(worst))
+
+
+@dataclass(slots=True)
+class ActorValues:
+    """Numbers of a measure for other actors: index of the frame, raw name and number of each."""
+
+    frames: list[int] = field(default_factory=list)
+    actors: list[str] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    @staticmethod
+    def of(values: Floats, actors: tuple[str, ...]) -> ActorValues:
+        """
+        Return the known numbers of an array.
+
+        :param values: (T,) float64.
+        :param actors: T raw names.
+        """
+        known = np.flatnonzero(~np.isnan(values)).tolist()
+        return ActorValues(known, [actors[i] for i in known], values[known].tolist())
+
+    def add(self, frame: int, actor: str, value: float) -> None:
+        """Add a number."""
+        self.frames.append(frame)
+        self.actors.append(actor)
+        self.values.append(value)
+
+    def below(self, limit: float) -> ActorValues:
+        """Return the numbers below a limit."""
+        return self._select(value < limit for value in self.values)
+
+    def without(self, actors: Container[str]) -> ActorValues:
+        """Return the numbers of other actors."""
+        return self._select(actor not in actors for actor in self.actors)
+
+    def _select(self, chosen: Iterable[bool]) -> ActorValues:
+        rows = [i for i, is_chosen in enumerate(chosen) if is_chosen]
+        return ActorValues(*([column[i] for i in rows]
+                             for column in (self.frames, self.actors, self.values)))
+
+    def least(self, n_frames: int) -> tuple[Floats, tuple[str, ...]]:
+        """Return the least number of each frame, NaN for none, and its actor."""
+        values: Floats = np.full(n_frames, np.nan)
+        names = [''] * n_frames
+        for i, actor, value in zip(self.frames, self.actors, self.values, strict=True):
+            if not values[i] <= value:
+                values[i], names[i] = value, actor
+        return values, tuple(names)
 
 
 @dataclass(slots=True, eq=False)
 class _Past:
-    """A frame that paths may cross: its number and time, s, and the boxes of its objects."""
+    """A frame: number, time, s, boxes of the actor and of the others, their names and lanes."""
 
     i: int
     game_time: float
     own: PlanarBoxes
     others: PlanarBoxes
-    names: tuple[str, ...]
+    names: dict[str, int]
+    own_lane: Floats
+    lanes: Floats
+
+
+@dataclass(slots=True, eq=False)
+class _Motion:
+    """The actor and the others from one frame to the next: first and last boxes."""
+
+    past: _Past
+    end_time: float
+    own: tuple[PlanarBoxes, PlanarBoxes]
+    others: tuple[PlanarBoxes, PlanarBoxes]
+    names: list[str]
+    own_reach: Floats
+    other_reach: Floats
 
 
 class SafetyCollector:
@@ -242,45 +325,98 @@ class SafetyCollector:
         self._name = ''
         self._times: list[float] = []
         self._rows: list[Criticality] = []
-        self._names: list[tuple[str, str, str]] = []
-        self._speeds: list[tuple[float, float, float]] = []
-        self._crossings: list[tuple[float, str]] = []
-        self._cut_ins: list[bool] = []
+        self._leads: list[str] = []
+        self._speeds: list[tuple[float, float]] = []
+        self._places: list[Floats] = []
+        # Distances to the nearest objects, times to collisions, speeds of contacts, and PET.
+        self._near, self._collisions = ActorValues(), ActorValues()
+        self._contacts, self._crossings = ActorValues(), ActorValues()
+        self._impacts: dict[tuple[int, str], float] = {}
+        # For each other actor whether it may be towed.
+        self._towed: dict[str, bool] = {}
+        # Frames with a new lead vehicle that moved aside, with its places then and now.
+        self._aside: list[tuple[int, list[tuple[Floats, Floats]]]] = []
+        self._cut_ins: set[int] = set()
         self._past: deque[_Past] = deque()
+        self._motions: deque[_Motion] = deque()
         self._assumptions = Assumptions()
+        self._assumed: set[str] = set()
 
     def add(self, frame: Frame) -> None:
+        """Add a frame."""
         row = self._row_of(frame)
         self._assumptions.add(frame)
         i, now = len(self._times), frame.game_time
         if i and not now >= self._times[-1]:
             # Another run of the simulator.
             self._past.clear()
+            self._motions.clear()
         self._times.append(now)
-        self._crossings.append((math.nan, ''))
-        self._cut_ins.append(False)
+        self._places.append(_NOWHERE)
+        self._leads.append('')
         if row is None:
-            self._add_measures(frame, Criticality(), (math.nan,) * 3)
+            self._rows.append(Criticality())
+            self._speeds.append((math.nan, math.nan))
             return
         self._name = frame.names[row]
         situation = Situation(frame)
-        found = situation.criticality(row)
-        self._add_measures(frame, found, (
-            speed_along(frame, row), _forward_acceleration(frame, row),
-            _impact_speed(situation.boxes, row, found.closest)))
-        if not situation.are_objects[row]:
-            return
-        rows = situation.others(row)
+        is_object = bool(situation.are_objects[row])
+        rows = situation.others(row) if is_object else np.zeros(0, np.int64)
         here = _Past(i, now, situation.boxes.at(slice(row, row + 1)), situation.boxes.at(rows),
-                     tuple(frame.names[k] for k in rows.tolist()))
+                     {frame.names[k]: j for j, k in enumerate(rows.tolist())},
+                     situation.lanes[row], situation.lanes[rows])
+        found = situation.criticality(row, self._turning(here))
+        self._assumed.update(frame.names[k] for k in np.append(rows, row).tolist()
+                             if not situation.have_boxes[k])
+        self._rows.append(found)
+        self._speeds.append((speed_along(frame, row), _forward_acceleration(frame, row)))
+        self._add_objects(frame, found, situation.boxes, row)
+        if not is_object:
+            return
+        self._places[i] = here.own.centers[0]
+        if found.lead >= 0:
+            self._leads[i] = frame.names[found.lead]
         if self._past and now == self._past[-1].game_time:
             return
-        while self._past and now - self._past[0].game_time > self._horizon:
+        while self._past and now - self._past[0].game_time > max(self._horizon, _ASIDE_S):
             self._past.popleft()
+        while self._motions and now - self._motions[0].end_time > self._horizon:
+            self._motions.popleft()
         if found.lead >= 0:
-            self._cut_ins[i] = self._is_cut_in(here, frame.names[found.lead])
-        self._cross(here)
+            self._note_cut_in(here, self._leads[i])
+        if self._past and now - self._past[-1].game_time <= MAX_GAP_S:
+            self._cross(here)
         self._past.append(here)
+
+    def _turning(self, here: _Past) -> float:
+        """Return the yaw rate of the actor since the last frame, rad/s, NaN if unknown."""
+        if not self._past or not 0.0 < here.game_time - self._past[-1].game_time <= MAX_GAP_S:
+            return math.nan
+        (x, y), = to_axes(here.own.headings, self._past[-1].own.headings)
+        return math.atan2(y, x) / (here.game_time - self._past[-1].game_time)
+
+    def _add_objects(self, frame: Frame, found: Criticality, boxes: PlanarBoxes,
+                     row: int) -> None:
+        """Note the numbers of the other actors in a frame."""
+        i, rows = len(self._times) - 1, found.rows
+        nearest = np.argsort(found.distances, kind='stable')
+        for place, k in enumerate(nearest.tolist()):
+            name, distance = frame.names[rows[k]], float(found.distances[k])
+            if distance > 0.0 and place >= _N_NEAREST:
+                break
+            self._near.add(i, name, distance)
+            impact = _impact_speed(boxes, row, int(rows[k]))
+            self._impacts[i, name] = impact
+            if distance == 0.0:
+                self._contacts.add(i, name, impact)
+        for k in np.flatnonzero(~np.isnan(found.times)).tolist():
+            self._collisions.add(i, frame.names[rows[k]], float(found.times[k]))
+        for k, distance in zip(rows.tolist(), found.distances.tolist(), strict=True):
+            is_behind = float((boxes.centers[k] - boxes.centers[row]) @ boxes.headings[row]) < 0.0
+            name = frame.names[k]
+            may_tow = is_behind and distance <= (
+                _HITCH_M if 'trailer' in frame.tags[k] else 0.0)
+            self._towed[name] = self._towed.get(name, True) and may_tow
 
     def _row_of(self, frame: Frame) -> int | None:
         row = ego_row(frame.tags, self._ego_tag) if self._actor == EGO else None
@@ -293,48 +429,77 @@ class SafetyCollector:
             self.add(frame)
             yield frame
 
-    def _add_measures(self, frame: Frame, found: Criticality,
-                      speeds: tuple[float, float, float]) -> None:
-        def name_of(row: int) -> str:
-            return frame.names[row] if row >= 0 else ''
-
-        self._rows.append(found)
-        self._names.append((name_of(found.lead), name_of(found.partner), name_of(found.closest)))
-        self._speeds.append(speeds)
-
     def _cross(self, here: _Past) -> None:
         """Note by how much the actor and others miss each other where their paths cross."""
-        if not self._past:
-            return
-        past = list(self._past)
-        counts = [len(each.others) for each in past]
-        came = _may_cross(here.own, joined([each.others for each in past])).nonzero()[0]
-        owners = np.repeat(np.arange(len(past)), counts)
-        begins = np.cumsum([0, *counts])
-        went = [_may_cross(each.own, here.others).nonzero()[0] for each in past] \
-            if len(here.others) else []
-        pairs = [(here.i, here.own, past[owner], row - begins[owner], past[owner])
-                 for owner, row in zip(owners[came].tolist(), came.tolist(), strict=True)]
-        pairs += [(each.i, each.own, here, row, each)
-                  for each, rows in zip(past, went, strict=False) for row in rows.tolist()]
-        for i, own, others, row, earlier in pairs:
-            other = others.others.at(slice(row, row + 1))
-            elapsed = here.game_time - earlier.game_time
-            if not self._crossings[i][0] <= elapsed and overlap(own, other)[0] \
-                    and share_height(own, other)[0]:
-                self._crossings[i] = elapsed, others.names[row]
+        before = self._past[-1]
+        names = [name for name in here.names if name in before.names]
+        own = before.own, here.own
+        moving = (before.others.at(np.array([before.names[name] for name in names], np.int64)),
+                  here.others.at(np.array([here.names[name] for name in names], np.int64)))
+        motion = _Motion(before, here.game_time, own, moving, names, _reach(own), _reach(moving))
+        self._motions.append(motion)
+        motions = list(self._motions)
+        owners = np.repeat(np.arange(len(motions)), [len(each.names) for each in motions])
+        begins = np.cumsum([0, *(len(each.names) for each in motions)])
+        came = _may_cross(np.concatenate([each.other_reach for each in motions]),
+                          motion.own_reach).nonzero()[0]
+        went = _may_cross(np.concatenate([each.own_reach for each in motions]),
+                          motion.other_reach).nonzero()
+        pairs = [(here.i, motions[k], motions[k].others, row - begins[k], own, 0,
+                  motions[k].names[row - begins[k]])
+                 for k, row in zip(owners[came].tolist(), came.tolist(), strict=True)]
+        pairs += [(motions[k].past.i, motions[k], motions[k].own, 0, moving, row, names[row])
+                  for k, row in zip(went[0].tolist(), went[1].tolist(), strict=True)]
+        best: dict[tuple[int, str], float] = {}
+        for i, first, some, row, others, k, name in pairs:
+            elapsed = _elapsed(
+                [boxes.at(slice(row, row + 1)) for boxes in some],
+                (first.past.game_time, first.end_time),
+                [boxes.at(slice(k, k + 1)) for boxes in others],
+                (before.game_time, here.game_time))
+            best[i, name] = min(elapsed, best.get((i, name), math.inf))
+        for (i, name), elapsed in best.items():
+            if elapsed <= self._horizon:
+                self._crossings.add(i, name, elapsed)
 
-    def _is_cut_in(self, here: _Past, lead: str) -> bool:
-        """Return whether a new lead vehicle, and not the actor, has moved into the path."""
-        before = next((past for past in self._past
-                       if here.game_time - past.game_time <= _ASIDE_S), None)
-        if before is None or self._names[here.i - 1][0] == lead or lead not in before.names:
+    def _note_cut_in(self, here: _Past, lead: str) -> None:
+        """Note a new lead vehicle that has moved aside in its road, else from its own path."""
+        if not self._past or self._leads[here.i - 1] == lead:
+            return
+        now = here.names[lead]
+        place, lane = here.others.at(slice(now, now + 1)), here.lanes[now]
+        found = []
+        for past in self._past:
+            if lead not in past.names or here.game_time - past.game_time > _ASIDE_S:
+                continue
+            then = past.names[lead]
+            if (past.lanes[then, :2] == lane[:2]).all():
+                # The lane tells, the actor's own change of lanes does not.
+                if past.lanes[then, 2] != lane[2] and here.own_lane[2] == lane[2]:
+                    self._cut_ins.add(here.i)
+                    return
+                continue
+            box = past.others.at(slice(then, then + 1))
+            if np.isnan(box.turning[0]):
+                box = replace(box, turning=np.zeros(1))
+            if abs(path_of(box, place)[1][0]) >= _MOVED_ASIDE:
+                found.append((box.centers[0], place.centers[0]))
+        if found:
+            self._aside.append((here.i, found))
+
+    def _has_cut_in(self, i: int, moves: list[tuple[Floats, Floats]]) -> bool:
+        """Return whether one of the movements of a lead vehicle ended nearer to the whole path."""
+        first, last = (np.searchsorted(np.array(self._times), self._times[i] + apart)
+                       for apart in (-_ASIDE_S, _PATH_S))
+        path = np.array([place for place in self._places[first:last] if np.isfinite(place).all()])
+        steps = np.hypot(*np.diff(path, axis=0).T)
+        path = path[np.append(True, steps > _STEP_M)]
+        if len(path) < 2:
             return False
-        then = before.others.at(slice(k := before.names.index(lead), k + 1))
-        now = here.others.at(slice(k := here.names.index(lead), k + 1))
-        [aside_then], [aside_now], [own_aside] = (
-            np.abs(path_of(before.own, boxes)[1]) for boxes in (then, now, here.own))
-        return bool(aside_then - aside_now >= max(_MOVED_ASIDE, own_aside))
+        # It may end before the place of the lead vehicle.
+        path = np.vstack((path, path[-1] + 100.0 * (path[-1] - path[-2])))
+        return any(_distance_to(path, then) - _distance_to(path, now) >= _MOVED_ASIDE
+                   for then, now in moves)
 
     @property
     def has_actor(self) -> bool:
@@ -350,16 +515,34 @@ class SafetyCollector:
         times, speeds = np.array(self._times), np.array(self._speeds)
         acceleration = np.where(np.isnan(speeds[:, 1]), _differences(times, speeds[:, 0]),
                                 speeds[:, 1])
+        towed = self._towed_actors()
+        near, collisions, contacts, crossings = (values.without(towed) for values in (
+            self._near, self._collisions, self._contacts, self._crossings))
+        distances, closest = near.least(len(times))
+        time_to_collision, partners = collisions.least(len(times))
+        encroachment, crossing_actors = crossings.least(len(times))
+        cut_ins: Bools = np.zeros(len(times), np.bool_)
+        cut_ins[[*self._cut_ins, *(i for i, moves in self._aside
+                                   if self._has_cut_in(i, moves))]] = True
         measures = {name: np.array([getattr(row, name) for row in self._rows])
-                    for name in ('gap', 'time_headway', 'time_to_collision',
-                                 'required_deceleration', 'closest_distance')}
-        leads, partners, closest = zip(*self._names, strict=True)
-        crossings, crossing_actors = zip(*self._crossings, strict=True)
+                    for name in ('gap', 'time_headway', 'required_deceleration')}
         return Safety(
-            self._name, times, **measures, post_encroachment_time=np.array(crossings),
-            acceleration=acceleration, impact_speed=speeds[:, 2], lead=leads,
-            collision_partner=partners, crossing_actor=crossing_actors, closest_actor=closest,
-            assumptions=tuple(self._assumptions.lines), _cut_ins=np.array(self._cut_ins))
+            self._name, times, **measures, time_to_collision=time_to_collision,
+            post_encroachment_time=encroachment, closest_distance=distances,
+            acceleration=acceleration, impact_speed=np.array([
+                self._impacts.get((i, name), math.nan) for i, name in enumerate(closest)]),
+            lead=tuple(self._leads), collision_partner=partners, crossing_actor=crossing_actors,
+            closest_actor=closest, assumptions=(*self._assumptions.lines, *(
+                f'{name} is towed: part of {self._name}' for name in sorted(towed))),
+            _cut_ins=cut_ins, _times=collisions, _contacts=contacts, _crossings=crossings,
+            _assumed=frozenset(self._assumed))
+
+    def _towed_actors(self) -> set[str]:
+        """Return the actors that were behind the actor and at it all the time that it drove."""
+        places = np.array([place for place in self._places if np.isfinite(place).all()])
+        driven_m = float(np.hypot(*np.diff(places, axis=0).T).sum()) if len(places) > 1 else 0.0
+        return {name for name, is_towed in self._towed.items() if is_towed} \
+            if driven_m >= _DRIVEN_M else set()
 
 
 def check_horizon(horizon: float) -> None:
@@ -382,13 +565,60 @@ def _impact_speed(boxes: PlanarBoxes, row: int, other: int) -> float:
         else math.nan
 
 
-def _may_cross(own: PlanarBoxes, others: PlanarBoxes) -> Bools:
-    """Return (K,) whether boxes near an actor's place are of another direction."""
-    way = others.centers - own.centers[0]
-    radii = np.hypot(own.halves[0, 0], own.halves[0, 1]) + np.hypot(*others.halves.T)
-    crossing: Bools = (np.hypot(*way.T) <= radii) & (
-        np.abs(others.headings @ own.headings[0]) < math.cos(_CROSSING))
+def _reach(boxes: tuple[PlanarBoxes, PlanarBoxes]) -> Floats:
+    """Return (K, 5) the middles of movements, the distances that they reach, m, and headings."""
+    first, last = boxes
+    return np.column_stack((
+        0.5 * (first.centers + last.centers), np.hypot(*first.halves.T) + 0.5 * np.hypot(*(
+            last.centers - first.centers).T), first.headings))
+
+
+def _may_cross(some: Floats, others: Floats) -> Bools:
+    """Return (K, M) whether movements of another direction may reach the same place."""
+    apart = some[:, None, :2] - others[:, :2]
+    crossing: Bools = (np.hypot(apart[..., 0], apart[..., 1]) <= some[:, None, 2] + others[:, 2]) \
+        & (np.abs(some[:, 3:] @ others[:, 3:].T) < math.cos(_CROSSING))
     return crossing
+
+
+def _elapsed(some: list[PlanarBoxes], times: tuple[float, float], others: list[PlanarBoxes],
+             other_times: tuple[float, float]) -> float:
+    """
+    Return the least time from the moment when a box leaves a place until another one reaches it.
+
+    :param some: the box at two times, between which it moves uniformly.
+    :param times: these times, s.
+    :param others: the other box at two times.
+    :param other_times: these times, s, not before the others.
+    :returns: infinite if their places have no common point.
+    """
+    if not share_height(some[0], others[0])[0]:
+        return math.inf
+    other_s = other_times[1] - other_times[0]
+    moving = replace(others[0], velocities=(others[1].centers - others[0].centers) / other_s)
+    low, high, least = 0.0, 1.0, math.inf
+    for _ in range(_N_ROUNDS):
+        shares = np.linspace(low, high, _N_MOMENTS)
+        places = some[0].centers + shares[:, None] * (some[1].centers - some[0].centers)
+        still = PlanarBoxes(places, *(np.repeat(column, _N_MOMENTS, axis=0) for column in (
+            some[0].headings, some[0].halves, np.zeros((1, 2)), some[0].turning,
+            some[0].heights)))
+        reached = times_to_collision(still, moving)
+        elapsed = other_times[0] + reached - (times[0] + shares * (times[1] - times[0]))
+        elapsed = np.where((reached <= other_s) & (elapsed >= 0.0), elapsed, np.inf)
+        best = int(elapsed.argmin())
+        least = min(least, float(elapsed[best]))
+        if math.isinf(least):
+            break
+        low, high = shares[max(best - 1, 0)], shares[min(best + 1, _N_MOMENTS - 1)]
+    return least
+
+
+def _distance_to(path: Floats, place: Floats) -> float:
+    """Return the distance of a place (2,) from a line (N, 2), m."""
+    steps = np.diff(path, axis=0)
+    shares = (((place - path[:-1]) * steps).sum(axis=1) / np.square(steps).sum(axis=1)).clip(0, 1)
+    return float(np.hypot(*(path[:-1] + shares[:, None] * steps - place).T).min())
 
 
 def _differences(times: Floats, speeds: Floats) -> Floats:

@@ -20,7 +20,7 @@ Actors above or below each other do not conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 import math
 
 import numpy as np
@@ -55,7 +55,7 @@ class PlanarBoxes:
     headings: Floats  # (K, 2) unit vectors along the lengths
     halves: Floats  # (K, 2) half the length and half the width, m
     velocities: Floats  # (K, 2) of the centers, m/s, NaN if unknown
-    turning: Floats  # (K,) yaw rate, rad/s, 0 if unknown
+    turning: Floats  # (K,) yaw rate, rad/s, NaN if unknown
     # (K, 2) lowest and highest point, m. In a function of two, they have equal K, or one of them
     # has K = 1.
     heights: Floats
@@ -73,12 +73,6 @@ class PlanarBoxes:
 
 
 _MEMBERS = ('centers', 'headings', 'halves', 'velocities', 'turning', 'heights')
-
-
-def joined(parts: list[PlanarBoxes]) -> PlanarBoxes:
-    """Return all rectangles of several footprints, in their order; ``parts``: at least one."""
-    return PlanarBoxes(*(np.concatenate([getattr(part, name) for part in parts])
-                         for name in _MEMBERS))
 
 
 def planar_boxes(frame: Frame, centers: Centers) -> PlanarBoxes:
@@ -100,7 +94,7 @@ def planar_boxes(frame: Frame, centers: Centers) -> PlanarBoxes:
         height, half = centers.poses[:, 2], 0.5 * centers.sizes[:, 2]
     return PlanarBoxes(
         centers.poses[:, :2], headings, 0.5 * centers.sizes[:, :2],
-        np.where(is_known[:, None], twists[:, :2], np.nan), np.nan_to_num(twists[:, 5]),
+        np.where(is_known[:, None], twists[:, :2], np.nan), twists[:, 5],
         np.column_stack((height - half, height + half)))
 
 
@@ -205,12 +199,17 @@ class Criticality:
     lead: int = -1
     partner: int = -1
     closest: int = -1
+    # Of all K objects beside it: rows, distances, m, and times to a collision, s.
+    rows: Rows = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
+    distances: Floats = field(default_factory=lambda: np.zeros(0), compare=False)
+    times: Floats = field(default_factory=lambda: np.zeros(0), compare=False)
 
 
 class Situation:
     """The boxes and lanes of the N actors of a frame."""
 
     # boxes: (N,) boxes in the plane.
+    # have_boxes: (N,) bool; others have the size of their class.
     # are_objects: (N,) bool, whether an actor has a usable pose, and a box or a class.
 
     def __init__(self, frame: Frame) -> None:
@@ -219,13 +218,14 @@ class Situation:
                               n_actors)
         centers = centers_of(frame, _SIZES, classes)
         self.boxes = planar_boxes(frame, centers)
+        self.have_boxes = centers.have_boxes
         self.are_objects: Bools = frame.has_pose() & ((classes != UNKNOWN) | centers.have_boxes)
         self._may_lead = self.are_objects & (classes != UNKNOWN) & (classes != PERSON)
         # Road, section and lane; s in the direction of driving. NaN without a lane.
-        self._lanes: Floats = np.full((n_actors, 4), np.nan)
+        self.lanes: Floats = np.full((n_actors, 4), np.nan)
         lanes = frame.lanes
-        self._lanes[lanes.actor, :3] = lanes.ids
-        self._lanes[lanes.actor, 3] = np.where(lanes.lane_id > 0, -lanes.s, lanes.s)
+        self.lanes[lanes.actor, :3] = lanes.ids
+        self.lanes[lanes.actor, 3] = np.where(lanes.lane_id > 0, -lanes.s, lanes.s)
 
     def others(self, row: int) -> Rows:
         """Return (K,) int64, rows of the objects beside one actor."""
@@ -234,12 +234,14 @@ class Situation:
         rows: Rows = are_others.nonzero()[0]
         return rows
 
-    def criticality(self, row: int) -> Criticality:
-        """Return the measures of an actor."""
+    def criticality(self, row: int, turning: float = math.nan) -> Criticality:
+        """Return the measures of an actor; ``turning``: rad/s, if the frame has no yaw rate."""
         rows = self.others(row)
         if not self.are_objects[row] or not len(rows):
             return Criticality()
         own = self.boxes.at(slice(row, row + 1))
+        if np.isnan(own.turning[0]):
+            own = replace(own, turning=np.array([turning]))
         rows = rows[share_height(own, self.boxes.at(rows))]
         if not len(rows):
             return Criticality()
@@ -247,38 +249,47 @@ class Situation:
         away, times = distances(own, others), times_to_collision(own, others)
         closest = int(away.argmin())
         partner = int(np.where(np.isnan(times), np.inf, times).argmin())
-        lead, gap = self._lead(row, own, rows, others)
+        lead, gap, is_in_lane = self._lead(row, own, rows, others)
         speed = float(own.speeds()[0])
         excess = speed - float(self.boxes.speeds()[lead]) if lead >= 0 else math.nan
+        if is_in_lane and not math.isnan(excess):
+            # Both follow the lane, whatever its curve.
+            times[rows == lead] = gap / excess if excess > 0.0 else math.nan
+            partner = int(np.where(np.isnan(times), np.inf, times).argmin())
         return Criticality(
             gap, gap / speed if speed >= _STATIONARY else math.nan, _required(gap, excess),
             float(times[partner]), float(away[closest]), lead,
-            -1 if math.isnan(times[partner]) else int(rows[partner]), int(rows[closest]))
+            -1 if math.isnan(times[partner]) else int(rows[partner]), int(rows[closest]),
+            rows, away, times)
 
     def _lead(self, row: int, own: PlanarBoxes, rows: Rows,
-              others: PlanarBoxes) -> tuple[int, float]:
-        """Return the row of the lead vehicle and its gap, m; -1 and NaN if there is none."""
+              others: PlanarBoxes) -> tuple[int, float, bool]:
+        """
+        Return the row of the lead vehicle, its gap, m, and whether its lane is known.
+
+        :returns: -1, NaN and False if there is none.
+        """
         along, deviations, angles = path_of(own, others)
         reaches = np.abs(np.sin(angles)) * others.halves[:, 0] \
             + np.abs(np.cos(angles)) * others.halves[:, 1]
         in_path = (np.abs(deviations) < own.halves[0, 1] + reaches) & (along > 0.0) \
             & (along < _MAX_PATH) & (np.abs(angles) < _MAX_ANGLE)
         # In one section of a road, the lane tells; elsewhere the path does.
-        own_lane, lanes = self._lanes[row], self._lanes[rows]
+        own_lane, lanes = self.lanes[row], self.lanes[rows]
         same_section = (lanes[:, :2] == own_lane[:2]).all(axis=1) & np.isfinite(
             lanes[:, 3] - own_lane[3])
         in_lane = (lanes[:, 2] == own_lane[2]) & (lanes[:, 3] > own_lane[3])
         leading = np.where(same_section, in_lane, in_path) & self._may_lead[rows]
         if not leading.any():
-            return -1, math.nan
+            return -1, math.nan, False
         gaps = np.where(leading, _gaps(own, others), np.inf)
         nearest = int(gaps.argmin())
-        return int(rows[nearest]), float(gaps[nearest])
+        return int(rows[nearest]), float(gaps[nearest]), bool(same_section[nearest])
 
 
 def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floats]:
     """Place boxes along the path on which an actor goes on with its speed and yaw rate."""
-    # own: its box, K = 1.
+    # own: its box, K = 1; above 1 m/s, an unknown yaw rate makes all of them NaN.
     # Returns (K,) each: distance along the path, m; deviation to its left, m; heading, rad, from
     # that of the path there.
     ahead = to_axes(others.centers - own.centers, own.headings)
