@@ -53,7 +53,7 @@ from state_sensor_ros.frame import Floats
 # Ranks of equal confidences times blocks: their counts without each block take 1 MB.
 _MAX_COLUMNS: Final = 1024
 # Recalls at which the curves of a resample end: a block changes the last one by less than 1 %.
-_FINE_RECALLS: Floats = np.linspace(0.0, 1.0, 2001)
+_FINE_RECALLS: Floats = np.linspace(0.0, 1.0, 2001, dtype=np.float64)
 # The last key of numbers of which more, or less, is better.
 MORE: Final = frozenset((
     'map', 'nds', 'recall', 'precision', 'hota', 'mota', 'idf1', 'amota', 'mostly_tracked',

@@ -122,8 +122,8 @@ def near_pairs(places: Floats, others: Floats, limit_m: float) -> tuple[Rows, Ro
     order = codes.argsort(kind='stable')
     # Three neighboring cells of a column are one range of codes.
     middles = ((cells[:, None] + [(-1, 0), (0, 0), (1, 0)]) @ _CELL_CODE).ravel()
-    begins, ends = (np.searchsorted(codes, middles + step, side, sorter=order)
-                    for step, side in ((-1, 'left'), (1, 'right')))
+    begins = np.searchsorted(codes, middles - 1, 'left', sorter=order)
+    ends = np.searchsorted(codes, middles + 1, 'right', sorter=order)
     counts = ends - begins
     n_pairs = int(counts.sum())
     if n_pairs > MAX_PAIRS:

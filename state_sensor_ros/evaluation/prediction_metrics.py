@@ -254,7 +254,7 @@ def overlapping(first: Floats, second: Floats) -> tuple[Rows, Rows, Rows]:
     # first: (T, K, 9) float64, states at T times.
     # second: (T, M, 9) float64, states; a box of unknown size or place overlaps with none.
     (times, rows), (other_times, columns) = (
-        np.isfinite(states[..., (*range(YAW + 1), 6, 7)]).all(axis=2).nonzero()
+        np.logical_and.reduce(np.isfinite(states[..., (*range(YAW + 1), 6, 7)]), axis=2).nonzero()
         for states in (first, second))
     first, second = first[times, rows], second[other_times, columns]
     if not len(first) or not len(second):
@@ -265,9 +265,10 @@ def overlapping(first: Floats, second: Floats) -> tuple[Rows, Rows, Rows]:
     # Boxes of different times are far from each other.
     low = np.minimum(first[:, 0].min(), second[:, 0].min())
     width = np.maximum(first[:, 0].max(), second[:, 0].max()) - low + 2.0 * reach + 1.0
-    here, there, _ = near_pairs(*(
+    places, others = (
         np.column_stack((states[:, 0] - low + width * at, states[:, 1]))
-        for states, at in ((first, times), (second, other_times))), reach + 1e-6)
+        for states, at in ((first, times), (second, other_times)))
+    here, there, _ = near_pairs(places, others, reach + 1e-6)
     first, second = first[here], second[there]
     halves, other_halves = (0.5 * states[:, SIZE][:, :2] for states in (first, second))
     axes, other_axes = (plane_rotations(states[:, YAW]) for states in (first, second))

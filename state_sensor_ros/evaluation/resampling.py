@@ -36,7 +36,7 @@ MAX_BLOCKS: Final = 60
 MIN_UNITS: Final = 5
 # Quantile of the normal distribution at 97.5 %, and of Student's t by the powers of the inverse
 # number of degrees of freedom (Abramowitz and Stegun, 26.7.5): right to 0.3 % from 4 on.
-_T_SERIES: Final = (1.95996, 2.37227, 2.82250, 2.55585)
+_T_SERIES: Final[tuple[float, ...]] = (1.95996, 2.37227, 2.82250, 2.55585)
 # By the last key of a path: numbers that may be negative, shares of at most 1, counts.
 _SIGNED = frozenset(('mota', 'bias'))
 _SHARES = frozenset((
@@ -114,7 +114,8 @@ def half_width(path: str, deviations: Floats, n_units: int) -> float | None:
         n_units //= 2
     if n_units < MIN_UNITS or not np.isfinite(deviations).all():
         return None
-    quantile = sum(factor / (n_units - 1) ** power for power, factor in enumerate(_T_SERIES))
+    quantile = sum(factor / float(n_units - 1) ** power
+                   for power, factor in enumerate(_T_SERIES))
     return quantile * math.sqrt((n_all - 1) / n_all * float(np.square(deviations).sum()))
 
 

@@ -107,7 +107,7 @@ class TrackRecorder:
             _filled(rows, places.read_all(), np.array(self._stamps_ns, np.int64))
             for rows, places in zip((self._truths.read_all(), self._stack_rows()), self._places,
                                     strict=True))
-        pairs = [np.zeros(0, _PAIR)]
+        pairs: list[npt.NDArray[np.void]] = [np.zeros(0, _PAIR)]
         truth_ends, stack_ends = (
             np.searchsorted(rows['frame'], np.arange(len(self._stamps_ns) + 1)).tolist()
             for rows in (truths, stacks))

@@ -112,11 +112,13 @@ def track_counts(tracks: TrackArrays, pairs: Rows, blocks: TimeBlocks) -> TrackC
         positives[:, i] = np.bincount(of_block[reach], minlength=blocks.n_blocks)
         associations[:, i] = np.bincount(of_block[reach], shares[of_pair[reach]], blocks.n_blocks)
     may_match = similarity >= _SIMILAR
-    n_similar = np.bincount(places, may_match, len(known))
+    n_similar: Floats = np.bincount(places, may_match, len(known)).astype(np.float64)
+    similar_costs: Floats = -n_similar
     are_assigned: Bools = np.zeros(len(known), np.bool_)
     some = np.flatnonzero(n_similar)
     if len(some):
-        are_assigned[some[least_pairs(truths[some], stacks[some], -n_similar[some], 0.0)]] = True
+        are_assigned[some[least_pairs(
+            truths[some], stacks[some], similar_costs[some], 0.0)]] = True
     return TrackCounts(
         blocks.sums(frame_counts(tracks, pairs)),
         np.bincount(blocks.of_frames[frames[may_match & are_assigned[places]]],
@@ -240,7 +242,7 @@ def average_scores(found: ThresholdScores, weights: Floats) -> tuple[Floats, Flo
 
     :param weights: (R, B) float64, how often each block counts.
     """
-    counts = np.tensordot(weights, found.counts, (1, 0))
+    counts: Floats = np.tensordot(weights, found.counts, (1, 0)).astype(np.float64)
     counts = counts[:, counts[0, :, 1] > 0.0]
     recalls = (counts[..., 1] - counts[..., 2]) / np.maximum(
         weights @ found.n_truths, 1.0)[:, None]

@@ -275,8 +275,8 @@ class ActorValues:
 
     def _select(self, chosen: Iterable[bool]) -> ActorValues:
         rows = [i for i, is_chosen in enumerate(chosen) if is_chosen]
-        return ActorValues(*([column[i] for i in rows]
-                             for column in (self.frames, self.actors, self.values)))
+        return ActorValues([self.frames[i] for i in rows], [self.actors[i] for i in rows],
+                           [self.values[i] for i in rows])
 
     def least(self, n_frames: int) -> tuple[Floats, tuple[str, ...]]:
         """Return the least number of each frame, NaN for none, and its actor."""
