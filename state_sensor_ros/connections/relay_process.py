@@ -69,8 +69,8 @@ _KEEPALIVE = (('TCP_KEEPIDLE', 30), ('TCP_KEEPINTVL', 10), ('TCP_KEEPCNT', 3))
 _CHUNK_BYTES = 2 ** 18
 # Time for a peer that remains to read the end, once it has acknowledged what was sent to it.
 _LINGER_S = 1.0
-# A peer that remains and takes no byte for this long is given up.
-_STALL_S = 120.0
+# A peer that remains and takes no byte for this long is given up, so that its port is free.
+_STALL_S = 5.0
 _CHECK_MS = 50
 
 

@@ -22,12 +22,15 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 import os
+import signal
+import subprocess
 import sys
 from typing import cast, TYPE_CHECKING
 import warnings
 
 from state_sensor_ros.control.ego_commands import ControlParameters
 from state_sensor_ros.errors import ConfigError, importing
+from state_sensor_ros.files.formats import Format
 from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
 from state_sensor_ros.settings import DEFAULTS, FILE, NAMES, ParameterTable, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS
@@ -39,6 +42,20 @@ if TYPE_CHECKING:
 ENTRY_POINTS = 'state_sensor_ros.simulators'
 # Prefix of the parameters of commands to the ego.
 CONTROL = 'control'
+# Loads an added simulator; other errors are reported by the program that loads it, too.
+_INTERRUPTED, _PROBE_S = 77, 20.0
+_PROBE = f"""
+import os, sys
+from importlib.metadata import EntryPoint
+try:
+    simulator = EntryPoint(*sys.argv[1:]).load()()
+    tuple(simulator.formats), dict(simulator.aliases), dict(simulator.map_files)
+except KeyboardInterrupt:
+    os._exit({_INTERRUPTED})
+except BaseException:
+    pass
+os._exit(0)
+"""
 # Names of parameters that mean the source's own if it declares such.
 _GENERAL = ('host', 'port')
 
@@ -62,9 +79,20 @@ def default_simulator() -> Simulator:
 def _entries() -> dict[str, EntryPoint]:
     """Return the entry points of other packages; searching takes 0.02 to 0.1 s."""
     # Imported here: it takes 0.05 s, which a source of this package does not need.
-    from importlib.metadata import entry_points
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)
-            if entry.name not in (*SIMULATORS, FILE)}
+    from importlib.metadata import distributions
+    found: dict[str, EntryPoint] = {}
+    for package in distributions():
+        try:
+            entries = [*package.entry_points.select(group=ENTRY_POINTS)]
+        except Exception as error:  # noqa: BLE001  # whatever the parser of a file raises
+            warnings.warn(f'the entry points of {package.metadata["Name"]} are skipped: '
+                          f'{one_line(f"{type(error).__name__}: {error}")}',
+                          SimulatorWarning, stacklevel=2)
+            continue
+        for entry in entries:
+            if entry.name not in (*SIMULATORS, FILE):
+                found.setdefault(entry.name, entry)
+    return found
 
 
 def simulator_names() -> list[str]:
@@ -77,7 +105,7 @@ def simulators() -> dict[str, Simulator]:
     """Return all simulators by name; of one that cannot be loaded, a SimulatorWarning is made."""
     found = {name: _built_in(name) for name in SIMULATORS}
     for name, entry in _entries().items():
-        loaded = _loaded(name)
+        loaded = _fatal(entry) or _loaded(name)
         if isinstance(loaded, Simulator):
             found[name] = loaded
         else:
@@ -107,6 +135,25 @@ def find_simulator(name: str) -> Simulator:
     return loaded
 
 
+def _fatal(entry: EntryPoint) -> str:
+    """Return what loading an added simulator does to a program, '' if it survives."""
+    # A program that may not use the simulator must not end with it: another one loads it first.
+    try:
+        done = subprocess.run(
+            [sys.executable, '-c', _PROBE, entry.name, entry.value, entry.group],
+            check=False, timeout=_PROBE_S,
+            env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return f'it does not load within {_PROBE_S:g} s'
+    except OSError as error:
+        return f'no process to load it in: {error.strerror}'
+    if done.returncode == _INTERRUPTED:
+        return 'KeyboardInterrupt'
+    return f'loading it ends the process ({signal.Signals(-done.returncode).name})' \
+        if done.returncode < 0 else ''
+
+
 @cache
 def _loaded(name: str) -> Simulator | str:
     """Return an added simulator, or why it cannot be used."""
@@ -121,7 +168,15 @@ def _loaded(name: str) -> Simulator | str:
             if simulator.parameters is not None:
                 parameters_in(simulator.parameters, f'{name}.')
                 simulator.parameters()
-            return simulator
+            # They are read in programs that do not use it.
+            table = ParameterTable(
+                {} if simulator.parameters is None else {name: simulator.parameters}, {})
+            wrong = [*(each for each in simulator.formats if not isinstance(each, Format)),
+                     *(alias for alias, own in simulator.aliases.items()
+                       if not table.has(f'{name}.{own}')), *(
+                         suffix for suffix, reader in simulator.map_files.items()
+                         if not suffix or not reader)]
+            return f'its declaration of {wrong[0]!r} cannot be used' if wrong else simulator
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001

@@ -174,6 +174,26 @@ def test_relay_delivers_what_a_server_sent_that_has_gone():
         assert head + rest == data
 
 
+def test_relay_gives_up_a_server_that_takes_nothing_after_its_client_has_gone():
+    is_free = threading.Event()
+
+    def n_sockets():
+        return str([path.resolve() for path in Path(f'/proc/{process}/fd').iterdir()]).count(
+            'socket:')
+    with serving(1, lambda _: is_free.wait(AWAIT_S)) as first, relayed(first) as (_, port):
+        process = process_of_relay()
+        n_before = n_sockets()
+        client = connect(port + 1)
+        client.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            client.sendall(bytes(2 ** 26))
+        begun = time.monotonic()
+        reset(client)
+        until(lambda: n_sockets() == n_before, 'the relay to end the connection')
+        assert time.monotonic() - begun < 20.0
+        is_free.set()
+
+
 def unsent(connection):
     return struct.unpack('i', fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))[0]
 

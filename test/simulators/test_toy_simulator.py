@@ -200,7 +200,21 @@ BROKEN = {
     'wrong-parameters': (
         'toy_simulator:Toy', f'{IMPORT}class Toy(Simulator): name = "toy"; parameters = int',
         'TypeError'),
+    'wrong-formats': (
+        'toy_simulator:Toy', f'{IMPORT}class Toy(Simulator): name = "toy"; formats = (3,)',
+        'its declaration of 3 cannot be used'),
+    'wrong-alias': (
+        'toy_simulator:Toy', f'{IMPORT}class Toy(Simulator): name = "toy"; aliases = {{"a": "b"}}',
+        "its declaration of 'a' cannot be used"),
+    **{f'{name}-raises': (
+        'toy_simulator:Toy',
+        f'{IMPORT}class Toy(Simulator): name = "toy"; {name} = property(lambda _: open("/none"))',
+        'FileNotFoundError')
+        for name in ('formats', 'aliases', 'map_files')},
 }
+# What ends a program that loads it.
+FATAL = {'abort': ('import os; os.abort()', 'loading it ends the process (SIGABRT)'),
+         'interrupt': ('raise KeyboardInterrupt', 'KeyboardInterrupt')}
 
 
 @pytest.fixture
@@ -225,6 +239,25 @@ def test_simulator_that_cannot_be_loaded_is_dropped(tmp_path, one_frame, name):
     assert ended.stderr.splitlines()[-1].startswith(
         'error: source: found toy, an added simulator that cannot be used: ')
     assert not (tmp_path / 'x.json').exists()
+
+
+@pytest.mark.parametrize('name', FATAL)
+def test_simulator_that_ends_programs_ends_none_that_does_not_use_it(tmp_path, one_frame, name):
+    content, why = FATAL[name]
+    site = installed_toy(tmp_path / 'site', 'toy_simulator:Toy', content)
+    ended = state_sensor(site, 'convert', one_frame, tmp_path / 'bag', '-p', 'tf:=ego')
+    assert ended.returncode == 0
+    assert ended.stderr == f'warning: the simulator toy (toy_simulator:Toy) is skipped: {why}\n'
+
+
+def test_entry_points_of_a_broken_package_are_skipped(site, one_frame, recording):
+    broken = site / 'broken-1.0.dist-info'
+    broken.mkdir()
+    (broken / 'METADATA').write_text('Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n')
+    (broken / 'entry_points.txt').write_text('[state_sensor_ros.simulators]\nno equals sign\n')
+    ended = state_sensor(site, 'convert', recording, one_frame.with_name('out.json'))
+    assert ended.returncode == 0
+    assert ended.stderr.count('warning: the entry points of broken are skipped: ') == 1
 
 
 def test_simulator_that_cannot_be_loaded_is_loaded_where_it_may_serve_only(tmp_path, one_frame):
