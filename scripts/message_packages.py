@@ -74,7 +74,7 @@ def write_project(name: str, definitions: list, folder: Path) -> None:
     Write a CMake project for one package.
 
     :param name: of the package.
-    :param definitions: its .msg and .srv files.
+    :param definitions: its .msg, .srv and .action files.
     :param folder: of the project, replaced.
     """
     shutil.rmtree(str(folder), ignore_errors=True)
@@ -85,8 +85,10 @@ def write_project(name: str, definitions: list, folder: Path) -> None:
         shutil.copy(str(path), str(folder / kind / path.name))
         files.append('{}/{}'.format(kind, path.name))
         dependencies |= set(_FOREIGN.findall(path.read_text()))
-        if kind == 'srv':
+        if kind in ('srv', 'action'):
             dependencies |= {'service_msgs', 'builtin_interfaces'}
+        if kind == 'action':
+            dependencies |= {'action_msgs', 'unique_identifier_msgs'}
     dependencies.discard(name)
     names = sorted(dependencies)
     found = '\n'.join('find_package({} REQUIRED)'.format(each)

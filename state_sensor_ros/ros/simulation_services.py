@@ -30,7 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, TYPE_CHECKING
 
 from geometry_msgs.msg import Vector3
 import numpy as np
@@ -60,13 +61,16 @@ from simulation_interfaces.srv import (
 
 from state_sensor_ros.classes import class_of, PERSON
 from state_sensor_ros.errors import ConfigError, StateSensorError
-from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE, NS_PER_S
+from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE, NS_PER_S, TrafficLights
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, check_hull, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.entity_filter import matching_rows
 from state_sensor_ros.source import SteerableSource
 from state_sensor_ros.texts import counted
+
+if TYPE_CHECKING:
+    from state_sensor_ros.ros.step_action import StepAction
 
 _FAILED = Result.RESULT_OPERATION_FAILED
 # Features of any source, and further ones of a source that can be held.
@@ -79,6 +83,8 @@ _STEERABLE_FEATURES = (
     SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
     SimulatorFeatures.SIMULATION_STATE_SETTING, SimulatorFeatures.SIMULATION_STATE_PAUSE,
     SimulatorFeatures.STEP_SIMULATION_SINGLE, SimulatorFeatures.STEP_SIMULATION_MULTIPLE)
+_OF_ACTION = (SimulatorFeatures.STEP_SIMULATION_ACTION,)
+_LIGHT_TAG = 'traffic_light'
 
 
 class SimulationServices:
@@ -93,6 +99,7 @@ class SimulationServices:
         self._snapshot, self._steerable = snapshot, steerable
         self._with_boxes = with_boxes
         self._global_frame = global_frame
+        self._action: StepAction | None = None
         services = {
             'get_simulator_features': (GetSimulatorFeatures, self._get_features),
             'get_entities': (GetEntities, self._get_entities),
@@ -105,11 +112,45 @@ class SimulationServices:
             'step_simulation': (StepSimulation, self._step),
             'reset_simulation': (ResetSimulation, self._reset),
         }
+        # In the package since version 1.0, but not in all of its subsets.
+        if find_spec('simulation_interfaces.action') is not None:
+            from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
+
+            from state_sensor_ros.ros.step_action import StepAction
+            services['get_named_poses'] = GetNamedPoses, self._get_named_poses
+            services['get_named_pose_bounds'] = GetNamedPoseBounds, self._get_named_pose_bounds
+            self._action = StepAction(node, self._for_steps)
         for name, (type_, callback) in services.items():
             node.create_service(type_, f'~/{name}', partial(_reply, callback))
 
+    def _lights(self) -> TrafficLights | None:
+        snapshot = self._snapshot()
+        return snapshot.frame.traffic_lights if snapshot is not None else None
+
+    def _get_named_poses(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        """Name the poses that the frames have: those of traffic lights."""
+        lights, tags = self._lights(), {tag.lower() for tag in request.tags.tags}
+        if lights is None or not tags <= {_LIGHT_TAG}:
+            return
+        for name, pose in zip(lights.names, lights.poses, strict=True):
+            from simulation_interfaces.msg import NamedPose
+            named = NamedPose(name=name, tags=[_LIGHT_TAG])
+            _assign(named.pose.position, pose[:3])
+            _assign(named.pose.orientation, pose[3:])
+            response.poses.append(named)
+
+    def _get_named_pose_bounds(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        """Leave the bounds empty: a light has a place, but no known size."""
+        lights = self._lights()
+        if lights is None or request.name not in lights.names:
+            raise _RefusedError(Result.RESULT_NOT_FOUND, f'found no pose {request.name!r}')
+
     def _get_features(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        of_source = _STEERABLE_FEATURES if self._steerable() is not None else ()
+        of_source: tuple[int, ...] = \
+            _STEERABLE_FEATURES if self._steerable() is not None else ()
+        if self._action is not None:
+            of_source = (*of_source, *_OF_ACTION) if of_source else ()
+            of_source = (SimulatorFeatures.NAMED_POSES, *of_source)
         response.features.features = [*_FEATURES, *of_source]
         response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
 
@@ -163,13 +204,16 @@ class SimulationServices:
             raise _unsupported(f'state {target}')
 
     def _step(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        self._for_steps(request.steps).step(request.steps)
+
+    def _for_steps(self, n_steps: int) -> SteerableSource:
         source = self._source('steps')
         if not source.is_paused:
             raise _RefusedError(
                 _FAILED, 'found a source that is playing; expected it to be paused')
-        if request.steps < 1:
-            raise _RefusedError(_FAILED, f'found {request.steps} steps; expected 1 or more')
-        source.step(request.steps)
+        if n_steps < 1:
+            raise _RefusedError(_FAILED, f'found {n_steps} steps; expected 1 or more')
+        return source
 
     def _reset(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source = self._source('the reset')
@@ -289,11 +333,11 @@ def _assign(target: object, numbers: Floats) -> None:
         setattr(target, name, number)
 
 
-class _RefusedError(Exception):
+class _RefusedError(StateSensorError):
     """A request that is refused: ``code`` and text of the result."""
 
     def __init__(self, code: int, text: str = '') -> None:
-        super().__init__(text)
+        Exception.__init__(self, text)
         self.code = code
 
 

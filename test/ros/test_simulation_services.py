@@ -9,9 +9,14 @@
 """The services of simulation_interfaces on a recording and a started SUMO."""
 
 from importlib.util import find_spec
+import json
 import math
+import os
 import socket
+import subprocess
+import sys
 
+from budgets import AWAIT_S
 from commands_rig import pedals, Stack
 from geometry_msgs.msg import Vector3
 import pytest
@@ -211,3 +216,56 @@ def test_services_of_a_sumo_that_was_joined_are_not_supported(domain, listener):
         for result in (call(SetSimulationState, state=pause).result,
                        call(StepSimulation, steps=1).result, call(ResetSimulation).result):
             assert result.result == Result.RESULT_FEATURE_UNSUPPORTED
+
+
+STEPPER = """
+import json, sys
+import rclpy
+from rclpy.action import ActionClient
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses, GetSimulatorFeatures
+rclpy.init()
+node = rclpy.create_node('stepper')
+def result_of(future):
+    rclpy.spin_until_future_complete(node, future, timeout_sec=60)
+    return future.result()
+def call(type_, name, **fields):
+    client = node.create_client(type_, f'/state_sensor/{name}')
+    client.wait_for_service(60)
+    return result_of(client.call_async(type_.Request(**fields)))
+client = ActionClient(node, SimulateSteps, '/state_sensor/simulate_steps')
+client.wait_for_server(60)
+seen = []
+def run(steps, cancel=False):
+    seen.clear()
+    goal = result_of(client.send_goal_async(SimulateSteps.Goal(steps=steps), feedback_callback=(
+        lambda message: seen.append([message.feedback.completed_steps,
+                                     message.feedback.remaining_steps]))))
+    if cancel:
+        result_of(goal.cancel_goal_async())
+    answer = result_of(goal.get_result_async())
+    return [answer.status, answer.result.result.result, answer.result.result.error_message]
+features = list(call(GetSimulatorFeatures, 'get_simulator_features').features.features)
+poses = call(GetNamedPoses, 'get_named_poses').poses
+bounds = call(GetNamedPoseBounds, 'get_named_pose_bounds', name='nothing').result.result
+print(json.dumps([run(3), list(seen), run(0), run(10 ** 9, cancel=True), 33 in features,
+                  2 in features, len(poses), bounds]))
+"""
+
+
+def test_steps_are_an_action_with_feedback(call, domain, tmp_path):
+    pytest.importorskip('simulation_interfaces.action')
+    pause = SimulationState(state=SimulationState.STATE_PAUSED)
+    assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
+    call.listener.receive_all(call.frames)
+    n_frames = len(call.frames)
+    done = subprocess.run([sys.executable, '-c', STEPPER], capture_output=True, text=True,
+                          env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}, timeout=AWAIT_S)
+    assert done.returncode == 0, done.stderr
+    stepped, seen, none, canceled, has_action, has_poses, n_poses, bounds = json.loads(done.stdout)
+    # Statuses of action_msgs: succeeded 4, canceled 5, aborted 6.
+    assert (stepped[:2], seen) == ([4, Result.RESULT_OK], [[1, 2], [2, 1], [3, 0]])
+    assert none == [6, Result.RESULT_OPERATION_FAILED, 'found 0 steps; expected 1 or more']
+    assert canceled[:2] == [5, Result.RESULT_OPERATION_FAILED]
+    assert (has_action, has_poses, n_poses, bounds) == (True, True, 0, Result.RESULT_NOT_FOUND)
+    call.listener.until(lambda: len(call.frames) >= n_frames + 3)
