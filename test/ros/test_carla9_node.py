@@ -8,10 +8,13 @@
 # language governing permissions and limitations under the License.
 """CARLA 0.9 on the topics and services of the node, and what it leaves behind when it ends."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 
-from budgets import one_of
+from budgets import AWAIT_S, one_of
 from commands_rig import FAST, message_of, RecordingWorld
 import numpy as np
 from process_state import children
@@ -182,3 +185,39 @@ def test_turn_signals_of_autoware_are_those_of_the_ego(domain, listener, server)
             'TurnIndicators'][-1].report == 2, what='the turn signals')
         listener.until(lambda: reports['HazardLights'][-1].report == 1, what='the hazard lights')
         assert node.end()[0] == 0
+
+
+POSES = """
+import json
+import rclpy
+from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
+rclpy.init()
+node = rclpy.create_node('poses')
+def call(type_, service, **fields):
+    client = node.create_client(type_, f'/state_sensor/{service}')
+    client.wait_for_service(60)
+    future = client.call_async(type_.Request(**fields))
+    rclpy.spin_until_future_complete(node, future, timeout_sec=60)
+    return future.result()
+poses = call(GetNamedPoses, 'get_named_poses').poses
+print(json.dumps([
+    {each.name: [each.pose.position.x, each.pose.position.y, list(each.tags)] for each in poses},
+    [call(GetNamedPoseBounds, 'get_named_pose_bounds', name=name).result.result
+     for name in (poses[0].name, 'nothing')]]))
+"""
+
+
+def test_traffic_lights_are_named_poses(domain, listener, server):
+    pytest.importorskip('simulation_interfaces.action')
+    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
+    with node_on(domain, server):
+        listener.until(lambda: len(frames) > 3, what='frames')
+        done = subprocess.run([sys.executable, '-c', POSES], capture_output=True, text=True,
+                              env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}, timeout=AWAIT_S)
+    assert done.returncode == 0, done.stderr
+    poses, bounds = json.loads(done.stdout)
+    lights = {actor.name: [actor.pose.position.x, actor.pose.position.y, ['traffic_light']]
+              for actor in frames[-1].actors if 'traffic_light' in actor.tags}
+    assert poses == {name: lights[name] for name in poses}
+    assert poses
+    assert bounds == [1, 2]

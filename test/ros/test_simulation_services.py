@@ -229,8 +229,8 @@ node = rclpy.create_node('stepper')
 def result_of(future):
     rclpy.spin_until_future_complete(node, future, timeout_sec=60)
     return future.result()
-def call(type_, name, **fields):
-    client = node.create_client(type_, f'/state_sensor/{name}')
+def call(type_, service, **fields):
+    client = node.create_client(type_, f"/state_sensor/{service}")
     client.wait_for_service(60)
     return result_of(client.call_async(type_.Request(**fields)))
 client = ActionClient(node, SimulateSteps, '/state_sensor/simulate_steps')
