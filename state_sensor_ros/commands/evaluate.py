@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.safety import Safety
 
 # Options that only topics of objects use.
-_OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
-                         'parquet', 'curves', 'definition'))
+_OF_OBJECTS = frozenset(('range', 'iou_bev', 'iou_3d', 'ignore_areas', 'classes', 'actors',
+                         'desired_tags', 'undesired_tags', 'parquet', 'curves', 'definition'))
 
 # Longer than the stamps of any recording reach, s.
 _FOR_EVER_S = 2.0 ** 32
 
+# A greater median error of the ego, m, is that of two drives.
+_ANOTHER_M = 20.0
 # A smaller share of matches is that of two drives.
 _ANOTHER = 0.05
 
@@ -132,7 +134,8 @@ def _check_bound_names(args: argparse.Namespace) -> None:
         return
     from state_sensor_ros.evaluation.evaluation_result import number_at, possible_result
     possible, with_all = (possible_result(
-        definition, has_earlier=has_earlier, horizons_s=args.horizons, path_counts=args.k)
+        definition, has_earlier=has_earlier, horizons_s=args.horizons, path_counts=args.k,
+        iou_thresholds=_iou_thresholds(args))
         for definition, has_earlier in ((args.definition, args.against is not None),
                                         ('nuscenes', True)))
     for text in bounds:
@@ -178,10 +181,11 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
     from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
     settings = settings_of(args)
     with _opened(args, stack) as bag:
-        keys = chosen_topics(stack, bag.with_messages(), args.topic)
+        keys = chosen_topics(stack, bag.with_messages(), args.topic, pattern=args.objects_topic,
+                             with_tf=args.ego_tf)
         for key in keys:
             bag.check_definition(key)
-        types = {type_name for _, type_name in keys}
+        types = {type_name for _, type_name in keys} | ({ODOMETRY} if args.ego_tf else set())
         if types == {ODOMETRY}:
             refuse_given(args, _OF_OBJECTS, f'is for topics of objects; of {stack} only the '
                          'odometry of the ego is evaluated')
@@ -195,6 +199,7 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
         evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
                               alignment=args.align, with_nuscenes=args.definition == 'nuscenes',
                               horizons_s=args.horizons, path_counts=args.k,
+                              iou_thresholds=_iou_thresholds(args),
                               transforms=lambda: FrameTransforms(_transforms(args, stack)),
                               observe=observe)
         topic_results = []
@@ -209,6 +214,8 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
             except DecodeError as error:
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
+    if args.ego_tf:
+        topic_results.append(evaluator.evaluate_transforms(stack))
     return Evaluation(
         truth, topic_results, evaluator, keys,
         None if collector is None or not collector.has_actor else collector.safety())
@@ -248,6 +255,7 @@ def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, b
 
 
 def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
+    from state_sensor_ros.commands.truth_reading import read_areas
     from state_sensor_ros.evaluation.matching import Selection
     if args.range and truth.ego is None:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
@@ -256,7 +264,13 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
     times = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
         ('start', args.start), ('end', args.end)) if value is not None}
     return Selection(**times, period_ns=_nanoseconds(1.0 / args.rate) if args.rate else 0,
-                     range_m=args.range, classes=frozenset(args.classes))
+                     range_m=args.range, classes=frozenset(args.classes),
+                     areas=() if args.ignore_areas is None else read_areas(args.ignore_areas))
+
+
+def _iou_thresholds(args: argparse.Namespace) -> list[tuple[str, float]]:
+    return [(kind, threshold) for kind in ('bev', '3d')
+            for threshold in getattr(args, f'iou_{kind}')]
 
 
 def _nanoseconds(time_s: float) -> int:
@@ -273,6 +287,13 @@ def _warn(stack: str, found: TopicResult) -> None:
                    'which is evaluated as if it were base_link')
     if found.n_unsorted:
         print_line(f'{where}: {counted(found.n_unsorted, "stamp")} not in order, sorted')
+    if found.n_wrong:
+        print_line(f'{where}: {counted(found.n_wrong, "object")} with a negative size, taken as '
+                   'unknown, or a confidence that is no number, taken as 0')
+    if found.ego is not None and (
+            median := found.ego.statistics['ate/translation']['median']) > _ANOTHER_M:
+        print_line(f'{where}: half of the positions of the ego are more than {median:.0f} m off; '
+                   'are TRUTH and STACK of one drive, clock and global frame?')
     classes = found.classes or []
     n_matches = sum(each.n_matches for each in classes)
     if n_matches < _ANOTHER * sum(min(each.n_truths, each.n_detections) for each in classes):

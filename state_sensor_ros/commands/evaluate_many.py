@@ -82,7 +82,8 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
         for record in records:
             print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
-        print_records(records, 'bag', [heading for heading, _ in _SHOWN],
+        rows = records if len(records) < 2 else [*records, _mean(records)]
+        print_records(rows, 'bag', [heading for heading, _ in _SHOWN],
                       lambda record: [_text(record, path) for _, path in _SHOWN], width=7)
         _print_changes(args, records, earlier)
     n_failed = sum(record['error'] is not None for record in records)
@@ -149,6 +150,21 @@ def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
             n_better = sum(change.is_better for change in found)
             print_output(f'{one_line(record["file"])}: {counted(n_better, "number")} better, '
                          f'{len(found) - n_better} worse')
+
+
+def _mean(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a record of the means over the bags that have the numbers, which are shown."""
+    from state_sensor_ros.evaluation.evaluation_result import numbers_of
+    found = [dict(numbers_of(record)) for record in records if record['error'] is None]
+    means: dict[str, Any] = {'file': 'mean', 'error': None}
+    for _, path in _SHOWN:
+        numbers = [number for each in found if (number := each.get(path)) is not None]
+        part, *keys = path.split('/')
+        value: Any = sum(numbers) / len(numbers) if numbers else None
+        for key in reversed(keys):
+            value = {key: value}
+        means[part] = {**means.get(part, {}), **value} if keys else value
+    return means
 
 
 def _text(record: Mapping[str, Any], path: str) -> str:

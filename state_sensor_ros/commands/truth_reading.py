@@ -11,9 +11,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +50,9 @@ from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, open_any
+from state_sensor_ros.texts import one_line
 
+_POLYGONS = 'GeoJSON, or a list of polygons, each a list of [x, y] in m'
 
 def read_truth(args: argparse.Namespace, settings: Settings,
                observe: Callable[[Frame], None] | None) -> GroundTruth:
@@ -181,6 +185,30 @@ def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -
 def _check_actors(actors: frozenset[str], seen: set[str]) -> None:
     for name in sorted(actors - seen):
         print_line(f'warning: --actors {name}: the ground truth has no such object')
+
+
+def read_areas(path: str) -> tuple[Floats, ...]:
+    """Read polygons: those of GeoJSON in meters, or a list of lists of x and y."""
+    def rings(value: Any) -> Iterator[Floats]:  # noqa: ANN401
+        if isinstance(value, dict):
+            for key in ('features', 'geometries', 'geometry', 'coordinates'):
+                if key in value:
+                    yield from rings(value[key])
+        elif isinstance(value, list) and value and isinstance(value[0], list) and isinstance(
+                value[0][0], int | float):
+            yield np.array([point[:2] for point in value], np.float64).reshape(-1, 2)
+        elif isinstance(value, list):
+            for part in value:
+                yield from rings(part)
+    try:
+        areas = tuple(rings(json.loads(Path(path).read_text(encoding='utf-8'))))
+    except OSError as error:
+        raise TrajectoryFormatError(path, one_line(str(error.strerror)), 'polygons') from error
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise TrajectoryFormatError(path, 'no polygons', _POLYGONS) from error
+    if not areas or any(len(area) < 3 or not np.isfinite(area).all() for area in areas):
+        raise TrajectoryFormatError(path, 'no polygon of at least three finite points', _POLYGONS)
+    return areas
 
 
 def _checked(truth: GroundTruth) -> GroundTruth:

@@ -27,6 +27,7 @@ from state_sensor_ros.evaluation.evaluation_tables import (
     detection_table,
     ego_table,
     heading_of,
+    iou_tables,
     note_of,
     prediction_table,
     ResultTable,
@@ -166,7 +167,8 @@ def _change_cells(change: Change, class_: str) -> str:
 def _tables(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator[str]:
     if 'detection' in result:
         yield '<h2>Detection</h2>'
-        yield from table_elements(detection_table(result['detection']), intervals)
+        for table in (detection_table(result['detection']), *iou_tables(result['detection'])):
+            yield from table_elements(table, intervals)
     if 'tracking' in result:
         tracking = result['tracking']
         names = [names for names in (*TRACKING, *CLEAR) if names[1] in tracking]

@@ -39,6 +39,7 @@ from state_sensor_ros.evaluation.ego_metrics import EgoPoses, EgoScores, score_e
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import BANDS, ERROR_NAMES
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
+from state_sensor_ros.evaluation.iou_metrics import iou_of
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.prediction_metrics import (
     ALL_PATHS,
@@ -76,7 +77,7 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
         'truth_frames': n_truth_frames}
     for found in topic_results:
         if found.classes is not None:
-            result.setdefault('detection', _detection(found.classes, definition))
+            result.setdefault('detection', _detection(found.classes, definition, found.iou))
         if found.tracking is not None:
             result.setdefault('tracking', _tracking(found.tracking))
         if found.prediction is not None:
@@ -94,14 +95,15 @@ def _known(value: Any) -> Any:  # noqa: ANN401
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _detection(classes: Sequence[ClassScores], definition: str) -> dict[str, Any]:
+def _detection(classes: Sequence[ClassScores], definition: str,
+               iou: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     means = mean_recall_errors(classes).tolist()
     return {
         'map': mean_average_precision(classes),
         'classes': {scores.name: {
             **_class(scores, definition),
             **({'bands': {name: _class(band, definition) for name, band in scores.bands.items()}}
-               if scores.bands else {})} for scores in classes},
+               if scores.bands else {}), **iou.get(scores.name, {})} for scores in classes},
         'nds': detection_score(classes),
         **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)},
         'definition': definition}
@@ -312,7 +314,8 @@ def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
 
 
 def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[float],
-                    path_counts: Sequence[int]) -> dict[str, Any]:
+                    path_counts: Sequence[int],
+                    iou_thresholds: Sequence[tuple[str, float]] = ()) -> dict[str, Any]:
     """Return a result with every name that a result can have; its numbers mean nothing."""
     nothing = np.zeros(0, np.int64)
     poses = EgoPoses(nothing, np.zeros((0, 7)), np.zeros(0))
@@ -326,7 +329,9 @@ def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[
         '', classes=[_class_scores(name, is_band=False) for name in EVALUATED_CLASSES],
         tracking=tracking, ego=score_ego(poses, poses, 'none'),
         prediction=PathScorer(GroundTruthBuilder('').finish(None), horizons_s,
-                              path_counts).finish())
+                              path_counts).finish(),
+        iou={name: iou_of([(threshold, (0.0, 0.0)) for threshold in iou_thresholds])
+             for name in EVALUATED_CLASSES})
     result = result_of([found], 0, definition=definition)
     result['confidence'] = intervals_of([], {}, definition)
     return {**result, AGAINST: against(result, result)} if has_earlier else result

@@ -58,6 +58,8 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
     yield heading_of(result)
     if 'detection' in result:
         yield from _table_lines(detection_table(result['detection']))
+        for table in iou_tables(result['detection']):
+            yield from _table_lines(table)
     if 'tracking' in result:
         tracking = result['tracking']
         yield from ('', _group('tracking', TRACKING, tracking), _group('', CLEAR, tracking))
@@ -98,6 +100,20 @@ def _class_numbers(scores: Mapping[str, Any]) -> dict[str, float | None]:
     return {**{f'ap/{distance}': number for distance, number in scores['ap'].items()},
             **{name: scores[name] for name in (
                 *ERROR_NAMES, 'recall', 'precision', 'truths', 'detections')}}
+
+
+def iou_tables(detection: Mapping[str, Any]) -> Iterator[ResultTable]:
+    """Yield a table of AP and APH by the IoU from above and in 3D, if they were asked for."""
+    for kind, title in (('iou_bev', 'by IoU from above'), ('iou_3d', 'by IoU in 3D')):
+        of_classes = {name: scores[kind] for name, scores in detection['classes'].items()
+                      if kind in scores}
+        if of_classes:
+            rows = [Row(name, f'detection/classes/{name}/{kind}', {
+                f'{threshold}/{key}': number for threshold, both in thresholds.items()
+                for key, number in both.items()}) for name, thresholds in of_classes.items()]
+            yield ResultTable(title, tuple(
+                f'{path.rpartition("/")[2].upper()} {path.rpartition("/")[0]}'
+                for path in rows[0].numbers), tuple(rows))
 
 
 def class_tracking_table(tracking: Mapping[str, Any]) -> ResultTable:

@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from state_sensor_ros.evaluation.ego_metrics import (
 from state_sensor_ros.evaluation.frame_record import FrameRecord, FrameRecorder, Matches
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
+from state_sensor_ros.evaluation.iou_metrics import IouScorer
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
 from state_sensor_ros.evaluation.prediction_metrics import (
     HORIZONS_S,
@@ -82,7 +83,8 @@ class TopicResult:
     frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
     topic has no such part; ``ego_stamps_ns`` (T,) of the poses of the ego;
     ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none;
-    ``n_unsorted`` stamps of it that were not in order.
+    ``n_unsorted`` stamps of it that were not in order; ``n_wrong`` objects with a negative size or
+    no confidence; ``iou`` AP and APH by class, kind and threshold.
     """
 
     topic: str
@@ -98,6 +100,8 @@ class TopicResult:
     ego_stamps_ns: Rows | None = None
     unplaced_child: str = ''
     n_unsorted: int = 0
+    n_wrong: int = 0
+    iou: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Evaluator:
@@ -122,6 +126,7 @@ class Evaluator:
                  transforms: Callable[[], FrameTransforms],
                  horizons_s: Sequence[float] = HORIZONS_S,
                  path_counts: Sequence[int] = PATH_COUNTS,
+                 iou_thresholds: Sequence[tuple[str, float]] = (),
                  observe: MatchObserver | None = None) -> None:
         self._truth, self._selection = truth, selection
         self._at, self._global_frame = at, global_frame
@@ -129,6 +134,7 @@ class Evaluator:
         self._horizons_s, self._path_counts = horizons_s, path_counts
         self._open_transforms = transforms
         self._transforms: FrameTransforms | None = None
+        self._iou_thresholds = iou_thresholds
         self._observe = observe
 
     # Numbers of a stack may be so large that their squares are infinite.
@@ -148,6 +154,7 @@ class Evaluator:
             load_trackeval()
         result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
         paths = PathScorer(self._truth, self._horizons_s, self._path_counts)
+        iou = IouScorer(self._iou_thresholds) if self._iou_thresholds else None
         recorder = FrameRecorder(None if self._observe is None else partial(self._observe, topic))
         # None once a message has no ids.
         tracks: TrackRecorder | None = TrackRecorder(interpolates=self._with_nuscenes)
@@ -164,11 +171,14 @@ class Evaluator:
                 continue
             last_ns = at_ns
             result.n_unusable += found.n_unusable
+            result.n_wrong += found.n_wrong
             if found.objects.ids or found.has_ids:
                 has_objects = True
                 if not found.has_ids:
                     tracks = None
             recorder.add(frame, number)
+            if iou is not None:
+                iou.add(frame)
             if tracks is not None:
                 tracks.add(frame)
             if type_name == PREDICTED:
@@ -178,6 +188,7 @@ class Evaluator:
         result.record = recorder.finish()
         blocks = time_blocks(result.record.stamps_ns)
         result.classes = score_classes(result.record.classes, blocks)
+        result.iou = {} if iou is None else iou.finish()
         if tracks is not None and has_objects:
             load_trackeval()
             result.tracking = score_tracks(
@@ -261,10 +272,44 @@ class Evaluator:
             rows.append(_at_base_link(
                 pose, motion_of(message.twist), placed,
                 self._base_link(message.child_frame_id, stamp_ns, ego, result)))
+        result.n_unsorted = span.n_late
+        return self._scored_ego(name, result, span, times_ns, rows)
+
+    def evaluate_transforms(self, name: str) -> TopicResult:
+        """Evaluate the ego of the transforms, at the stamps of those that move."""
+        if self._truth.ego is None:
+            raise TrajectoryFormatError(self._truth.name, 'no ego', 'one to compare /tf with')
+        result, span, last_ns = TopicResult('/tf'), _Span(f'{name}: /tf'), None
+        if self._transforms is None:
+            self._transforms = self._open_transforms()
+        rows: list[Floats] = []
+        times_ns: list[int] = []
+        stamps_ns = self._transforms.stamps_of(BASE_LINK)
+        if not len(stamps_ns):
+            raise TrajectoryFormatError(f'{name}: /tf', f'no moving transform to {BASE_LINK}',
+                                        f'those from {self._global_frame} to {BASE_LINK}')
+        for stamp_ns in stamps_ns.tolist():
+            span.add(stamp_ns)
+            if not self._selection.has_time(stamp_ns, last_ns):
+                continue
+            placed = self._transforms.between(self._global_frame, BASE_LINK, stamp_ns)
+            if placed is None:
+                result.n_without_transform += 1
+                result.n_without_truth += 1
+                continue
+            last_ns = stamp_ns
+            times_ns.append(stamp_ns)
+            rows.append(np.concatenate((placed[1], placed[0], [math.nan])))
+        return self._scored_ego(name, result, span, times_ns, rows)
+
+    def _scored_ego(self, name: str, result: TopicResult, span: _Span, times_ns: list[int],
+                    rows: list[Floats]) -> TopicResult:
+        """Score poses and speeds of base_link in the global frame, (8,) each."""
+        ego = self._truth.ego
+        assert ego is not None
         stamps_ns = np.array(times_ns, np.int64)
         order = stamps_ns.argsort(kind='stable')
         stamps_ns, stack = stamps_ns[order], np.array(rows).reshape(-1, 8)[order]
-        result.n_unsorted = span.n_late
         _, truth, speeds = ego.at(stamps_ns)
         have_truth: Bools = np.logical_and.reduce(np.isfinite(truth), axis=1)
         result.n_frames = int(have_truth.sum())
@@ -276,7 +321,7 @@ class Evaluator:
                 EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
                 EgoPoses(stamps_ns, truth, speeds).select(have_truth), self._alignment)
         except DegenerateAlignmentError as error:
-            raise TrajectoryFormatError(f'{name}: {topic}', 'positions on a line',
+            raise TrajectoryFormatError(f'{name}: {result.topic}', 'positions on a line',
                                         'a curve, which can be aligned, or --align none'
                                         ) from error
         return result

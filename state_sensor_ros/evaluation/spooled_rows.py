@@ -35,17 +35,17 @@ class SpooledRows:
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._dtype = np.dtype(dtype)
+        self.dtype = np.dtype(dtype)
         self._last = bytearray()
         self._file: IO[bytes] | None = None
         self._n_written = 0
 
     def __len__(self) -> int:
-        return (self._n_written + len(self._last)) // self._dtype.itemsize
+        return (self._n_written + len(self._last)) // self.dtype.itemsize
 
     def add(self, rows: npt.ArrayLike) -> None:
         """Add rows; ``rows``: (K,) array."""
-        self._last += np.ascontiguousarray(rows, self._dtype).tobytes()
+        self._last += np.ascontiguousarray(rows, self.dtype).tobytes()
         if len(self._last) >= _KEPT_BYTES:
             with _temporary_errors():
                 self._write()
@@ -63,7 +63,7 @@ class SpooledRows:
 
     def read(self, first: int, end: int) -> npt.NDArray[Any]:
         """Return rows, (K,); ``end``: index after the last row."""
-        begin, stop = (row * self._dtype.itemsize for row in (first, end))
+        begin, stop = (row * self.dtype.itemsize for row in (first, end))
         data = bytearray()
         with _temporary_errors():
             while begin + len(data) < min(stop, self._n_written):
@@ -75,7 +75,7 @@ class SpooledRows:
                 data += part
         if stop > self._n_written:
             data += self._last[max(begin - self._n_written, 0):stop - self._n_written]
-        return np.frombuffer(data, self._dtype)
+        return np.frombuffer(data, self.dtype)
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Yield all rows, N_BLOCK at a time."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
 import math
 from sys import intern
@@ -157,7 +158,8 @@ class MessageObjects:
     ``stamp_ns`` and ``frame_id`` of the header; ``objects``, whose velocities and yaws
     :meth:`in_frame` sets; ``orientations`` (K, 4) xyzw, ``velocities`` (K, 3) m/s; ``has_ids``
     whether the ids are those of tracks; ``n_unusable`` objects dropped: a position that is not
-    finite, or a quaternion that is not a rotation.
+    finite, or a quaternion that is not a rotation; ``n_wrong`` objects with a negative size,
+    which is unknown, or a confidence that is no number, which is 0.
     """
 
     stamp_ns: int
@@ -167,6 +169,7 @@ class MessageObjects:
     velocities: Floats
     has_ids: bool
     n_unusable: int
+    n_wrong: int
 
     def in_frame(self, turn: Floats, origin: Floats) -> ObjectSet:
         """
@@ -222,9 +225,12 @@ def _collected(header: Any, objects: Sequence[_Object], *, has_ids: bool,  # noq
     usable = usable_poses(poses[:, :3], poses[:, 3:])
     states = np.full((len(objects), N_COLUMNS), np.nan)
     states[:, XYZ], states[:, SIZE] = poses[:, :3], np.array(sizes).reshape(-1, 3)
+    scores, are_negative = np.array(scores, np.float64), states[:, SIZE] < 0.0
+    states[:, SIZE][are_negative] = np.nan
+    are_wrong = np.logical_or.reduce(are_negative, axis=1) | ~np.isfinite(scores)
     states[:, YAW] = np.where(np.array(have_yaws, np.bool_), 0.0, np.nan)
     found = ObjectSet(ids, np.array(classes, np.int64), states,
-                      np.nan_to_num(np.array(scores, np.float64), posinf=0.0, neginf=0.0),
+                      np.nan_to_num(scores, posinf=0.0, neginf=0.0),
                       paths if has_paths else ()).select(usable)
     orientations, velocities = poses[usable, 3:], velocities[usable]
     velocities[~np.isfinite(velocities)] = np.nan
@@ -232,7 +238,7 @@ def _collected(header: Any, objects: Sequence[_Object], *, has_ids: bool,  # noq
         velocities = (global_from_body(orientations) @ velocities[:, :, None])[:, :, 0]
     return MessageObjects(
         nanoseconds(header.stamp), _frame_of(header, elements), found, orientations, velocities,
-        has_ids, int((~usable).sum()))
+        has_ids, int((~usable).sum()), int((are_wrong & usable).sum()))
 
 
 def _frame_of(header: Any, elements: Sequence[Any]) -> str:  # noqa: ANN401
@@ -343,8 +349,8 @@ def objects_in(data: bytes, type_name: str) -> MessageObjects:
     return _DECODERS[type_name](decode_flat(data, type_name))
 
 
-def chosen_topics(name: str, topics: Collection[TopicKey],
-                  named: Sequence[str]) -> list[TopicKey]:
+def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str], *,
+                  pattern: str = '', with_tf: bool = False) -> list[TopicKey]:
     """
     Choose the topics to evaluate.
 
@@ -352,6 +358,8 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
     :param topics: topics of the bag that have messages.
     :param named: names given by ``--topic``, in the order in which parts of the result are taken
         from them; empty for the first topic of objects and that of the ego.
+    :param pattern: pattern of the topic of objects, given by ``--objects-topic``; '' for any.
+    :param with_tf: whether the ego is that of the transforms.
     :raises ConfigError: if a named topic is missing or its type cannot be evaluated.
     :raises TrajectoryFormatError: if there is none, or several are equally likely.
     """
@@ -364,8 +372,16 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
                                   'can be evaluated',
                                   f'one of {", ".join(by_name) or "none"}')
         return [by_name[topic] for topic in named]
-    found = [key for key in (_objects(name, evaluable), _ego(evaluable)) if key is not None]
-    if not found:
+    ego = None if with_tf else _ego(evaluable)
+    if pattern:
+        found = [key for key in evaluable if key[1] != ODOMETRY and fnmatchcase(key[0], pattern)]
+        if not found:
+            raise ConfigError('--objects-topic', f'no topic {pattern} of objects in {name}',
+                              'one of ' + (', '.join(key[0] for key in evaluable
+                                                     if key[1] != ODOMETRY) or 'none'))
+        return [_only(name, found, '--objects-topic'), *([] if ego is None else [ego])]
+    found = [key for key in (_objects(name, evaluable), ego) if key is not None]
+    if not found and not with_tf:
         raise TrajectoryFormatError(
             name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
             f'{EGO_TOPIC} of the type {ODOMETRY}')

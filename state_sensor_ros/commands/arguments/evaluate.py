@@ -37,6 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'stack; also several, folders or globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
                         help='topic to evaluate; repeatable (default: one, and odometry)')
+    parser.add_argument('--objects-topic', default='', metavar='PATTERN',
+                        help='topic of objects by name or pattern, such as */tracks')
+    parser.add_argument('--ego-tf', action='store_true',
+                        help='evaluate the ego of /tf, base_link in the global frame')
     parser.add_argument('--truth-topic', default='', metavar='NAME',
                         help='topic of the ground truth if TRUTH is a bag with several')
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
@@ -49,10 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='horizons of predicted paths (default: 3,5,8)')
     parser.add_argument('--k', type=_path_counts, metavar='N,N...', default=[1, 6],
                         help='all paths, and the N most confident ones (default: 1,6)')
+    for kind, where in (('bev', 'from above'), ('3d', 'in 3D')):
+        parser.add_argument(f'--iou-{kind}', type=_shares, metavar='IOU,IOU...', default=[],
+                            help=f'AP and APH of matches by the IoU of boxes {where}')
     parser.add_argument('--range', type=above_zero, metavar='M', default=0.0,
                         help="evaluate objects up to M meters from the ego's origin")
     parser.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
                         metavar='CLASS', help='evaluate these classes only')
+    parser.add_argument('--ignore-areas', metavar='FILE',
+                        help='polygons in which detections without ground truth do not count')
     add_tags(parser)
     parser.add_argument('--start', type=number, metavar='S',
                         help='start S seconds after the first frame of the ground truth')
@@ -81,6 +90,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _horizons(text: str) -> list[float]:
     return sorted({above_zero(part) for part in text.split(',')})
+
+
+def _shares(text: str) -> list[float]:
+    shares = sorted({above_zero(part) for part in text.split(',')})
+    if shares[-1] > 1.0:
+        raise argparse.ArgumentTypeError(f'{shares[-1]:g} is greater than 1')
+    return shares
 
 
 def _path_counts(text: str) -> list[int]:
