@@ -169,8 +169,6 @@ def test_imports_modules_form_no_loop():
         graph[name] = own - {name, NAME} - {module.rpartition('.')[0] for module in own}
         if place(path) in OF_THE_PACKAGE:
             graph[name] = {each for each in graph[name] if 'library' not in each.split('.')}
-    # Goes with the help pages.
-    graph.get(f'{NAME}.commands.help_page', set()).discard(f'{NAME}.commands.parameter_options')
     TopologicalSorter(graph).prepare()
 
 
