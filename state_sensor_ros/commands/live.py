@@ -134,6 +134,7 @@ class LiveRecording:
         self.total: int | None = args.frames
         self._n_frames = 0
         self._is_quiet: bool = args.quiet
+        self._interruption = interruption
         interruption.unblock_errors()
         interruption.is_endless = args.frames is None and args.seconds is None
         interruption.describe(lambda: '', self.close)
@@ -147,6 +148,7 @@ class LiveRecording:
         Yield frames until the end that the options set.
 
         :raises TransportError: if no frame arrives before it.
+        :raises KeyboardInterrupt: if a signal comes before the first frame.
         """
         is_over = threading.Event()
         if self._stream.until_s < math.inf:
@@ -167,6 +169,10 @@ class LiveRecording:
         finally:
             is_over.set()
             self.close()
+        if not self._n_frames and self._interruption.number:
+            self._interruption.is_endless = False
+            self._interruption.describe(lambda: 'no frame was received, nothing was written')
+            raise KeyboardInterrupt
         if not self._n_frames:
             raise failed_stream(self.name, health.reason, 'no frame received')
 

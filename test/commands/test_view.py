@@ -365,6 +365,19 @@ def test_view_keeps_the_frames_of_a_live_stream_at_a_signal(tmp_path):
     assert read_scene(out)
 
 
+@pytest.mark.parametrize('options', [(), ('--frames', '9')])
+def test_view_of_a_live_stream_that_ends_before_the_first_frame(tmp_path, options):
+    with ScriptedSimulator() as peer:
+        process = start('view', '--port', peer.port, '--save', tmp_path / 'a.rrd', *options,
+                        is_new=True)
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=AWAIT_S)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == 'interrupted: no frame was received, nothing was written'
+    assert [*tmp_path.iterdir()] == []
+
+
 def wait_for_part(folder, process):
     while True:
         assert process.poll() is None
