@@ -217,11 +217,15 @@ class TruncatedError(TrajectoryFormatError):
     :param n_frames: number of complete frames.
     :param end: offset after the last complete frame.
     :param lost: description of what is lost.
+    :param container: what has no end, in words of the format.
+    :param advice: what to do, empty if nothing helps.
     """
 
     def __init__(self, where: str, found: str, expected: str, *, n_frames: int, end: int,
-                 lost: str) -> None:
+                 lost: str, container: str = 'the array',
+                 advice: str = '`state_sensor repair` writes a whole file') -> None:
         super().__init__(where, found, expected)
+        self.container, self.advice = container, advice
         self.n_frames = n_frames
         self.end = end
         self.lost = lost
@@ -234,8 +238,8 @@ class TruncatedError(TrajectoryFormatError):
     @property
     def warning(self) -> str:
         """Warning in one line, for programs that use the whole frames."""
-        return one_line(f'{self.where}: found the end of the file inside the array; '
-                        f'{self.summary}; `state_sensor repair` writes a whole file')
+        return one_line(f'{self.where}: found the end of the file inside {self.container}; '
+                        + '; '.join(filter(None, (self.summary, self.advice))))
 
 
 class UsageError(StateSensorError, ValueError):

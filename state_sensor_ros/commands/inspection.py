@@ -55,7 +55,6 @@ _FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
            MEMBER: 'unknown members'}
 NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
-CUT = 'ends inside the array'
 
 _STRICT_JSON, _JSON = msgspec.json.Decoder(msgspec.Raw), msgspec.json.Decoder()
 _KEY = re.compile(rb'"\s*:')
@@ -285,7 +284,7 @@ class Inspector:
         cut = self._recording.cut
         if cut is not None:
             place = cut.where.removeprefix(f'{self._recording.name}: ')
-            self.anomalies[CUT] = Anomaly(1, place, cut.summary)
+            self.anomalies[f'ends inside {cut.container}'] = Anomaly(1, place, cut.summary)
         self._note_complaints('end')
         if not self.egos and not self._is_for_replay:
             # A property of the recording, not an anomaly of each of its frames.

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 import math
@@ -169,6 +169,16 @@ class PlainTrace:
         self._file.close()
 
 
+@contextmanager
+def _damage_of_trace() -> Iterator[None]:
+    try:
+        yield
+    except BagError as error:
+        raise TrajectoryFormatError(
+            error.where, f'a damaged trace ({error.fault})',
+            'a whole trace; `state_sensor repair` recovers its whole messages') from error
+
+
 class McapTrace:
     """The messages of one channel of an MCAP file."""
 
@@ -179,7 +189,8 @@ class McapTrace:
     def __init__(self, path: Path, topic: str, limits: BagLimits) -> None:
         self._name = str(path)
         try:
-            self._reader = McapReader(path, self._name, limits, profile=None)
+            with _damage_of_trace():
+                self._reader = McapReader(path, self._name, limits, profile=None)
         except OSError as error:
             raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
         with closed_on_failure(self):
@@ -204,8 +215,9 @@ class McapTrace:
 
     def messages(self) -> Iterator[StoredGroundTruth]:
         """Yield all messages, in the order of their times."""
-        for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
-            yield StoredGroundTruth(data, i + 1)
+        with _damage_of_trace():
+            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
+                yield StoredGroundTruth(data, i + 1)
 
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
         """Refuse: no message can be read again."""

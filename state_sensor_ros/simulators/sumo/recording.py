@@ -108,7 +108,7 @@ class FcdRecording(FrameFile):
             raise TruncatedError(
                 self.name, 'the end of the file', '</fcd-export>', n_frames=scanner.n_steps, end=0,
                 lost='a step that is not complete' if scanner.is_in_step
-                else 'nothing but the end')
+                else 'nothing but the end', container='<fcd-export>', advice='')
 
     def close(self) -> None:
         self._file.close()

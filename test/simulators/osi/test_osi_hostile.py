@@ -280,8 +280,8 @@ def test_osi_cut_mcap_is_one_line_and_one_of_any_name_says_how_to_repair_it(
         [line] = capsys.readouterr().err.splitlines()
         assert line.startswith(f'error: {path}')
         if name == 'a.mcap':
-            assert 'found a damaged bag (' in line
-            assert line.endswith('`state_sensor repair` recovers its readable messages')
+            assert 'found a damaged trace (' in line
+            assert line.endswith('`state_sensor repair` recovers its whole messages')
 
 
 def test_osi_first_message_may_be_empty(tmp_path):

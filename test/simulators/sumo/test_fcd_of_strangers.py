@@ -155,3 +155,11 @@ def test_riders_of_sumo_are_dropped(options):
         last = frames[-1]
         assert {name: last.tags[last.row(name)][-1] for name in last.names} == {
             'veh0': 'car', 'bus0': 'bus'}
+
+
+def test_cut_output_is_read_without_advice_that_does_not_help(capsys):
+    Path('a.fcd.xml').write_text(fcd(CAR, kind='DEFAULT_VEHTYPE')[:-40])
+    assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
+    errors = capsys.readouterr().err
+    assert 'found the end of the file inside <fcd-export>; 2 whole frames; lost: a step' in errors
+    assert 'repair' not in errors
