@@ -113,7 +113,7 @@ class Gate:
         return DriverState.DRIVING
 
     def passed(self, command: EgoCommand, motion: EgoMotion, stack_s: float,
-               now_s: float) -> EgoCommand:
+               now_s: float, wanted_speed: float = math.inf) -> EgoCommand:
         """
         Return a command within the largest speed, with the times until which it may be written.
 
@@ -126,38 +126,41 @@ class Gate:
         command = replace(command, until_s=now_s + min(self._parameters.timeout - stack_s, left_s))
         if not math.isnan(command.speed) or motion.is_paused:
             return command
-        command = self._limited(command, motion, now_s)
-        return replace(command, until_s=min(command.until_s, self._stands_s(command, motion) +
-                                            now_s - motion.age_s))
+        command = self._limited(command, motion, now_s, abs(wanted_speed))
+        return replace(command, until_s=min(command.until_s, self._stands_s(
+            command, motion, now_s - motion.age_s)))
 
-    def _stands_s(self, command: EgoCommand, motion: EgoMotion) -> float:
+    def _stands_s(self, command: EgoCommand, motion: EgoMotion, frame_s: float) -> float:
         """
-        Return when a moving ego that slows stands, from its last frame on; infinity for never.
+        Return when an ego that moved in the last frame, at a steady time, stands; or infinity.
 
         The pedals that have stopped it may not hold it on a slope.
         """
         if not abs(motion.speed) > STANDSTILL_SPEED:
             return math.inf
-        parameters = self._parameters
-        sign = math.copysign(1.0, motion.speed)
-        thrust = 0.0 if command.reverse is (sign > 0.0) else command.throttle
-        slowing = parameters.full_brake * command.brake - parameters.full_throttle * thrust
-        if math.isfinite(motion.climb):
-            slowing += GRAVITY * math.sin(sign * motion.climb)
-        return abs(motion.speed) / slowing + _LATE_S if slowing > _SLOWING else math.inf
+        parameters, gravity = self._parameters, _gravity(motion)
+        thrust = 0.0 if command.reverse is (motion.speed > 0.0) else command.throttle
+        slowing = gravity + parameters.full_brake * command.brake \
+            - parameters.full_throttle * thrust
+        if slowing <= _SLOWING:
+            # Uphill, when the throttle has ended.
+            frame_s, slowing = max(command.coast_s, frame_s), gravity
+        return frame_s + _LATE_S + abs(motion.speed) / slowing if slowing > _SLOWING else math.inf
 
-    def _limited(self, command: EgoCommand, motion: EgoMotion, now_s: float) -> EgoCommand:
-        """Return pedals that do not take the ego beyond the largest speed."""
+    def _limited(self, command: EgoCommand, motion: EgoMotion, now_s: float,
+                 wanted_speed: float) -> EgoCommand:
+        """Return pedals that do not take the ego beyond the largest and the wanted speed."""
         parameters = self._parameters
         self._expected += _SHARE * (self._pedals - self._expected)
         if math.isfinite(motion.speed):
             self._is_backward = motion.speed < 0.0
             # What a slope, or an engine that is stronger than it should be, adds to the pedals.
             acceleration = -motion.acceleration if self._is_backward else motion.acceleration
-            self._extra = max(acceleration - self._expected, 0.0)
+            self._extra = max(acceleration - self._expected, -_gravity(motion))
         extra = self._extra
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
-        room = parameters.max_speed + _EXCESS - self._predicted(motion, now_s)
+        predicted = self._predicted(motion, now_s)
+        room = parameters.max_speed + _EXCESS - predicted
         most = room / _LAG_S - extra
         thrust = parameters.full_throttle * command.throttle
         if most < 0.0:
@@ -167,9 +170,10 @@ class Gate:
             command = replace(command, throttle=most / parameters.full_throttle)
         thrust = parameters.full_throttle * command.throttle
         self._pedals = thrust - parameters.full_brake * command.brake
-        self._gain = extra + thrust
-        if not thrust or command.reverse is not self._is_backward:
+        self._gain = max(extra + thrust, 0.0)
+        if not thrust or not self._gain or command.reverse is not self._is_backward:
             return command
+        room = min(room, wanted_speed + _EXCESS - predicted)
         return replace(command, coast_s=now_s + max(room, 0.0) / self._gain)
 
     def _predicted(self, motion: EgoMotion, now_s: float) -> float:
@@ -180,3 +184,9 @@ class Gate:
         self._speed += self._gain * max(now_s - self._at_s, 0.0)
         self._at_s = now_s
         return self._speed
+
+
+def _gravity(motion: EgoMotion) -> float:
+    """Return by how much the slope slows the ego, m/s2; 0 if unknown."""
+    climb = motion.climb if math.isfinite(motion.climb) else 0.0
+    return GRAVITY * math.sin(math.copysign(climb, climb * motion.speed))

@@ -94,7 +94,7 @@ class CommandTopics:
         # Topics whose publishers have changed, and the last publisher that was the only one.
         self._rematched: set[InputTopic] = set()
         self._publishers: dict[InputTopic, bytes] = {}
-        # The newest message of each state that came while there were rivals.
+        # The newest message of each state that came while there were rivals, or failed.
         self._kept: dict[InputTopic, Any] = {}
         self._forget_rivals()
         self._subscriptions = [
@@ -136,6 +136,17 @@ class CommandTopics:
 
     def _take(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
               info: Mapping[str, int]) -> None:
+        try:
+            self._judge(topic, is_latched, message, info)
+        except Exception:
+            if topic.is_state:
+                # The one before must not stay in effect.
+                self._input.forget_state()
+                self._kept[topic] = message
+            raise
+
+    def _judge(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
+               info: Mapping[str, int]) -> None:
         received_ns = time.perf_counter_ns()
         if topic.is_state and not is_latched and self._has_latched(topic):
             # It comes through the other subscription, in the order of the publisher.
@@ -145,7 +156,6 @@ class CommandTopics:
         age_s = self._ages[topic.name].age_s(
             info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9, time.time(),
             time.monotonic())
-        had_rivals = bool(self._rivals)
         if self._has_rivals():
             if topic.is_state:
                 self._kept[topic] = message
@@ -153,7 +163,7 @@ class CommandTopics:
             self._driver.block()
             return
         try:
-            if had_rivals:
+            if self._kept:
                 self._recall_states()
             wanted = self._input.wanted(topic, message)
         except StateError as error:
@@ -187,10 +197,9 @@ class CommandTopics:
                 self._input.forget_state()
             else:
                 self._input.wanted(topic, message)
-        if kept:
-            old, self._latched = self._latched, self._subscribe_latched()
-            for subscription in old:
-                self._node.destroy_subscription(subscription)
+        old, self._latched = self._latched, self._subscribe_latched()
+        for subscription in old:
+            self._node.destroy_subscription(subscription)
 
     def _has_latched(self, topic: InputTopic) -> bool:
         """Return whether the publisher of a topic is transient local."""

@@ -181,7 +181,7 @@ def test_ego_that_is_not_in_new_frames_brakes(rig, wanted):
     n_before = len(rig.peer.sent)
     until(lambda: len(rig.peer.sent) > n_before)
     assert all(map(is_full_brake, rig.peer.sent[n_before:]))
-    rig.driver._motion = lambda: rig.motion
+    rig.driver._motion = lambda: EgoMotion(3.0, 2.0, 0.0)
     rig.driver.frame_arrived()
     until(lambda: rig.peer.sent[-1].throttle)
     assert rig.driver.state is DriverState.DRIVING

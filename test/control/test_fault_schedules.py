@@ -55,6 +55,11 @@ CASES = {
     'slower between two frames': Plan('carla', 'ackermann', (
         (0.3, 'speed', (30.0, 8.0, 0.0)), (1.3, 'frames', ('slow', 6.0)),
         (1.7, 'speed', (8.0, 2.0, 0.0))), slope=-0.3, own={'control.max_speed': 10.0}),
+    'state whose callback fails': Plan('sumo', 'autoware', (
+        (0.3, 'speed', (15.0, 0.0, 0.0)), (2.1, 'exception', ('graph', 3.0)),
+        (2.5, 'successor', 3.0)), own={'control.max_speed': 10.0}),
+    'wanted speed between two frames': Plan('carla', 'ackermann', (
+        (0.3, 'speed', (9.5, 8.0, 0.0)), (2.1, 'frames', ('lost', 2.0)))),
     'limit of the steering': Plan('carla9', 'ackermann', ((0.3, 'speed', (5.0, 0.0, 0.2)),),
                                   own={'control.max_steering_angle': 0.5}),
     'lock of the steering': Plan('sumo', 'ackermann', ((0.3, 'speed', (5.0, 0.0, 0.2)),),
