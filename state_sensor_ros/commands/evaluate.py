@@ -96,6 +96,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         topic_results, dict(numbers_of(result)), args.definition)
     if old is not None:
         result[AGAINST] = against(result, old)
+    if getattr(args, 'part_of_pool', ''):
+        from state_sensor_ros.evaluation.pooling import write_part
+        write_part(args.part_of_pool, topic_results, len(truth.stamps_ns))
     for found in topic_results:
         _warn(stack, found)
     changed = None if old is None else changes(result, old)
@@ -200,6 +203,7 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
                               alignment=args.align, with_nuscenes=args.definition == 'nuscenes',
                               horizons_s=args.horizons, path_counts=args.k,
                               iou_thresholds=_iou_thresholds(args),
+                              is_pooled=bool(getattr(args, 'part_of_pool', '')),
                               transforms=lambda: FrameTransforms(_transforms(args, stack)),
                               observe=observe)
         topic_results = []

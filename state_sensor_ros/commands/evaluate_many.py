@@ -64,10 +64,18 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
         jobs = [BatchJob('evaluate', {
             **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True,
             'jobs': None, 'dask': '', 'html': None, 'force': False, 'quiet': True,
-            'earlier': earlier.get(stack.path),
+            'earlier': earlier.get(stack.path), 'pool': False,
+            'part_of_pool': str(folder / f'pool_{i}') if args.pool else '',
             **{name: _part(folder, name, i) for name in _TABLES if getattr(args, name)}},
             stack.path) for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
         records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
+        pooled = []
+        if args.pool:
+            from state_sensor_ros.evaluation.pooling import pooled_result
+            result = pooled_result([
+                part for i in range(len(jobs)) if Path(part := str(folder / f'pool_{i}')).is_file()
+            ], args.definition)
+            pooled = [] if result is None else [{'file': 'pooled', 'error': None, **result}]
         for name in _TABLES:
             if getattr(args, name) is not None:
                 _join(args, interruption, name, [
@@ -76,13 +84,13 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     if args.html is not None:
         from state_sensor_ros.evaluation.evaluation_page import write_scenes_page
         with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
-            write_scenes_page(file.handle, records)
+            write_scenes_page(file.handle, records, pooled)
         show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
     if args.json:
-        for record in records:
+        for record in [*records, *pooled]:
             print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
-        rows = records if len(records) < 2 else [*records, _mean(records)]
+        rows = records if len(records) < 2 else [*records, _mean(records), *pooled]
         print_records(rows, 'bag', [heading for heading, _ in _SHOWN],
                       lambda record: [_text(record, path) for _, path in _SHOWN], width=7)
         _print_changes(args, records, earlier)

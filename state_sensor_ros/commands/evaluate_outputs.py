@@ -69,6 +69,8 @@ def check_outputs(args: argparse.Namespace, given: frozenset[str], *, is_many: b
             raise UsageError(f'{name} {path} is the file of {taken[os.path.realpath(path)]}')
         if path == STANDARD_OUTPUT and args.json:
             raise UsageError(f'{name} - and --json both write to standard output')
+    if args.pool and (not is_many or args.dask):
+        raise UsageError('--pool is for several bags, and for processes of this machine')
     for name in ('html', 'parquet', 'curves') if is_many else ():
         if getattr(args, name) == STANDARD_OUTPUT:
             raise UsageError(f'--{name} - is for one STACK')

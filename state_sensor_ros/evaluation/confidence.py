@@ -74,7 +74,7 @@ def is_compared(path: str) -> bool:
 
 
 def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, float | None],
-                 definition: str) -> dict[str, Any]:
+                 definition: str, bags: TimeBlocks | None = None) -> dict[str, Any]:
     """Return the intervals of a result; the keys are described in doc/guide/evaluation.md."""
     intervals: dict[str, list[float]] = {}
     units: dict[str, int] = {}
@@ -82,8 +82,8 @@ def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, flo
     block_s, n_blocks, begin_s = 0.0, 0, 0.0
     for result in topic_results:
         stamps_ns = result.ego_stamps_ns if result.record is None else result.record.stamps_ns
-        blocks = None if stamps_ns is None else time_blocks(stamps_ns)
-        if stamps_ns is None or blocks is None or not blocks.length_s:
+        blocks = None if stamps_ns is None else bags or time_blocks(stamps_ns)
+        if stamps_ns is None or blocks is None or blocks.n_blocks < 2:
             continue
         if blocks.n_blocks > n_blocks:
             block_s, n_blocks = blocks.length_s, blocks.n_blocks
@@ -98,8 +98,9 @@ def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, flo
                     intervals[path], units[path] = list(found), n_units
                     if is_compared(path):
                         deviations[path] = [float(f'{each:.4g}') for each in differences]
-    return {'level': LEVEL, 'resampled': 'blocks', 'block_s': block_s, 'n': n_blocks,
-            'begin_s': begin_s, 'intervals': intervals, 'units': units, 'deviations': deviations}
+    return {'level': LEVEL, 'resampled': 'blocks' if bags is None else 'bags',
+            'block_s': block_s, 'n': n_blocks, 'begin_s': begin_s, 'intervals': intervals,
+            'units': units, 'deviations': deviations}
 
 
 def half_of_difference(path: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> float | None:

@@ -274,7 +274,8 @@ def _image(address: str, text: str) -> str:
     return f'<img src="{address}" alt="{escape(text)}">'
 
 
-def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> None:
+def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]],
+                      pooled: Sequence[Mapping[str, Any]] = ()) -> None:
     """Write the page of several bags: the means over them, and a row for each."""
     # records: result of each bag, with the keys ``file`` and ``error``, None if it was evaluated.
     results = [(str(record['file']), dict(numbers_of(record))) for record in records
@@ -298,7 +299,8 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> N
     parts += ['</div><h2>Bags</h2>', *table_elements(ResultTable(
         'bag', tuple(name for name, _ in shown),
         tuple(Row(name, '', {path: found.get(path) for _, path in shown})
-              for name, found in results)), {})]
+              for name, found in (*results, *(
+                  (str(record['file']), dict(numbers_of(record))) for record in pooled)))), {})]
     parts += [f'<p class="worse">{escape(str(record["file"]))}: {escape(str(record["error"]))}</p>'
               for record in records if record['error'] is not None]
     write_document(file, f'Evaluation of {counted(len(records), "bag")}', parts)

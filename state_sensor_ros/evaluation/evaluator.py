@@ -51,7 +51,7 @@ from state_sensor_ros.evaluation.stack_messages import (
     TRACKED,
     unit_pose,
 )
-from state_sensor_ros.evaluation.track_record import TrackRecorder
+from state_sensor_ros.evaluation.track_record import TrackArrays, TrackRecorder
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
     score_tracks,
@@ -84,7 +84,8 @@ class TopicResult:
     topic has no such part; ``ego_stamps_ns`` (T,) of the poses of the ego;
     ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none;
     ``n_unsorted`` stamps of it that were not in order; ``n_wrong`` objects with a negative size or
-    no confidence; ``iou`` AP and APH by class, kind and threshold.
+    no confidence; ``iou`` AP and APH by class, kind and threshold; ``tracks`` of several bags that
+    are pooled, as they are and interpolated.
     """
 
     topic: str
@@ -102,6 +103,7 @@ class TopicResult:
     n_unsorted: int = 0
     n_wrong: int = 0
     iou: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tracks: tuple[TrackArrays | None, ...] | None = None
 
 
 class Evaluator:
@@ -127,7 +129,7 @@ class Evaluator:
                  horizons_s: Sequence[float] = HORIZONS_S,
                  path_counts: Sequence[int] = PATH_COUNTS,
                  iou_thresholds: Sequence[tuple[str, float]] = (),
-                 observe: MatchObserver | None = None) -> None:
+                 is_pooled: bool = False, observe: MatchObserver | None = None) -> None:
         self._truth, self._selection = truth, selection
         self._at, self._global_frame = at, global_frame
         self._alignment, self._with_nuscenes = alignment, with_nuscenes
@@ -135,7 +137,7 @@ class Evaluator:
         self._open_transforms = transforms
         self._transforms: FrameTransforms | None = None
         self._iou_thresholds = iou_thresholds
-        self._observe = observe
+        self._is_pooled, self._observe = is_pooled, observe
 
     # Numbers of a stack may be so large that their squares are infinite.
     @np.errstate(all='ignore')
@@ -191,8 +193,9 @@ class Evaluator:
         result.iou = {} if iou is None else iou.finish()
         if tracks is not None and has_objects:
             load_trackeval()
-            result.tracking = score_tracks(
-                tracks.finish(), blocks, tracks.interpolated() if self._with_nuscenes else None)
+            arrays = tracks.finish(), tracks.interpolated() if self._with_nuscenes else None
+            result.tracking = score_tracks(arrays[0], blocks, arrays[1])
+            result.tracks = arrays if self._is_pooled else None
         if type_name == PREDICTED:
             result.prediction = paths.finish()
         return result

@@ -20,7 +20,7 @@ import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG
 from state_sensor_ros.errors import ConfigError, importing, StateError
-from state_sensor_ros.frame import Bools, Floats, Frame, speed_along
+from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, speed_along
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.criticality import (
     Criticality,
@@ -366,8 +366,9 @@ class SafetyCollector:
                      {frame.names[k]: j for j, k in enumerate(rows.tolist())},
                      situation.lanes[row], situation.lanes[rows])
         found = situation.criticality(row, self._turning(here))
+        are_assumed = ~situation.have_boxes | frame.is_derived(DERIVED_SIZE)
         self._assumed.update(frame.names[k] for k in np.append(rows, row).tolist()
-                             if not situation.have_boxes[k])
+                             if are_assumed[k])
         self._rows.append(found)
         self._speeds.append((speed_along(frame, row), _forward_acceleration(frame, row)))
         self._add_objects(frame, found, situation.boxes, row)

@@ -13,9 +13,12 @@ import math
 
 import numpy as np
 import pytest
-from stack_bags import changed, EGO, messages_of, N_CARS, TRACKING, write_bag
+from stack_bags import changed, EGO, messages_of, N_CARS, TRACKING, typestore, write_bag
 
+from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.evaluation.detection_metrics import score_classes
+from state_sensor_ros.evaluation.frame_record import FrameRecorder
 from state_sensor_ros.evaluation.iou_metrics import ious, IouScorer
 from state_sensor_ros.evaluation.matching import (
     are_inside,
@@ -24,6 +27,8 @@ from state_sensor_ros.evaluation.matching import (
     match,
     ObjectSet,
 )
+from state_sensor_ros.evaluation.resampling import time_blocks
+from state_sensor_ros.evaluation.stack_messages import DERIVED, objects_in, VISION
 
 TF = 'tf2_msgs/msg/TFMessage'
 
@@ -135,7 +140,6 @@ def test_areas_that_are_none(tmp_path, evaluate, stack, text):
 
 def test_ego_of_the_transforms(tmp_path, evaluate, stack):
     """From map through odom to base_footprint, which moves, and a static edge to base_link."""
-    from stack_bags import typestore
     types = typestore().types
     header, stamped, transform, vector, message_type = (types[name] for name in (
         'std_msgs/msg/Header', 'geometry_msgs/msg/TransformStamped',
@@ -206,3 +210,98 @@ def test_many_bags_have_a_row_of_means(tmp_path, drive, stack, capsys):
         if '-' not in numbers:
             assert float(numbers[2]) == pytest.approx(
                 (float(numbers[0]) + float(numbers[1])) / 2.0, abs=1e-4)
+
+
+def test_pooled_bags(tmp_path, drive, stack, capsys):
+    """Of two halves of a drive, the pool has the detections of the whole."""
+    def noisy(message, log_ns):
+        random = np.random.default_rng(log_ns)
+        del message.objects[:random.integers(0, 3)]
+        for each in message.objects:
+            each.existence_probability = random.uniform(0.2, 1.0)
+            each.kinematics.pose_with_covariance.pose.position.x += random.normal(0.0, 1.0)
+    whole = changed(stack, tmp_path / 'whole', noisy)
+    messages = list(messages_of(whole))
+    words = ['--topic', TRACKING, '--json', '--definition', 'nuscenes']
+    for name, part in (('a', messages[:30]), ('b', messages[30:])):
+        write_bag(tmp_path / 'parts' / name, part)
+    assert main(['evaluate', str(drive), str(whole), *words]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main(['evaluate', str(drive), str(tmp_path / 'parts'), *words, '--pool', '--jobs', '1',
+                 '--html', str(tmp_path / 'page.html')]) == 0
+    *parts, pooled = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (pooled['file'], pooled['frames'], len(parts)) == ('pooled', 60, 2)
+    assert pooled['detection']['map'] == pytest.approx(expected['detection']['map'])
+    assert pooled['detection']['nds'] == pytest.approx(expected['detection']['nds'])
+    for name in ('misses', 'false_positives', 'motp'):
+        assert pooled['tracking'][name] == pytest.approx(expected['tracking'][name])
+    # Tracks of two bags are others.
+    for name in ('tracks', 'identity_switches', 'mostly_tracked'):
+        assert pooled['tracking'][name] == sum(part['tracking'][name] for part in parts)
+    assert 0.0 < pooled['tracking']['amota'] <= 1.0
+    assert pooled['confidence']['intervals'] == {}
+    assert '<td>pooled</td>' in (tmp_path / 'page.html').read_text()
+    assert main(['evaluate', str(drive), str(whole), '--pool']) == 2
+
+
+def written_scene(nuscenes, frames, type_name, stamps_ns):
+    """Return messages of a type with the boxes of the frames of a scene of nuScenes."""
+    types = typestore().types
+    point, quaternion, vector = (types[f'geometry_msgs/msg/{name}'] for name in (
+        'Point', 'Quaternion', 'Vector3'))
+    for stamp_ns, rows in zip(stamps_ns, nuscenes.written(frames), strict=True):
+        header = types['std_msgs/msg/Header'](types['builtin_interfaces/msg/Time'](
+            *divmod(stamp_ns, 10 ** 9)), 'map')
+        found = []
+        for i, (name, score, x, y, z, yaw, vx, vy, width, length, height) in enumerate(rows):
+            pose = types['geometry_msgs/msg/Pose'](point(x, y, z), quaternion(
+                0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0)))
+            twist = types['geometry_msgs/msg/Twist'](vector(vx, vy, 0.0), vector(0.0, 0.0, 0.0))
+            size = length, width, height
+            [class_] = [each for each in CLASSES if each.name == name]
+            if type_name == VISION:
+                hypothesis = types['vision_msgs/msg/ObjectHypothesisWithPose'](
+                    types['vision_msgs/msg/ObjectHypothesis'](name, score),
+                    types['geometry_msgs/msg/PoseWithCovariance'](pose, np.zeros(36)))
+                found.append(types['vision_msgs/msg/Detection3D'](
+                    header, [hypothesis], types['vision_msgs/msg/BoundingBox3D'](
+                        pose, vector(*size)), ''))
+            elif type_name == DERIVED:
+                found.append(types['derived_object_msgs/msg/Object'](
+                    header, i, 0, True, pose, twist, types['geometry_msgs/msg/Accel'](
+                        vector(0.0, 0.0, 0.0), vector(0.0, 0.0, 0.0)),
+                    types['geometry_msgs/msg/Polygon']([]),
+                    types['shape_msgs/msg/SolidPrimitive'](
+                        1, np.array(size), types['geometry_msgs/msg/Polygon']([])),
+                    class_.derived, round(score * 255.0), 1))
+        yield stamp_ns, types[type_name](header, found)
+
+
+@pytest.mark.parametrize('type_name', [VISION, DERIVED])
+def test_other_messages_have_the_numbers_of_nuscenes_devkit(nuscenes, type_name):
+    """Decoded from the wire; of the errors those that the messages have."""
+    truths, detections = nuscenes.made_scene(4)
+    # Confidences of derived_object_msgs are bytes: all differ.
+    for i, box in enumerate(detections.all):
+        box.detection_score = (i + 1.0) / 255.0
+    expected = nuscenes.expected(truths, detections)
+    stamps_ns = [i * 500_000_000 for i in range(12)]
+    recorder = FrameRecorder()
+    for i, (stamp_ns, message) in enumerate(written_scene(
+            nuscenes, detections, type_name, stamps_ns)):
+        found = objects_in(bytes(typestore().serialize_cdr(message, type_name)), type_name)
+        stack = found.in_frame(np.array((0.0, 0.0, 0.0, 1.0)), np.zeros(3))
+        rows = nuscenes.written(truths)[i]
+        states = np.array([[*row[2:8], row[9], row[8], row[10]] for row in rows])
+        truth = ObjectSet(tuple(map(str, range(len(rows)))), np.array(
+            [EVALUATED_CLASSES.index(row[0]) for row in rows]), states, np.ones(len(rows)))
+        recorder.add(EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), np.zeros(3)), i)
+    record = recorder.finish()
+    scores = {each.name: each for each in score_classes(
+        record.classes, time_blocks(record.stamps_ns))}
+    n_errors = 3 if type_name == VISION else 4
+    assert {'car', 'truck'} <= expected.keys() & scores.keys()
+    for name, numbers in expected.items():
+        assert scores[name].average_precisions == pytest.approx(numbers['ap'], abs=1e-9)
+        assert scores[name].recall_errors[:n_errors] == pytest.approx(
+            numbers['recall_errors'][:n_errors], abs=1e-6)

@@ -83,6 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
                             metavar='PATH=VALUE', help=f'exit with 1 if a result is {what}, such '
                             'as detection/map=0.5')
+    parser.add_argument('--pool', action='store_true',
+                        help='also evaluate several bags as one, as nuScenes pools scenes')
     add_quiet(parser)
     add_batch_options(parser)
     add_bag_limit(parser)
