@@ -15,6 +15,7 @@ code of the signal if the main thread has not ended after 1.6 s, because it wait
 
 from __future__ import annotations
 
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 import os
@@ -211,7 +212,10 @@ class Interruption:
         self._must_raise = True
         while not self._ended.is_set():
             # Sent again: one that came just before a call that blocks has not interrupted it.
-            signal.pthread_kill(threading.main_thread().ident or 0, number)
+            if hasattr(signal, 'pthread_kill'):
+                signal.pthread_kill(threading.main_thread().ident or 0, number)
+            else:
+                interrupt_main(signal.Signals(number))
             if time.monotonic() > begin_s + _END_S:
                 self._leave()
             self._ended.wait(_PERIOD_S)

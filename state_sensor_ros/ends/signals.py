@@ -38,7 +38,8 @@ class EndingSignals:
     def __init__(self, receive: Callable[[int], None], handle: Handler) -> None:
         numbers = ending_signals()
         reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
+        if hasattr(os, 'set_blocking'):
+            os.set_blocking(self._writer, False)
         self._receive = receive
         self.thread = threading.Thread(target=self._run, args=(reader, numbers), daemon=True,
                                        name='signals')

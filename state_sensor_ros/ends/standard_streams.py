@@ -25,17 +25,21 @@ from __future__ import annotations
 import atexit
 from collections import deque
 from contextlib import suppress
-import fcntl
 import io
 import os
 import select
 import stat
 import struct
 import sys
-import termios
 import threading
 import time
 from typing import TextIO
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # Windows, where streams are left as they are
+    fcntl = None  # type: ignore[assignment]
 
 _MAX_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
@@ -242,4 +246,6 @@ def _may_block(descriptor: int) -> bool:
         mode = os.fstat(descriptor).st_mode
     except OSError:
         return False  # closed
+    if fcntl is None:
+        return False
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-import os
 from tempfile import gettempdir, TemporaryFile
 from typing import Any, Final, IO
 
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import reason_of, SinkError
+from state_sensor_ros.files.storage.input_file import pread
 
 # So many bytes of rows are in memory until they are written.
 _KEPT_BYTES = 1 << 16
@@ -69,7 +69,7 @@ class SpooledRows:
             while begin + len(data) < min(stop, self._n_written):
                 assert self._file is not None
                 at = begin + len(data)
-                part = os.pread(self._file.fileno(), min(stop, self._n_written) - at, at)
+                part = pread(self._file.fileno(), min(stop, self._n_written) - at, at)
                 if not part:
                     raise OSError('a temporary file has been cut')
                 data += part

@@ -50,6 +50,19 @@ else:
 _FRAME_HEADER_BYTES = 18
 
 
+def pread(descriptor: int, n_bytes: int, offset: int) -> bytes:
+    """Read from an offset; the position of the descriptor stays."""
+    if hasattr(os, 'pread'):
+        return os.pread(descriptor, n_bytes, offset)
+    # Windows; one thread reads a file.
+    before = os.lseek(descriptor, 0, os.SEEK_CUR)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    try:
+        return os.read(descriptor, n_bytes)
+    finally:
+        os.lseek(descriptor, before, os.SEEK_SET)
+
+
 class _PositionedFile(io.FileIO):
     """A regular file whose position is its own, also after a fork: not that of its descriptor."""
 
@@ -72,7 +85,12 @@ class _PositionedFile(io.FileIO):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read up to the length of ``buffer``; 0 at the end."""
-        n_bytes = os.preadv(self.fileno(), [buffer], self._position)
+        if hasattr(os, 'preadv'):
+            n_bytes = os.preadv(self.fileno(), [buffer], self._position)
+        else:
+            data = pread(self.fileno(), memoryview(buffer).nbytes, self._position)
+            n_bytes = len(data)
+            memoryview(buffer).cast('B')[:n_bytes] = data
         self._position += n_bytes
         return n_bytes
 
@@ -110,7 +128,7 @@ def read_range(file: BinaryIO, name: str, byte_range: tuple[int, int]) -> bytes:
     """
     offset, n_bytes = byte_range
     with reading(name):
-        data = os.pread(file.fileno(), n_bytes, offset)
+        data = pread(file.fileno(), n_bytes, offset)
     if len(data) < n_bytes:
         raise TrajectoryFormatError(name, 'a shorter file than before', 'the same file')
     return data

@@ -45,7 +45,7 @@ from pathlib import Path
 import struct
 from zlib import crc32
 
-from state_sensor_ros.files.storage.input_file import decompress
+from state_sensor_ros.files.storage.input_file import decompress, pread
 from state_sensor_ros.files.storage.storage_file import (
     BagError,
     BagLimits,
@@ -268,7 +268,7 @@ class McapFile:
     def read(self, offset: int, n_bytes: int) -> bytes:
         if n_bytes > self.limits.n_bytes + _MAX_HEAD_BYTES:
             raise too_large(f'{self.name}: byte {offset}', 'a record', self.limits.n_bytes)
-        data = os.pread(self._file.fileno(), n_bytes, offset)
+        data = pread(self._file.fileno(), n_bytes, offset)
         if len(data) < n_bytes:
             raise self.error(self.size, 'the end of the file in a record')
         return data
@@ -281,7 +281,7 @@ class McapFile:
         block, begin = b'', offset
         while True:
             if not begin <= offset <= begin + len(block) - HEAD.size:
-                block, begin = os.pread(self._file.fileno(), _BLOCK_BYTES, offset), offset
+                block, begin = pread(self._file.fileno(), _BLOCK_BYTES, offset), offset
             try:
                 opcode, length = HEAD.unpack_from(block, offset - begin)
             except struct.error:

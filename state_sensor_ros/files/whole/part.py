@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 import errno
-import fcntl
 from itertools import count
 import os
 from pathlib import Path
 import re
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 class Part:
@@ -32,9 +36,12 @@ class Part:
                          if _make(path := _part_of(output, number), is_folder=is_folder))
         self._is_ours = True
         # The lock says that a program writes the part; it ends with the program.
-        self._lock: int | None = os.open(self.path, os.O_RDONLY)
-        with suppress(OSError):
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._lock: int | None = None
+        # On Windows an open file cannot be renamed.
+        if fcntl is not None:
+            self._lock = os.open(self.path, os.O_RDONLY)
+            with suppress(OSError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def keep(self) -> None:
         """Keep the part: :meth:`discard` has no effect after this."""
@@ -81,7 +88,9 @@ def parts_left_behind(output: Path) -> list[Path]:
 
 
 def _is_written(part: Path) -> bool:
-    """Return whether a program writes a part; False where the file system has no locks."""
+    """Return whether a program writes a part; False without locks."""
+    if fcntl is None:
+        return False
     try:
         descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -114,7 +123,8 @@ def remove_part(part: Path) -> None:
 
 def sync(path: Path) -> None:
     """Write the content of a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    # Windows writes no file that is open for reading only.
+    descriptor = os.open(path, os.O_RDONLY if fcntl is not None else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:
