@@ -19,7 +19,6 @@ from budgets import AWAIT_S, one_of
 from paths import GOOD, ROOT
 from programs import ENVIRONMENT, PIPES, start_script
 import pytest
-from rosbags.rosbag2 import Reader
 
 HERE = Path(__file__).parent
 MAX_LINES = 185
@@ -131,20 +130,6 @@ def test_toy_library_that_a_parameter_needs_is_named(tmp_path):
         assert (ended.returncode, ended.stdout) == (1, '')
 
 
-def test_toy_recording_becomes_a_bag(site, recording, tmp_path):
-    bag = tmp_path / 'bag'
-    ended = state_sensor(site, 'convert', recording, bag)
-    assert (ended.returncode, ended.stderr) == (0, '')
-    with Reader(bag) as reader:
-        counts = {one.topic: one.msgcount for one in reader.connections}
-    assert counts['/state_sensor/frame'] == counts['/state_sensor/actors/ball/odometry'] == 5
-    assert counts['/state_sensor/actors/ball/control_state'] == 5
-    ended = state_sensor(site, 'inspect', recording)
-    assert ended.returncode == 0
-    assert f'{recording} (' in ended.stdout
-    assert 'ball' in ended.stdout
-
-
 def test_toy_recording_with_a_fault_is_one_warning(site, recording, tmp_path):
     recording.write_text('0.0 1 2\n0.1 1\n0.2 3 4\n')
     ended = state_sensor(site, 'convert', recording, tmp_path / 'bag')
@@ -166,15 +151,6 @@ def test_toy_parameters_change_its_recordings(site, recording, tmp_path):
     assert 'toy.radius: found 0.0; expected 0.01 to 10: Radius of the ball, m.' in ended.stderr
     ended = state_sensor(site, 'convert', recording, table, '--force', '-p', 'toy.radios:=1')
     assert 'toy.radios: unknown parameter; did you mean toy.radius?' in ended.stderr
-
-
-def test_toy_stream_is_inspected_until_it_ends(site, port):
-    ended = state_sensor(site, 'inspect', '--live', '--json', '--source', 'toy', '--port', port,
-                         '--frames', '6')
-    assert ended.returncode == 0, ended.stderr
-    found = json.loads(ended.stdout)
-    assert (found['file'], found['frames']) == (f'127.0.0.1:{port}', 6)
-    assert found['generations'] == {'toy': 6}
 
 
 def test_help_names_the_added_simulator(site):

@@ -197,6 +197,11 @@ def test_frames_have_the_numbers_of_the_server_and_its_settings_stay(tick):
         assert np.isfinite(frame.lanes.s).all()
         assert np.isfinite(frame.inputs[frame.ego, :3]).all()
         assert len(frame.traffic_lights.ids) == len(server.world.lights) > 0
+        # The ids of the signals in the map.
+        lights = frame.traffic_lights
+        assert lights.open_drive_ids == tuple(
+            server.world.actors[number].body.sign_id for number in lights.ids.tolist())
+        assert all(f'id="{signal}"' in frame.open_drive for signal in lights.open_drive_ids)
         assert {'red', 'green'} & set(frame.extension.displays())
         assert frame.map_lines is frames[0].map_lines
         assert len(frame.map_lines) > 3
