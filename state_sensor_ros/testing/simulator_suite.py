@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.classes import has_ego_tag
-from state_sensor_ros.commands import simulate
+from state_sensor_ros.commands.arguments import simulate
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands, IndicatorCommands
 from state_sensor_ros.errors import DecodeError, StateSensorError, TransportError
 from state_sensor_ros.files.formats import ReadOptions
@@ -160,7 +160,6 @@ class SimulatorSuite:
         simulate.add_arguments(parser)
         options = parser.parse_args(['--source', self.simulator, '--port', str(port),
                                      *self.mock_options])
-        options.complete(options)
         options.read_options = ReadOptions()
         with find_simulator(self.simulator).mock_server(options) as server:
             threading.Thread(target=_serve, args=(server,), daemon=True).start()
