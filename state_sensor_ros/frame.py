@@ -84,7 +84,7 @@ NO_ROADS: Mapping[int, str] = MappingProxyType({})
 
 
 def _freeze(*arrays: npt.NDArray[Any]) -> None:
-    """Make arrays read-only; 0.1 us each."""
+    """Make arrays read-only."""
     for array in arrays:
         array.setflags(write=False)
 

@@ -31,7 +31,7 @@ from state_sensor_ros.texts import counted
 
 # A box is turned if one of its axes differs by more from those of its actor (a sine).
 _ALIGNED = 1e-3
-# The overlap test takes 0.1 us for each point and box.
+# The overlap test of many boxes with a larger hull would take seconds.
 MAX_HULL_POINTS = 1000
 _CORNERS: Floats = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 # Squared distance that counts as touching, as a fraction of the squared size of the scene.

@@ -329,9 +329,8 @@ def _add_agents(numbers: ActorNumbers, agents: Agents, with_boxes: bool) -> None
                 numbers.limits.append((len(numbers.ids) - 1, to_float(body.speed_limit)))
 
 
-# The two functions below and the loop above take more than half of the time of a frame, 1 to 2 us
-# per agent. An absent message reads as zeros: only then its presence is checked, which costs as
-# much as reading two numbers (measured by bench/carla_cost.py).
+# The two functions below and the loop above take more than half of the time of a frame
+# (bench/carla_cost.py). An absent message reads as zeros: only then its presence is checked.
 
 def _add(numbers: ActorNumbers, id_: int, class_: int, body: Tree, speed: Number) -> bool:
     transform = body.transform
