@@ -6,11 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The command ``state_sensor``: a module for each sub-command, and what several of them use.
-
-It may import ends/, cdr/, topics/, pipeline/, files/, files/tables/, files/osi/, simulators/,
-library/, drawing/, viewing/, ros/, evaluation/, emulator/ and the modules directly in the package;
-no simulator by name, not connections/, and no rclpy. ROS is needed by `topics` and `echo` only,
-which import ros/ when they run.
-"""
+"""The command ``state_sensor``: a module for each sub-command, and what several use."""

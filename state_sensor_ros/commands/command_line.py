@@ -60,13 +60,10 @@ _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EBADF, errno.EIO, errno.EFBIG, e
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """
-    Run ``state_sensor``.
-
-    :param argv: arguments; None for those of the process, which ends afterward.
-    :returns: 0 done, 1 bad input or a failed run, 2 wrong usage, 128 plus the number of a signal
-        that was received before the work was done.
-    """
+    """Run ``state_sensor``."""
+    # argv: arguments; None for those of the process, which ends afterward.
+    # Returns 0 done, 1 bad input or a failed run, 2 wrong usage, 128 plus the number of a signal
+    # that was received before the work was done.
     _open_standard_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names may have characters that the encoding of the terminal lacks.
@@ -83,13 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_parsed(name: str, args: argparse.Namespace) -> int:
-    """
-    Run a sub-command with options that are parsed, as a job of a batch.
-
-    :param name: name of the sub-command.
-    :param args: its options.
-    :returns: exit code, as from :func:`main`.
-    """
+    """Run a sub-command with options that are parsed, as a job of a batch."""
     interruption = Interruption(is_program=False)
     return interruption.run(lambda: _code(
         [name], lambda: _run_parsed(name, args, interruption), interruption))

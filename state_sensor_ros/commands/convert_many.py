@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor convert IN... FOLDER --to FORMAT`: many recordings into the same layout."""
+"""`state_sensor convert IN..."""
 
 from __future__ import annotations
 
@@ -51,11 +51,6 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     Convert all recordings whose outputs do not exist or are older.
 
     Bags are ignored if bags are to be written.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises TrajectoryFormatError: if one failed, after a table of the reasons.
-    :raises ConfigError: if there is no recording, or an output would be among the inputs.
     """
     file_format = format_named(args.to)
     _check_options(args, file_format)
@@ -139,8 +134,6 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
     Return recordings with the paths of their outputs.
 
     The bag of ``a.json`` beside ``a/b.json`` cannot be the folder ``a``: it is ``a_mcap``.
-
-    :raises ConfigError: if two have one output.
     """
     # Bags are folders.
     suffix = '' if file_format.storage else file_format.suffixes[0]
@@ -168,7 +161,6 @@ def _job(args: argparse.Namespace, recording: FoundRecording, output: str,
 
 
 def _is_newer(output: str, source: str) -> bool:
-    """Return whether an output is there, and newer than its source."""
     with suppress(OSError):
         return _newest_ns(Path(output)) >= _newest_ns(Path(source))
     return False

@@ -47,14 +47,6 @@ _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
 
 
 def check_outputs(args: argparse.Namespace, given: frozenset[str], *, is_many: bool) -> None:
-    """
-    Check the options of files.
-
-    :param args: the parsed options.
-    :param given: names of the options that are given.
-    :param is_many: whether there are several bags.
-    :raises UsageError: if a file has two uses, or an option none.
-    """
     taken = {os.path.realpath(args.truth): 'TRUTH'}
     if not is_many:
         taken[os.path.realpath(args.stack[0])] = 'STACK'
@@ -82,18 +74,9 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
                   topic_results: list[TopicResult], result: dict[str, Any],
                   changes: list[Change] | None, safety: Safety | None,
                   frames_again: Callable[[str, Sequence[int]], Sequence[EvaluatedFrame]]) -> None:
-    """
-    Write the curves and the page, if the options name them.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :param stack: path of the bag.
-    :param topic_results: results of the topics.
-    :param result: result of the bag.
-    :param changes: what got better or worse, None without an earlier result.
-    :param safety: measures of the ego in the ground truth, None without an ego.
-    :param frames_again: returns frames of a topic by the index of their message.
-    """
+    """Write the curves and the page, if the options name them."""
+    # changes: what got better or worse, None without an earlier result.
+    # safety: measures of the ego in the ground truth, None without an ego.
     is_quiet = args.quiet or args.json
     if args.curves is not None:
         with interruption.writing(lambda: WholeFile(args.curves, force=args.force)) as file:
@@ -120,14 +103,7 @@ def _safety_section(safety: Safety) -> SafetySection:
 
 
 def join_tables(parts: Iterable[tuple[str, str]], out: BinaryIO, *, is_csv: bool) -> int:
-    """
-    Write the rows of several tables as one, with the bag in the first column.
-
-    :param parts: name of the bag and path of a Parquet file of each.
-    :param out: file to write to.
-    :param is_csv: whether to write CSV, else Parquet.
-    :returns: number of rows.
-    """
+    """Write the rows of several tables as one, with the bag in the first column."""
     import pyarrow as pa
     from pyarrow import csv, parquet
     n_rows, schema = 0, pa.schema([('bag', pa.string())])
@@ -157,12 +133,7 @@ def join_tables(parts: Iterable[tuple[str, str]], out: BinaryIO, *, is_csv: bool
 @contextmanager
 def matches_written(args: argparse.Namespace,
                     interruption: Interruption) -> Iterator[MatchObserver | None]:
-    """
-    Write the matches that are found in the block to ``--parquet``; yield what to call with them.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    """
+    """Write the matches found in the block to ``--parquet``; yield what to call with them."""
     if args.parquet is None:
         yield None
         return
@@ -175,11 +146,7 @@ def matches_written(args: argparse.Namespace,
 
 
 class MatchTable:
-    """
-    A Parquet table with a row for each match at 2 m: the ground truth, the detection, the errors.
-
-    :param opened: returns the file to write to.
-    """
+    """A Parquet table with a row for each match at 2 m: ground truth, detection, errors."""
 
     def __init__(self, opened: Callable[[], BinaryIO]) -> None:
         self._opened = opened
@@ -189,12 +156,6 @@ class MatchTable:
         self.n_matches = 0
 
     def add(self, topic: str, matches: Matches) -> None:
-        """
-        Add rows.
-
-        :param topic: name of the topic.
-        :param matches: matches of some of its frames.
-        """
         import pyarrow as pa
         n_matches = len(matches.frames)
         columns = {
@@ -233,14 +194,7 @@ class MatchTable:
 
 
 def _write_curves(topic_results: Sequence[TopicResult], file: BinaryIO, *, is_csv: bool) -> int:
-    """
-    Write a row for each class, match distance and recall: precision and confidence.
-
-    :param topic_results: results of the topics.
-    :param file: file to write to.
-    :param is_csv: whether to write CSV, else Parquet.
-    :returns: number of rows.
-    """
+    """Write a row for each class, match distance and recall: precision and confidence."""
     import pyarrow as pa
     from pyarrow import csv, parquet
     rows = [(found.topic, scores.name, distance, *point)

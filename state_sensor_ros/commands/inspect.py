@@ -45,13 +45,8 @@ _REPLAYABLE = {True: 'yes', False: 'no', None: 'does not apply: the simulator ha
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Print a summary of the recording.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program; after one, nothing is printed.
-    :raises TrajectoryFormatError: if it cannot be read, or Replay Mode would refuse it.
-    """
+    """Print a summary of the recording."""
+    # interruption: signal handling of the program; after one, nothing is printed.
     _check_options(args)
     if args.file and is_batch(args):
         inspect_many(args, interruption)
@@ -80,7 +75,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that are not used for the input, or for the number of inputs."""
     uses = {**dict.fromkeys(LIVE_OPTIONS, '--live'), **dict.fromkeys(
         ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
     used = {'json', 'live', 'safety', 'ego_tag'} | SELECTION
@@ -101,18 +95,13 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _ego_hint(simulator: str) -> str:
-    """
-    Return how an ego is selected in a recording or stream without one.
-
-    :param simulator: name of its simulator, empty if it has no parameters for it.
-    """
+    """Return how an ego is selected in a recording or stream without one."""
     name = f'{simulator}.ego'
     return f'-p {name}:=NAME selects one' if simulator and name in schema_of(simulator).names \
         else '--ego-tag TAG selects an actor by its tag'
 
 
 def _screen(recording: Recording, inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
-    """Return headings, each with a line of text."""
     generations = ', '.join(
         f'{name} ({counted(count, "frame")})' if len(inspector.generations) > 1 else name
         for name, count in inspector.generations.items())

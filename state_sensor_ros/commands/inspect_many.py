@@ -31,11 +31,7 @@ _SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
 
 
 def is_batch(args: argparse.Namespace) -> bool:
-    """
-    Return whether the options name several recordings, or a table of rows.
-
-    :param args: the parsed options.
-    """
+    """Return whether the options name several recordings, or a table of rows."""
     if len(args.file) > 1 or args.parquet or args.jobs is not None or args.dask:
         return True
     [text] = args.file
@@ -43,7 +39,6 @@ def is_batch(args: argparse.Namespace) -> bool:
 
 
 def _has_recordings(folder: str) -> bool:
-    """Return whether a folder has recordings in it and is not a recording itself."""
     try:
         return [recording.path for recording in find_recordings([folder])] != [folder]
     except ConfigError:
@@ -52,15 +47,7 @@ def _has_recordings(folder: str) -> bool:
 
 
 def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Print or write a row for each recording.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises TrajectoryFormatError: if one cannot be read, or Replay Mode would refuse it.
-    :raises ConfigError: if there is no recording.
-    :raises UsageError: if the table would replace one of them.
-    """
+    """Print or write a row for each recording."""
     found = find_recordings(args.file)
     for recording in found:
         if args.parquet and os.path.realpath(args.parquet) == os.path.realpath(recording.path):
@@ -86,7 +73,6 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _row(record: Mapping[str, object]) -> dict[str, object]:
-    """Return the numbers and texts of a summary, without its lists."""
     def values_of(key: str) -> dict[str, object]:
         value = record.get(key)
         return value if isinstance(value, dict) else {}

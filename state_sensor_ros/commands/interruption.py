@@ -46,14 +46,12 @@ _STANDARD_ERROR = 2
 
 
 class Interruption:
-    """
-    The effect of signals on a program.
+    """The effect of signals on a program."""
 
-    :param is_program: whether the process ends after the work: it then ignores signals. Otherwise
-        the previous handlers are restored.
-    :ivar number: number of the first signal, 0 if none was received.
-    :ivar is_endless: whether only a signal ends the work, so that it is not a failure.
-    """
+    # is_program: whether the process ends after the work: it then ignores signals. Otherwise the
+    # previous handlers are restored.
+    # number: number of the first signal, 0 if none was received.
+    # is_endless: whether only a signal ends the work, so that it is not a failure.
 
     def __init__(self, *, is_program: bool) -> None:
         self.number = 0
@@ -71,13 +69,9 @@ class Interruption:
         self._remains: Callable[[], str] | None = None
 
     def run(self, work: Callable[[], int]) -> int:
-        """
-        Do the work of a program in the main thread.
-
-        :param work: function that returns an exit code.
-        :returns: that code, or 128 plus the number of the signal that ended the work; 0 for
-            endless work.
-        """
+        """Do the work of a program in the main thread."""
+        # Returns that code, or 128 plus the number of the signal that ended the work; 0 for
+        # endless work.
         with self._receiving():
             try:
                 try:
@@ -109,13 +103,10 @@ class Interruption:
 
     def describe(self, remains: Callable[[], str],
                  stop: Callable[[], None] | None = None) -> None:
-        """
-        Set what is printed if a signal ends the work, and how it does.
-
-        :param remains: function that returns what remains of the work, ``''`` to print nothing.
-        :param stop: function that another thread calls instead of an exception in the main thread,
-            which ends the work soon after; None for an exception.
-        """
+        """Set what is printed if a signal ends the work, and how it does."""
+        # remains: function that returns what remains of the work, ``''`` to print nothing.
+        # stop: function that another thread calls instead of an exception in the main thread,
+        # which ends the work soon after; None for an exception.
         self._remains, self._stop = remains, stop
 
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
@@ -127,12 +118,7 @@ class Interruption:
 
     @contextmanager
     def writing(self, make: Callable[[], AnyOutput]) -> Iterator[AnyOutput]:
-        """
-        Make an output and, when the block has ended without an error, commit it.
-
-        :param make: function that returns the output.
-        :raises SinkError: if the output cannot be made or committed.
-        """
+        """Make an output and, when the block has ended without an error, commit it."""
         with self.made(make) as output:
             yield output
             # This may take long, and a signal may still interrupt it.
@@ -151,12 +137,8 @@ class Interruption:
             self._is_done = True
 
     def conclude(self, code: int | None = None) -> None:
-        """
-        Prevent signals from ending the work from now on.
-
-        :param code: exit code of the program; None keeps the one given before, at first 0.
-        :raises KeyboardInterrupt: if a signal has ended the work before.
-        """
+        """Prevent signals from ending the work from now on."""
+        # code: exit code of the program; None keeps the one given before, at first 0.
         self._check()
         self._is_done = True
         self._code = self._code if code is None else code
@@ -251,10 +233,6 @@ def call_in_daemon(call: Callable[[], Result], name: str) -> Future[Result]:
     Run a call that may never end, such as the look-up of a host name, in a daemon thread.
 
     An executor would wait for its threads when the process ends.
-
-    :param call: function to call.
-    :param name: name of the thread.
-    :returns: future with the result, or with any exception of the call.
     """
     # Every command imports this module, and few make calls: the library loads logging.
     from concurrent.futures import Future

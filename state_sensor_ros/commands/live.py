@@ -36,30 +36,15 @@ _MAX_FAILURES = 3
 
 def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
                        uses: dict[str, str] | None = None) -> None:
-    """
-    Refuse options that a run with a live stream does not use.
-
-    :param args: the parsed options.
-    :param used: names of the options that it uses besides those of every live stream.
-    :param what: description of the run, as for :func:`refuse_unused`.
-    :param uses: purposes of options, likewise.
-    :raises UsageError: naming the first such option, and what it is for.
-    """
+    """Refuse options that a run with a live stream does not use."""
     refuse_unused(args, (used | LIVE_OPTIONS) - {'start', 'end'}, what, uses)
 
 
 class LiveStream:
-    """
-    A source and the decoder of its packets.
+    """A source and the decoder of its packets."""
 
-    :param args: the parsed options.
-    :param ends: whether the stream ends with its connection.
-    :param own: parameters that options of the command set.
-    :ivar notes: the last line of each kind about lost data.
-    :ivar until_s: steady time at which the stream is to end, inf for never; the first packet
-        sets it anew.
-    :raises StateSensorError: if the options exclude each other, or a parameter is out of range.
-    """
+    # until_s: steady time at which the stream is to end, inf for never; the first packet sets it
+    # anew.
 
     def __init__(self, args: argparse.Namespace, *, ends: bool,
                  own: Mapping[str, object] | None = None) -> None:
@@ -82,20 +67,11 @@ class LiveStream:
         self._has_begun = False
 
     def continue_from(self, before: LiveStream) -> None:
-        """
-        End when an earlier stream would have ended.
-
-        :param before: the earlier stream.
-        """
+        """End when an earlier stream would have ended."""
         self.until_s, self._has_begun = before.until_s, before._has_begun
 
     def packets(self) -> Iterator[Packet]:
-        """
-        Yield the packets; those of an unpaced simulator up to the simulated end.
-
-        :raises StateSensorError: if the stream fails and is not to be connected again, or fails
-            three times for one reason.
-        """
+        """Yield the packets; those of an unpaced simulator up to the simulated end."""
         begin_s = math.nan
         for packet in self.source.packets():
             if not self._has_begun:
@@ -112,14 +88,7 @@ class LiveStream:
 
 
 class LiveRecording:
-    """
-    The next frames of a live stream, with the interface of a recording; read once.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program: a signal ends the stream.
-    :ivar settings: settings of the stream.
-    :raises StateSensorError: if the options exclude each other.
-    """
+    """The next frames of a live stream, with the interface of a recording; read once."""
 
     format_name = 'stream'
     unit = 'frame'
@@ -140,16 +109,10 @@ class LiveRecording:
         interruption.describe(lambda: '', self.close)
 
     def new_decoder(self) -> PayloadDecoder:
-        """Return the decoder of the stream."""
         return self.decoder
 
     def frames(self) -> Iterator[RecordedFrame]:
-        """
-        Yield frames until the end that the options set.
-
-        :raises TransportError: if no frame arrives before it.
-        :raises KeyboardInterrupt: if a signal comes before the first frame.
-        """
+        """Yield frames until the end that the options set."""
         is_over = threading.Event()
         if self._stream.until_s < math.inf:
             threading.Thread(target=self._close_in_time, args=(is_over,), daemon=True).start()
@@ -189,15 +152,7 @@ class LiveRecording:
 
 def open_frames(args: argparse.Namespace, path: str | None,
                 interruption: Interruption) -> tuple[Settings, RecordingReader]:
-    """
-    Open a recording, or a live stream without one.
-
-    :param args: the parsed options.
-    :param path: path of the recording, None for the live stream.
-    :param interruption: signal handling of the program.
-    :returns: the settings of the command, and the reader.
-    :raises StateSensorError: if it cannot be read, or the options exclude each other.
-    """
+    """Open a recording, or a live stream without one."""
     if path is None:
         stream = LiveRecording(args, interruption)
         return stream.settings, stream

@@ -41,13 +41,6 @@ if TYPE_CHECKING:
 
 
 class PacketWriter(ABC):
-    """
-    Write packets to an output.
-
-    :param output: output of any format.
-    :param selection: part of the packets to write.
-    :ivar is_saved: whether the output has its name.
-    """
 
     def __init__(self, output: Output, selection: RecordingSelection) -> None:
         self.output = output
@@ -69,24 +62,11 @@ class PacketWriter(ABC):
 
     @abstractmethod
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
-        """
-        Write the selected frames of a packet.
-
-        :param packet: packet as received.
-        :param decoder: decoder of the stream.
-        :returns: each frame after it was written, and its size, bytes.
-        :raises DecodeError: if the packet has no frame.
-        :raises OSError: if it cannot be written.
-        """
+        """Write the selected frames of a packet."""
+        # Returns each frame after it was written, and its size, bytes.
 
     def save(self, interruption: Interruption, error: Exception | None) -> None:
-        """
-        Complete the output and give it its name; without a frame, remove it.
-
-        :param interruption: signal handling of the program; it does not end the rename.
-        :param error: error that has ended the recording, if any.
-        :raises SinkError: if that fails; it names the frames that were kept.
-        """
+        """Complete the output and give it its name; without a frame, remove it."""
         if not self._n_frames:
             self.output.abort()
             return
@@ -107,14 +87,7 @@ class PacketWriter(ABC):
 
 
 class FramesWriter(PacketWriter):
-    """
-    Writes decoded frames to a writer of frames.
-
-    :param output: output of a format that is written frame by frame.
-    :param selection: part of the packets to write.
-    """
-
-    output: FrameWriter
+    output: FrameWriter  # output of a format that is written frame by frame
 
     @property
     def notes(self) -> list[str]:
@@ -122,7 +95,6 @@ class FramesWriter(PacketWriter):
         return [*super().notes, *self.output.notes, *self.output.losses.lines]
 
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
-        """Decode the packet, and write its frames."""
         decoder.needs = self.output.needs if self._n_frames else EVERYTHING
         selecting = SelectingDecoder(decoder, self._selector, times=True)
         for decoded in decode_packet(selecting, packet):
@@ -138,14 +110,9 @@ class FramesWriter(PacketWriter):
 
 
 class MessagesWriter(PacketWriter):
-    """
-    Writes frames to a bag through the pipeline of the node.
+    """Writes frames to a bag through the pipeline of the node."""
 
-    :param output: bag that has not begun.
-    :param selection: part of the packets to write.
-    """
-
-    output: BagOutput
+    output: BagOutput  # bag that has not begun
 
     def __init__(self, output: BagOutput, selection: RecordingSelection) -> None:
         super().__init__(output, selection)
@@ -157,7 +124,6 @@ class MessagesWriter(PacketWriter):
         return [*super().notes, *self.output.warnings.lines()]
 
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
-        """Process each frame of the packet."""
         if not self._n_packets:
             self.output.begin(SelectingDecoder(decoder, self._selector, times=True))
         self._n_packets += 1
@@ -169,15 +135,9 @@ class MessagesWriter(PacketWriter):
 
 
 class PacketsWriter(PacketWriter):
-    """
-    Writes packets as they are received to a file of a format that can hold them.
+    """Writes packets as they are received to a file of a format that can hold them."""
 
-    :param output: format with ``payloads``.
-    :param file: file to write to.
-    :param selection: part of the packets to write.
-    """
-
-    output: WholeFile
+    output: WholeFile  # format with ``payloads``
 
     def __init__(self, output: Format, file: WholeFile, selection: RecordingSelection) -> None:
         super().__init__(file, selection)
@@ -215,12 +175,6 @@ class PacketsWriter(PacketWriter):
         self.is_saved = True
 
     def _end(self, error: Exception | None) -> None:
-        """
-        Write the end of the file.
-
-        :raises SinkError: if that fails, or writing a frame has failed.
-        :raises BrokenPipeError: if the reader of a pipe has closed it.
-        """
         try:
             if error is not None and _is_of_output(error):
                 raise error
@@ -232,11 +186,7 @@ class PacketsWriter(PacketWriter):
             raise sink_error(self.output.name, failure) from failure
 
     def _rescue(self, error: SinkError) -> NoReturn:
-        """
-        Keep the frames that were received before writing failed, for example on a full disk.
-
-        :raises SinkError: which names the file with them.
-        """
+        """Keep the frames that were received before writing failed, for example on a full disk."""
         part = self.output.part
         try:
             self._n_frames = self._writer.complete(self.output.reopen())
@@ -261,7 +211,6 @@ class PacketsWriter(PacketWriter):
 
 
 def _is_of_output(error: Exception | None) -> bool:
-    """Return whether writing has failed, not the stream."""
     return isinstance(error, OSError) and not isinstance(error, TransportError)
 
 

@@ -39,10 +39,6 @@ def take_parameters(args: argparse.Namespace) -> None:
     Check the parameters of a command line, and set options that are parameters, too.
 
     Afterward, ``parameters`` of the options is a list of pairs of a name and a value.
-
-    :param args: the parsed options.
-    :raises ConfigError: if there is no such parameter, or a value is out of its range.
-    :raises UsageError: if a parameter and its option are given.
     """
     texts, args.parameters, args.stream_parameters = args.parameters, [], []
     if not texts and not args.params_files:
@@ -83,7 +79,6 @@ def _given_twice(name: str) -> UsageError:
 
 
 def _values_in(path: str, args: argparse.Namespace, schema: ParameterTable) -> dict[str, Value]:
-    """Return the parameters in a file that do not have their defaults."""
     content = read_parameter_file(path, '--params-file')
     node = '/'.join(('', *filter(None, getattr(args, 'namespace', '/').split('/')),
                      getattr(args, 'name', '') or 'state_sensor'))
@@ -107,14 +102,7 @@ def _flat(values: Mapping[str, object], prefix: str = '') -> dict[str, object]:
 
 def settings_of(args: argparse.Namespace, *, is_live: bool = False,
                 own: Mapping[str, object] | None = None) -> Settings:
-    """
-    Return the settings of a command, which note what is read of the given parameters.
-
-    :param args: the parsed options.
-    :param is_live: whether they are those of a live stream.
-    :param own: values that options of the command set.
-    :raises ConfigError: naming the parameter, the value and what is allowed.
-    """
+    """Return the settings of a command, which note what is read of the given parameters."""
     given = dict(args.parameters)
     if is_live:
         args.stream_parameters = []
@@ -140,23 +128,14 @@ def settings_of(args: argparse.Namespace, *, is_live: bool = False,
 
 
 def warn_of_unused(args: argparse.Namespace) -> None:
-    """
-    Name the parameters that are given and that nothing has read, in one line.
-
-    :param args: the parsed options of a run that is complete.
-    """
+    """Name the parameters that are given and that nothing has read, in one line."""
     unread = [*getattr(args, 'unread', dict(args.parameters)), *args.stream_parameters]
     if unread:
         print_line(UNUSED + ', '.join(f'-p {name}' for name in unread))
 
 
 def present_spelling(option: str, values: Sequence[str]) -> str:
-    """
-    Return what an option of an earlier version is now, ``''`` if there was none.
-
-    :param option: option with its dashes.
-    :param values: words after it.
-    """
+    """Return what an option of an earlier version is now, ``''`` if there was none."""
     if option in _FORMER:
         return f'{option} is now {_FORMER[option]}'
     schema, name = schema_of(with_added=True), option.removeprefix('--').replace('-', '_')

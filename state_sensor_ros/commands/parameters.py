@@ -24,13 +24,7 @@ _WIDTH = 100
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Print the parameters that are named.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises ConfigError: if there is no such parameter or group.
-    """
+    """Print the parameters that are named."""
     schema = schema_of(with_added=True)
     groups = schema.by_subject()
     if args.name in groups:

@@ -40,12 +40,9 @@ class _WrongUsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """
-    Parse arguments; an error is one line that begins with ``error:``.
+    """Parse arguments; an error is one line that begins with ``error:``."""
 
-    :ivar explain: returns what an unknown option is now, ``''`` for no option of an earlier
-        version.
-    """
+    # explain: returns what an unknown option is now, ``''`` for no option of an earlier version.
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
         self._positional: dict[str, str] = {}
@@ -54,7 +51,6 @@ class Parser(argparse.ArgumentParser):
         self.explain: Callable[[str, Sequence[str]], str] = lambda option, values: ''
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:  # noqa: ANN401
-        """Declare an argument."""
         action = super().add_argument(*names, **options)
         if not action.option_strings:
             word = str(action.metavar or action.dest)

@@ -40,7 +40,6 @@ def reading(recording: RecordingReader, what: str, *,
 def _with_progress(recording: RecordingReader | Recording, items: Iterable[Item], what: str,
                    position_of: Callable[[Item], int], *,
                    is_quiet: bool) -> Generator[Item, None, None]:
-    """Yield the items of a recording with progress, then warn if it was cut."""
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
         gc.freeze()
@@ -60,9 +59,7 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
     """
     Yield the frames of a recording with progress, then print a warning for each kind of fault.
 
-    :param what: name of the work, one word, for the progress bar.
-    :param is_quiet: whether to show no progress.
-    :param warns: whether to warn of faults; a cut is always reported.
+    A cut is always reported, whatever ``warns``.
     """
     yield from _with_progress(recording, recording, what, lambda _: recording.position,
                               is_quiet=is_quiet)
@@ -72,25 +69,13 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
 
 
 def warn_of_unmatched(name: str, lines: Iterable[str]) -> None:
-    """
-    Print warnings about what is selected and a recording does not have.
-
-    :param name: name of the recording.
-    :param lines: lines of a selector.
-    """
+    """Print warnings about what is selected and a recording does not have."""
     for line in lines:
         print_line(f'warning: {name}: {line}')
 
 
 class Warnings:
-    """
-    The first warning of each kind, and the number of them.
-
-    :param name: name of the recording.
-    :ivar place: place of the frame that is being processed.
-    :ivar faults: those so far.
-    :ivar losses: what a bag does not carry of the frames.
-    """
+    """The first warning of each kind, and the number of them."""
 
     def __init__(self, name: str) -> None:
         self.place = ''
@@ -99,12 +84,8 @@ class Warnings:
         self.faults = FaultList()
 
     def add(self, kind: str, text: str) -> None:
-        """
-        Count a warning about the frame at :attr:`place`; keep the first text of each kind.
-
-        :param kind: kind of the fault, with ``_`` for spaces.
-        :param text: one line, without the place.
-        """
+        """Count a warning about the frame at :attr:`place`; keep the first text of each kind."""
+        # kind: kind of the fault, with ``_`` for spaces.
         self.faults.add(FrameFault(kind, self.place, text))
 
     def lines(self) -> list[str]:

@@ -32,12 +32,7 @@ _STAMP = struct.Struct('<4xiI')
 
 
 def record_topics(args: argparse.Namespace, storage: str, interruption: Interruption) -> None:
-    """
-    Record until the end set by the options, or a signal; what was received is kept.
-
-    :raises StateSensorError: if there is not one driver, no frame, or OUT cannot be written.
-    :raises KeyboardInterrupt: if a signal came before the end set by the options.
-    """
+    """Record until the end set by the options, or a signal; what was received is kept."""
     interruption.unblock_errors()
     with looking(lambda: bool(interruption.number)) as graph:
         interruption.describe(lambda: '', lambda: None)
@@ -102,7 +97,6 @@ class TopicRecorder:
         return self.n_frames >= n_frames
 
     def _subscribe(self, name: str) -> None:
-        """Subscribe to a topic that has a publisher and is to be recorded."""
         topic = self._graph.offer(name)
         if name in self._known or topic is None:
             return

@@ -35,13 +35,8 @@ from state_sensor_ros.texts import counted
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Copy the complete frames or messages, and print what is lost.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program; after one, OUT does not exist.
-    :raises StateSensorError: if nothing is complete, or OUT cannot be written.
-    """
+    """Copy the complete frames or messages, and print what is lost."""
+    # interruption: signal handling of the program; after one, OUT does not exist.
     part = Path(args.part)
     limits = limits_of(args.max_bag_bytes)
     try:

@@ -39,16 +39,7 @@ _BAR = '{desc}: {bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]'
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Replay to the end, or until a signal.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises TrajectoryFormatError: if Replay Mode would refuse FILE.
-    :raises ConfigError: if an option does not fit FILE.
-    :raises TransportError: if the connection fails, or the simulator refuses a command.
-    :raises KeyboardInterrupt: if a signal came before the end of a replay without --loop.
-    """
+    """Replay to the end, or until a signal."""
     interruption.unblock_errors()
     interruption.is_endless = args.loop
     args.read_options = read_options_of(args)
@@ -110,11 +101,9 @@ def _watch(replaying: Future[None], replay: Replay, *, is_quiet: bool) -> None:
 
 
 class Keyboard:
-    """
-    The keys of a terminal.
+    """The keys of a terminal."""
 
-    :ivar descriptor: descriptor of the terminal in single-key mode; None without a terminal.
-    """
+    # descriptor: descriptor of the terminal in single-key mode; None without a terminal.
 
     def __init__(self, descriptor: int | None) -> None:
         self.descriptor = descriptor

@@ -19,13 +19,7 @@ from state_sensor_ros.simulators.simulator_list import find_simulator
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Serve until everything is sent; a server of samples on request, until a signal.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises StateSensorError: if the file or a port is not usable.
-    """
+    """Serve until everything is sent; a server of samples on request, until a signal."""
     args.read_options = read_options_of(args)
     interruption.unblock_errors()
     interruption.is_endless = True

@@ -6,11 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-What commands print about a result: facts, and the measures of safety of `state_sensor inspect`.
-
-The line of facts is ``drive_bag: 600 frames, 30 s, 52 actors, 48 MB``.
-"""
+"""What commands print about a result: a line of facts, and the measures of safety."""
 
 from __future__ import annotations
 
@@ -56,12 +52,9 @@ def n_bytes_of(path: Path) -> int:
 
 
 class Summary:
-    """
-    Frames, duration and actors of an output.
+    """Frames, duration and actors of an output."""
 
-    :ivar n_frames: number of frames.
-    :ivar duration_s: sum of the advances of ``game_time``, s.
-    """
+    # duration_s: sum of the advances of ``game_time``, s.
 
     def __init__(self) -> None:
         self.n_frames = 0
@@ -71,11 +64,7 @@ class Summary:
         self._game_time = math.nan
 
     def add(self, frame: Frame) -> None:
-        """
-        Count a frame.
-
-        :param frame: frame with ``game_time`` in s, NaN for none.
-        """
+        """Count a frame; ``frame``: frame with ``game_time`` in s, NaN for none."""
         self.n_frames += 1
         # NaN compares false with everything.
         if frame.game_time > self._game_time:
@@ -88,7 +77,6 @@ class Summary:
 
     @property
     def n_actors(self) -> int:
-        """Return the number of different actors."""
         return len(self._names)
 
     @property
@@ -98,13 +86,7 @@ class Summary:
 
 
 def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
-    """
-    Return numbers as text, without a duration of 0 s.
-
-    :param n_frames: number of frames.
-    :param duration_s: duration, s.
-    :param n_actors: number of actors.
-    """
+    """Return numbers as text, without a duration of 0 s."""
     duration = [seconds(duration_s)] if duration_s else []
     return [counted(n_frames, 'frame'), *duration, counted(n_actors, 'actor')]
 
@@ -115,7 +97,6 @@ def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
 
     :param output: path of a file or folder, ``-``, or another name of the result.
     :param facts: texts about the output, such as ``3 frames``.
-    :param is_quiet: whether to print nothing.
     """
     if is_quiet:
         return
@@ -142,22 +123,14 @@ def is_standard_output(output: str) -> bool:
 
 
 def size_of(output: str) -> list[str]:
-    """
-    Return the size of a file, or of all files in a folder, as text; ``[]`` if unknown.
-
-    :param output: its path.
-    """
+    """Return the size of a file, or of all files in a folder, as text; ``[]`` if unknown."""
     path = Path(output)
     is_there = output != STANDARD_OUTPUT and (path.is_dir() or path.is_file())
     return [size(n_bytes_of(path))] if is_there else []
 
 
 def safety_rows(safety: Safety) -> list[tuple[str, str]]:
-    """
-    Return headings, each with a line of text.
-
-    :param safety: measures of the ego.
-    """
+    """Return headings, each with a line of text."""
     rows = [('' if i else 'safety',
              f'{heading} {value} at {time}' + (f' ({other})' if other else ''))
             for i, (heading, value, time, other) in enumerate(worst_rows(safety))]
@@ -169,11 +142,7 @@ def safety_rows(safety: Safety) -> list[tuple[str, str]]:
 
 
 def worst_rows(safety: Safety) -> Iterator[tuple[str, str, str, str]]:
-    """
-    Yield heading, worst value, its time and the other actor of each measure that has one.
-
-    :param safety: measures of the ego.
-    """
+    """Yield heading, worst value, its time and the other actor of each measure that has one."""
     for name, (heading, unit, _) in MEASURES.items():
         worst = _worst(safety, name)
         if worst is not None:
@@ -182,11 +151,7 @@ def worst_rows(safety: Safety) -> Iterator[tuple[str, str, str, str]]:
 
 
 def event_texts(event: SafetyEvent) -> tuple[str, str, str, str]:
-    """
-    Return kind, times, the other actor, and the worst value of an event.
-
-    :param event: any event.
-    """
+    """Return kind, times, the other actor, and the worst value of an event."""
     times = seconds(event.start) if event.end == event.start \
         else f'{seconds(event.start)} to {seconds(event.end)}'
     return event.kind.replace('_', ' '), times, event.actor, \
@@ -195,11 +160,7 @@ def event_texts(event: SafetyEvent) -> tuple[str, str, str, str]:
 
 
 def safety_record(safety: Safety) -> dict[str, object]:
-    """
-    Return the same as JSON, with null for what is undefined in all frames.
-
-    :param safety: measures of the ego.
-    """
+    """Return the same as JSON, with null for what is undefined in all frames."""
     worst = {name: _worst(safety, name) for name in MEASURES}
     return {'actor': safety.name,
             'worst': {name: None if found is None else {

@@ -24,14 +24,7 @@ from state_sensor_ros.simulators.output_names import output_format
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Write the trajectory, frame by frame; OUT is created when it is complete.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises UsageError: if the name of OUT is that of another format.
-    :raises SinkError: if the file cannot be written.
-    """
+    """Write the trajectory, frame by frame; OUT is created when it is complete."""
     named = output_format(args.out)
     if named != trajectory_format():
         raise UsageError(f'OUT {args.out} is the name of {named.noun}; expected NAME.json or -: '

@@ -27,13 +27,7 @@ _OF_ACTOR = re.compile(r'^(.*?)/actors/[^/]+/')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Print a table of topics.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises StateSensorError: if there is no node.
-    """
+    """Print a table of topics."""
     from state_sensor_ros.ros.graph import looking
     interruption.unblock_errors()
     interruption.describe(lambda: '')

@@ -35,15 +35,7 @@ from state_sensor_ros.simulators.output_names import output_format
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
-    """
-    Show the frames.
-
-    :param args: the parsed options.
-    :param interruption: signal handling of the program.
-    :raises StateSensorError: if IN cannot be read or no frame arrives, the viewer does not start,
-        or OUT cannot be written.
-    :raises KeyboardInterrupt: if a signal came before the end set by the options.
-    """
+    """Show the frames."""
     _check_options(args)
     # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')

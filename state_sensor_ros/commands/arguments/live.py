@@ -31,12 +31,7 @@ class SimulatorNames(Container[str]):
 
 def add_source_argument(parser: argparse.ArgumentParser,
                         names: Iterable[str] = ()) -> None:
-    """
-    Add the option that selects a simulator.
-
-    :param parser: parser of a sub-command.
-    :param names: simulators to name in the help; empty for all.
-    """
+    """Add the option that selects a simulator."""
     parser.add_argument('--source', choices=SimulatorNames(), default=DEFAULTS.source,
                         metavar='NAME', help=f'{", ".join(names) or "%(choices)s"} '
                         f'(default: {DEFAULTS.source})')

@@ -74,11 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _page_size(text: str) -> tuple[float, float | None]:
-    """
-    Return width and height, inches, the height None if it follows from the content.
-
-    :raises ArgumentTypeError: if a page cannot have them.
-    """
+    """Return width and height, inches, the height None if it follows from the content."""
     width, separator, height = text.partition('x')
     try:
         size = float(width), float(height) if separator else None

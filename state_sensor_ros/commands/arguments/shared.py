@@ -27,12 +27,7 @@ _MAX_RESAMPLING_HZ = 1000.0
 
 
 def completed_by(action: argparse.Action, name: str) -> None:
-    """
-    Complete the values of an option in a shell.
-
-    :param action: the option.
-    :param name: name of a function in commands/completion.py, which is imported for it.
-    """
+    """Complete the values of an option in a shell."""
     def complete(**given: Any) -> list[str]:  # noqa: ANN401
         found: list[str] = getattr(import_module('state_sensor_ros.commands.completion'), name)(
             **given)
@@ -59,13 +54,7 @@ def _assignment(text: str) -> str:
 
 def add_input(parser: argparse.ArgumentParser, *names: str, more: str = '',
               **options: Any) -> None:  # noqa: ANN401
-    """
-    Add a recording to read.
-
-    :param names: names of the argument.
-    :param more: end of its help.
-    :param options: other members of ``add_argument``.
-    """
+    """Add a recording to read; ``options``: other members of ``add_argument``."""
     parser.add_argument(*names, **options, help='recording: .json, a bag, .mcap, .parquet, .osi '
                         f"or a simulator's own; - is standard input{more}")
 
@@ -109,12 +98,6 @@ def add_tags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
-    """
-    Add the options of the selection.
-
-    :param parser: parser of a sub-command.
-    :param has_times: whether the input has a beginning and an end.
-    """
     add_tags(parser)
     if has_times:
         parser.add_argument('--start', type=number, default=0.0, metavar='S',

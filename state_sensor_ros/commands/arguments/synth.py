@@ -32,11 +32,8 @@ def frame_rate(text: str) -> float:
 
 
 def add_traffic_arguments(add: Callable[..., object]) -> None:
-    """
-    Declare the options of synthetic traffic.
-
-    :param add: method ``add_argument`` of a parser, or a function with the same parameters.
-    """
+    """Declare the options of synthetic traffic."""
+    # add: method ``add_argument`` of a parser, or a function with the same parameters.
     add('--vehicles', type=count, default=12, metavar='N',
         help='number of vehicles, including the ego (default: 12)')
     add('--objects', type=index, default=9, metavar='N',
