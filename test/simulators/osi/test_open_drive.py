@@ -9,6 +9,7 @@
 """Maps of OpenDRIVE: lanes where the formulas put them, and where another library puts them."""
 
 import math
+import time
 
 import numpy as np
 import osi_traces
@@ -117,6 +118,21 @@ def test_opendrive_lanes_are_those_of_another_library(tmp_path):
                 for point in line.points_xyz[:, :2]:
                     assert np.hypot(*(middle - point).T).min() < 0.1
     assert n_compared == len(lanes) == 6
+
+
+def test_opendrive_time_is_linear_in_geometries_and_sections(tmp_path):
+    def seconds(n_pieces):
+        shapes = ''.join(f'<geometry s="{i}" x="{i}" y="0" hdg="0" length="1"><line/></geometry>'
+                         for i in range(n_pieces))
+        sections = ''.join(SECTION.replace('s="0"', f's="{i}"') for i in range(n_pieces))
+        path = tmp_path / f'{n_pieces}.xodr'
+        path.write_text(f'<OpenDRIVE><road id="7" junction="-1" length="{n_pieces}"><planView>'
+                        f'{shapes}</planView><lanes>{sections}</lanes></road></OpenDRIVE>')
+        begun = time.process_time()
+        assert len(read_map(str(path))) >= n_pieces
+        return time.process_time() - begun
+    # Ten times as many take 10 times as long, or 100 times if it were quadratic.
+    assert seconds(5000) < 30 * seconds(500)
 
 
 def test_opendrive_road_of_a_lane_state_is_in_the_map(tmp_path):
