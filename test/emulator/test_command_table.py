@@ -641,7 +641,7 @@ def test_sensors_can_be_stopped_and_started():
 @pytest.mark.parametrize('command', [
     'StreamData_ID', 'AttachSensorCommand_ID', 'DetachSensorCommand_ID', 'Status_ID',
     'WeatherConfig', 'EgoTorqueControl_ID', 'VehicleLightsConfigCommand_ID',
-    'VehicleLightsUpdateCommand_ID', 'ScenarioConfig_ID', 'ScenarioInit_ID'])
+    'VehicleLightsUpdateCommand_ID', 'ScenarioConfig_ID', 'ScenarioInit_ID', 'WaypointUpdate_ID'])
 def test_commands_without_effect_are_answered(served, command):
     reply = served[1].request(command, {'a': 1})
     assert (reply['message'], reply['success']) == ('complete', True)
@@ -650,8 +650,10 @@ def test_commands_without_effect_are_answered(served, command):
 @pytest.mark.parametrize(('command', 'message', 'success'), [
     ('GetStartPoints', {'type': [], 'locations': [], 'rotations': []}, True),
     ('GetMap', 'this simulator has no map that can be sent', False),
-    ('ImportMap', False, False)])
-def test_commands_of_maps_are_answered_without_a_map(served, command, message, success):
+    ('ImportMap', False, False),
+    *((name, 'not done: the reply of the real simulator is not documented', False)
+      for name in ('SpawnActorCommand_ID', 'UpdateActorCommand_ID'))])
+def test_commands_that_the_mock_cannot_do_are_answered(served, command, message, success):
     reply = served[1].request(command, {})
     assert (reply['message'], reply['success']) == (message, success)
 

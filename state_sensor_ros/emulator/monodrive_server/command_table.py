@@ -41,6 +41,9 @@ WITHOUT_EFFECT = ('WeatherConfig', 'EgoVehicleConfig_ID', 'AutopilotControl', 'M
                   'DetachSensorCommand_ID', 'WaypointUpdate_ID', 'EgoTorqueControl_ID',
                   'VehicleLightsConfigCommand_ID', 'VehicleLightsUpdateCommand_ID',
                   'ScenarioConfig_ID', 'ScenarioInit_ID')
+# No page of the vendor describes their replies.
+WITHOUT_PAGE = 'SpawnActorCommand_ID', 'UpdateActorCommand_ID'
+NO_PAGE = 'not done: the reply of the real simulator is not documented'
 NO_MAP = 'this simulator has no map that can be sent'
 MAX_STEP = 2**31 - 1
 # Length of a wrong value in a reply.
@@ -81,6 +84,7 @@ class CommandTable:
             'GetStartPoints': lambda message: CommandResult(
                 {'type': [], 'locations': [], 'rotations': []}),
             # The documented reply for a map that was not loaded.
+            **{name: lambda message: CommandResult(NO_PAGE, False) for name in WITHOUT_PAGE},
             'ImportMap': lambda message: CommandResult(False, False),
             'StartAllSensorsCommand_ID': lambda message: self._stream(True),
             'StopAllSensorsCommand_ID': lambda message: self._stream(False),
