@@ -28,11 +28,6 @@ from sphinx.ext.autodoc.mock import mock
 from sphinx.util.docutils import SphinxDirective
 
 import state_sensor_ros
-from state_sensor_ros.commands.arguments.shared import add_parameters
-from state_sensor_ros.commands.command_line import COMMANDS
-from state_sensor_ros.commands.parser import Parser
-from state_sensor_ros.parameters import Parameter, Rule
-from state_sensor_ros.simulators.simulator_list import schema_of
 
 ROOT = Path(state_sensor_ros.__file__).resolve().parents[1]
 # Libraries that the modules import and that this environment does not have: they are mocked.
@@ -41,6 +36,12 @@ MISSING = tuple(name for name in (
     'matplotlib', 'msgspec', 'numpy', 'osi3', 'PIL', 'plotly', 'pyarrow', 'pytest', 're2', 'rerun',
     'rosbags', 'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
 with mock(MISSING):
+    from state_sensor_ros.commands.arguments.shared import add_parameters
+    from state_sensor_ros.commands.command_line import COMMANDS
+    from state_sensor_ros.commands.parser import Parser
+    from state_sensor_ros.parameters import Parameter, Rule
+    from state_sensor_ros.simulators.simulator_list import schema_of
+
     SCHEMA = schema_of()
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
 
