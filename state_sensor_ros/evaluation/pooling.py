@@ -77,9 +77,9 @@ def pooled_result(paths: Sequence[str], definition: str) -> dict[str, Any] | Non
     tracks = [part.tracks for part in parts]
     if all(each is not None for each in tracks):
         load_trackeval()
-        plain, interpolated = (
-            None if each[0] is None else _joined(each) for each in zip(*tracks, strict=True))
-        found.tracking = score_tracks(plain, blocks, interpolated)
+        plain, interpolated = zip(*tracks, strict=True)
+        found.tracking = score_tracks(
+            _joined(plain), blocks, None if interpolated[0] is None else _joined(interpolated))
     paths_of = [part.prediction for part in parts if part.prediction is not None]
     if len(paths_of) == len(parts):
         found.prediction = PathSums(

@@ -81,6 +81,10 @@ _USUAL = ((f'{_PERCEPTION}/tracking/objects', TRACKED),
           (GROUND_TRUTH, TRACKED))
 
 
+# So many topics are named in an error.
+_N_LISTED = 10
+
+
 @lru_cache(maxsize=16)
 def _types(type_name: str) -> Typestore:
     store = get_typestore(Stores.EMPTY)
@@ -370,15 +374,15 @@ def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
             if topic not in by_name:
                 raise ConfigError('--topic', f'{topic}, which is not a topic of {name} that '
                                   'can be evaluated',
-                                  f'one of {", ".join(by_name) or "none"}')
+                                  f'one of {_listed(by_name)}')
         return [by_name[topic] for topic in named]
     ego = None if with_tf else _ego(evaluable)
     if pattern:
         found = [key for key in evaluable if key[1] != ODOMETRY and fnmatchcase(key[0], pattern)]
         if not found:
             raise ConfigError('--objects-topic', f'no topic {pattern} of objects in {name}',
-                              'one of ' + (', '.join(key[0] for key in evaluable
-                                                     if key[1] != ODOMETRY) or 'none'))
+                              'one of ' + _listed([key[0] for key in evaluable
+                                                   if key[1] != ODOMETRY]))
         return [_only(name, found, '--objects-topic'), *([] if ego is None else [ego])]
     found = [key for key in (_objects(name, evaluable), ego) if key is not None]
     if not found and not with_tf:
@@ -386,6 +390,13 @@ def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
             name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
             f'{EGO_TOPIC} of the type {ODOMETRY}')
     return found
+
+
+def _listed(topics: Collection[str]) -> str:
+    """Return names of topics as text; of many, those of the usual ones first."""
+    names = sorted(topics, key=lambda name: 'odometry' in name)
+    more = f' and {len(names) - _N_LISTED} more' if len(names) > _N_LISTED else ''
+    return ', '.join(names[:_N_LISTED]) + more or 'none'
 
 
 def _objects(name: str, evaluable: Sequence[TopicKey]) -> TopicKey | None:

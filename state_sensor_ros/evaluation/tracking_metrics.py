@@ -390,6 +390,10 @@ def class_means(classes: Mapping[str, ThresholdScores]) -> dict[str, float]:
     :param classes: scores of each class; of none, the numbers are NaN.
     """
     numbers = [found.numbers for name, found in classes.items() if name != CLASS_NAMES[UNKNOWN]]
-    return {key: float((np.sum if key == 'identity_switches' else np.mean)(
-        [of_class[key] for of_class in numbers])) if numbers else math.nan
-        for key in ('amota', 'amotp', *WORST)}
+    if not numbers:
+        return dict.fromkeys(('amota', 'amotp', *WORST), math.nan)
+    means = {key: float(np.mean([of_class[key] for of_class in numbers]))
+             for key in ('amota', 'amotp', *WORST)}
+    # Of a class that no recall reaches it is not known.
+    n_switches = sum(of_class['identity_switches'] for of_class in numbers)
+    return {**means, 'identity_switches': n_switches}
