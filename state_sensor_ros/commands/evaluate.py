@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
 import json
+import math
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
@@ -294,8 +295,8 @@ def _warn(stack: str, found: TopicResult) -> None:
     if found.n_wrong:
         print_line(f'{where}: {counted(found.n_wrong, "object")} with a negative size, taken as '
                    'unknown, or a confidence that is no number, taken as 0')
-    if found.ego is not None and (
-            median := found.ego.statistics['ate/translation']['median']) > _ANOTHER_M:
+    median = 0.0 if found.ego is None else found.ego.statistics['ate/translation']['median']
+    if _ANOTHER_M < median < math.inf:
         print_line(f'{where}: half of the positions of the ego are more than {median:.0f} m off; '
                    'are TRUTH and STACK of one drive, clock and global frame?')
     classes = found.classes or []
