@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import re
 import time
 
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.reading import Warnings
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.bags.bag_writer import BagSink
@@ -42,7 +43,6 @@ class BagOutput(BagSink):
     """
 
     def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions) -> None:
-        from state_sensor_ros.cdr.definitions import load_definitions
         values = options.values
         settings = options.settings
         definitions = load_definitions()

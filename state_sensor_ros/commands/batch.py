@@ -41,6 +41,7 @@ import threading
 import time
 from typing import Any, TYPE_CHECKING, TypeVar
 
+from state_sensor_ros.commands.command_line import run_parsed
 from state_sensor_ros.commands.interruption import call_in_daemon
 from state_sensor_ros.commands.parameter_values import UNUSED
 from state_sensor_ros.commands.printing import print_line
@@ -98,8 +99,6 @@ def plain_options(args: argparse.Namespace) -> dict[str, object]:
 
 def run_job(job: BatchJob) -> BatchResult:
     """Run a job in the main thread of this process."""
-    # Imported here: that module imports the commands, and these this one.
-    from state_sensor_ros.commands.command_line import run_parsed
     errors = StringIO()
     try:
         check_regular(job.source)

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from state_sensor_ros.commands import bag_output
+from state_sensor_ros.commands.convert_many import convert_many
 from state_sensor_ros.commands.format_options import (
     open_input,
     refuse_compression,
@@ -38,7 +40,9 @@ from state_sensor_ros.files.frame_selection import (
     RecordingSelection,
     SelectedRecording,
 )
+from state_sensor_ros.files.look_ahead import is_needed, LookAhead
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STANDARD_INPUT
+from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import FaultList, Recording
 from state_sensor_ros.payloads import DROPPED
@@ -59,8 +63,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: if IN cannot be read or OUT cannot be written.
     """
     if args.to is not None:
-        # Imported where needed, here and below: each format loads its own libraries only.
-        from state_sensor_ros.commands.convert_many import convert_many
         convert_many(args, interruption)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
@@ -95,7 +97,6 @@ def _warn_of_gaps(table: RecordingReader, output: Format, settings: Settings) ->
     """Warn of the parts of a bag or a trajectory that a table lacks."""
     if not output.storage and 'generation' not in output.writes:
         return
-    from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
     if not isinstance(table, TableRecording):
         return
     gaps = gaps_of(table, settings, has_own=table.generation in simulators())
@@ -106,7 +107,6 @@ def _warn_of_gaps(table: RecordingReader, output: Format, settings: Settings) ->
 def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             args: argparse.Namespace, interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
-    from state_sensor_ros.commands import bag_output
     if options.settings.stamp_source == 'ros':
         raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
     selection = selection_of(args)
@@ -153,7 +153,6 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: RecordingReader,
     if not options.settings.outputs:
         yield frames
         return
-    from state_sensor_ros.files.look_ahead import is_needed, LookAhead
     if not is_needed(options.settings):
         yield frames
         return

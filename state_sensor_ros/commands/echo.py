@@ -17,6 +17,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import ConfigError, UsageError
 from state_sensor_ros.files.whole.output import print_output
+from state_sensor_ros.ros.message_text import csv_table, csv_text, message_words
 
 _FIND_S = 5.0
 _FOREVER_S = 1e9
@@ -66,7 +67,6 @@ class _Printer:
 
         :param message: message of any type.
         """
-        from state_sensor_ros.ros.message_text import csv_table, csv_text, message_words
         if self._is_once and self.n_messages:
             return
         self.n_messages += 1

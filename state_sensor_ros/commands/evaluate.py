@@ -20,14 +20,46 @@ import math
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
+from state_sensor_ros.commands.evaluate_many import evaluate_many, is_many
+from state_sensor_ros.commands.evaluate_outputs import (
+    check_outputs,
+    matches_written,
+    write_outputs,
+)
 from state_sensor_ros.commands.format_options import refuse_given
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import clock_shown, print_line
 from state_sensor_ros.commands.summary import is_standard_output
+from state_sensor_ros.commands.truth_reading import read_areas, read_truth
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
+from state_sensor_ros.evaluation.confidence import intervals_of
+from state_sensor_ros.evaluation.evaluation_result import (
+    AGAINST,
+    against,
+    changes,
+    number_at,
+    numbers_of,
+    possible_result,
+    read_results,
+    result_of,
+    result_of_bag,
+)
+from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
+from state_sensor_ros.evaluation.evaluator import Evaluator
+from state_sensor_ros.evaluation.frame_transforms import (
+    FrameTransforms,
+    STATIC_TF_TOPIC,
+    TF_TOPIC,
+    TF_TYPE,
+)
+from state_sensor_ros.evaluation.matching import Selection
+from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
 from state_sensor_ros.files.bags.bag_metadata import is_bag
+from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.files.whole.output import print_output
+from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.texts import counted, one_line
 
@@ -62,7 +94,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: if TRUTH or STACK cannot be read, have no common time, or a number
         is beyond its bound.
     """
-    from state_sensor_ros.commands.evaluate_many import evaluate_many, is_many
     has_many = is_many(args)
     _check_options(args, is_many=has_many)
     _check_bound_names(args)
@@ -70,27 +101,15 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         evaluate_many(args, interruption)
         return
     [stack] = args.stack
-    from state_sensor_ros.evaluation.evaluation_result import (
-        AGAINST,
-        against,
-        changes,
-        numbers_of,
-        read_results,
-        result_of_bag,
-    )
     # One of many bags has its earlier result from the process that has read the file.
     old = getattr(args, 'earlier', None)
     if old is None and args.against is not None:
         old = result_of_bag(args.against, read_results(args.against), stack,
                             definition=args.definition, alignment=args.align)
-    from state_sensor_ros.commands.evaluate_outputs import matches_written, write_outputs
     with matches_written(args, interruption) as observe, \
             clock_shown('evaluate', is_quiet=args.quiet):
         evaluation = evaluated(args, stack, observe)
     truth, topic_results = evaluation.truth, evaluation.topic_results
-    from state_sensor_ros.evaluation.confidence import intervals_of
-    from state_sensor_ros.evaluation.evaluation_result import result_of
-    from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
     result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
                        alignment=args.align)
     result['confidence'] = intervals_of(
@@ -121,7 +140,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     """Refuse options that are not used for the format of TRUTH, or for many bags."""
     given: frozenset[str] = getattr(args, 'given', frozenset())
-    from state_sensor_ros.commands.evaluate_outputs import check_outputs
     check_outputs(args, given, is_many=is_many)
     if is_many:
         return
@@ -136,7 +154,6 @@ def _check_bound_names(args: argparse.Namespace) -> None:
     bounds = [*args.fail_below, *args.fail_above]
     if not bounds:
         return
-    from state_sensor_ros.evaluation.evaluation_result import number_at, possible_result
     possible, with_all = (possible_result(
         definition, has_earlier=has_earlier, horizons_s=args.horizons, path_counts=args.k,
         iou_thresholds=_iou_thresholds(args))
@@ -178,11 +195,6 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
     :param stack: path of the bag.
     :param observe: called with the matches of each topic as they are found, None for no call.
     """
-    from state_sensor_ros.commands.truth_reading import read_truth
-    from state_sensor_ros.evaluation.evaluator import Evaluator
-    from state_sensor_ros.evaluation.frame_transforms import FrameTransforms
-    from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
-    from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
     settings = settings_of(args)
     with _opened(args, stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic, pattern=args.objects_topic,
@@ -237,8 +249,6 @@ def _frames_again(args: argparse.Namespace, stack: str, evaluation: Evaluation, 
 
 
 def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:
-    from state_sensor_ros.files.bags.open_bag import OpenBag
-    from state_sensor_ros.files.storage.storage_file import limits_of
     path = Path(stack)
     if not is_bag(path):
         if not path.exists():
@@ -250,7 +260,6 @@ def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[Open
 
 def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, bool]]:
     """Yield the transform messages of a bag, each with whether it is static."""
-    from state_sensor_ros.evaluation.frame_transforms import STATIC_TF_TOPIC, TF_TOPIC, TF_TYPE
     with _opened(args, stack) as bag:
         keys = {(name, TF_TYPE) for name in (TF_TOPIC, STATIC_TF_TOPIC)} & bag.topics.keys()
         for key in keys:
@@ -260,8 +269,6 @@ def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, b
 
 
 def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
-    from state_sensor_ros.commands.truth_reading import read_areas
-    from state_sensor_ros.evaluation.matching import Selection
     if args.range and truth.ego is None:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
                           'have', 'ground truth with an ego')
@@ -319,7 +326,6 @@ def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -
     :raises ConfigError: if there is no such number.
     :raises TrajectoryFormatError: if a number is beyond its bound, or undefined.
     """
-    from state_sensor_ros.evaluation.evaluation_result import number_at
     failures = []
     for bounds, word, sign in ((args.fail_below, 'least', -1.0), (args.fail_above, 'most', 1.0)):
         for text in bounds:

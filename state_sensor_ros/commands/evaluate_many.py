@@ -18,10 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
+from state_sensor_ros.commands.evaluate_outputs import join_tables
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.evaluation.evaluation_result import (
+    AGAINST,
+    changes,
+    read_results,
+    result_of_bag,
+)
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.whole.output import print_output, temporary_folder
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -110,7 +117,6 @@ def _part(folder: Path, name: str, i: int) -> str:
 def _join(args: argparse.Namespace, interruption: Interruption, name: str,
           parts: list[tuple[str, str]]) -> None:
     """Write the tables of all bags as one."""
-    from state_sensor_ros.commands.evaluate_outputs import join_tables
     path: str = getattr(args, name)
     with interruption.writing(lambda: WholeFile(path, force=args.force)) as file:
         n_rows = join_tables(parts, file.handle,
@@ -136,7 +142,6 @@ def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[st
     """Return the earlier result of each bag; one without fails when it is evaluated."""
     if args.against is None:
         return {}
-    from state_sensor_ros.evaluation.evaluation_result import read_results, result_of_bag
     results, found = read_results(args.against), {}
     for stack in stacks:
         with suppress(TrajectoryFormatError):
@@ -150,7 +155,6 @@ def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
     """Print how many numbers of each bag got better and worse."""
     if args.against is None:
         return
-    from state_sensor_ros.evaluation.evaluation_result import AGAINST, changes
     print_output(f'against {one_line(args.against)}:')
     for record in records:
         if AGAINST in record:

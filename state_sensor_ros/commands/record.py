@@ -20,6 +20,7 @@ from collections.abc import Callable
 import threading
 import time
 
+from state_sensor_ros.commands.bag_output import BagOutput
 from state_sensor_ros.commands.format_options import (
     format_named,
     refuse_compression,
@@ -119,8 +120,6 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
     simulator, selection = stream.simulator, selection_of(args)
     options = WriteOptions(args.force, stream.settings, vars(args), stream.where, 'stream')
     if output.storage:
-        # Imported here: other formats need no messages.
-        from state_sensor_ros.commands.bag_output import BagOutput
         return MessagesWriter(interruption.made(lambda: BagOutput(
             args.out, args.storage or output.storage, simulator.name, options)), selection)
     if not output.payloads or output not in simulator.formats or args.generation:

@@ -22,6 +22,7 @@ from typing import overload, TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros.drawing.style import ORDINARY, PAPER, PictureStyle
 from state_sensor_ros.errors import (
     ConfigError,
     DecodeError,
@@ -52,8 +53,11 @@ from state_sensor_ros.library.notebook import (
     recording_html,
     scene_of,
 )
+from state_sensor_ros.library.safety import check_horizon, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
+from state_sensor_ros.objects.criticality import SAFETY_NEEDS
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder
+from state_sensor_ros.perception.frame_perceiver import FramePerceiver
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings, unread_parameters
@@ -286,9 +290,6 @@ class Recording:
         :raises StateError: if no frame has it.
         :raises ConfigError: if ``horizon`` is out of its range.
         """
-        # Imported here: it takes 5 ms, and is rarely used.
-        from state_sensor_ros.library.safety import check_horizon, SafetyCollector
-        from state_sensor_ros.objects.criticality import SAFETY_NEEDS
         check_horizon(horizon)
         collector = SafetyCollector(actor, horizon)
         for _, _, frame in self._read_apart(SAFETY_NEEDS):
@@ -318,7 +319,6 @@ class Recording:
         """
         with importing('plot'):
             from state_sensor_ros.drawing.picture import scene_figure
-            from state_sensor_ros.drawing.style import ORDINARY, PAPER, PictureStyle
         page = PAPER if paper else ORDINARY
         if size is not None:
             page = replace(page, width=size[0], height=size[1])
@@ -406,8 +406,6 @@ class Recording:
         :raises ConfigError: if a value is out of its range.
         """
         given = {name: value for name, value in locals().items() if name != 'self'}
-        # Imported here: it takes 5 ms, and is rarely used.
-        from state_sensor_ros.perception.frame_perceiver import FramePerceiver
         perceiver = FramePerceiver(parse_settings({
             f'perception.{name}': value for name, value in given.items()}))
         return (perceiver.perceived(frame) for frame in self)

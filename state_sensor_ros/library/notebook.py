@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.classes import EGO_TAG, Kind
+from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.drawing.style import PageSize, PictureStyle
 from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along
 from state_sensor_ros.rotations import rpy_from_quaternion
@@ -112,7 +114,6 @@ class RecordedActors(dict[str, 'RecordedActor']):
 
 def scene_of(frames: Iterable[Frame], map_lines: tuple[MapLine, ...] = ()) -> Scene:
     """Return frames as what is drawn."""
-    from state_sensor_ros.drawing.scene_builder import SceneBuilder
     builder = SceneBuilder(EGO_TAG, map_lines)
     for frame in frames:
         builder.add(frame)
@@ -149,7 +150,6 @@ def frame_html(frame: Frame) -> str:
 
     def draw() -> Figure:
         from state_sensor_ros.drawing.picture import scene_figure
-        from state_sensor_ros.drawing.style import PageSize, PictureStyle
         return scene_figure(scene_of([frame]), PictureStyle(
             '', size=PageSize(_PICTURE_WIDTH, dpi=_PICTURE_DPI)))
 

@@ -57,6 +57,7 @@ from state_sensor_ros.simulators.carla.dataset import (
 from state_sensor_ros.simulators.carla.frame_payload import server_points
 from state_sensor_ros.simulators.carla.images import color_bytes
 from state_sensor_ros.simulators.carla.measurement import OLD_BOX_NAME
+from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
 from state_sensor_ros.simulators.carla.sensors import (
     DEPTH,
     POINTS,
@@ -341,7 +342,6 @@ def _is_recorded(metadata: Path) -> bool:
 
 def new_dataset(path: str, options: WriteOptions) -> DatasetWriter:
     """Begin a dataset; sensors are described by ``config_file``, else by the recording."""
-    from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
     sensors: Iterable[Sensor] = ()
     if options.settings.config_file:
         sensors = read_sensors(options.settings.config_file)

@@ -27,6 +27,7 @@ from state_sensor_ros.emulator.carla_server.episode_settings import sensor_keys
 from state_sensor_ros.simulators import ConfigError, reason_of, Settings
 from state_sensor_ros.simulators.carla.carla_data import PLAYER_NAME, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
+from state_sensor_ros.simulators.own_topics import registry_of, StaticTransform
 
 if TYPE_CHECKING:
     from state_sensor_ros.simulators.own_topics import StaticTransform
@@ -189,8 +190,6 @@ def sensor_transforms(sensors: Iterable[Sensor],
     # sensors: as for :func:`mounts`; a pose that is unknown is that of the player.
     if not settings.of(CarlaParameters).camera_tf:
         return ()
-    # Loaded for topics only.
-    from state_sensor_ros.simulators.own_topics import registry_of, StaticTransform
     player = registry_of(settings).first_frame_id(PLAYER_NAME)
     offset: tuple[float, ...] = (0.0,) * 6
     # With another ego tag the player has a frame of its own.

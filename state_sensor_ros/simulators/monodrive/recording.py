@@ -44,6 +44,7 @@ from state_sensor_ros.simulators.monodrive.trajectory import read_payloads, TRAJ
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 from state_sensor_ros.simulators.recordings import (
     compression_of,
+    decompressed,
     format_of_name,
     open_any,
     open_positioned,
@@ -169,8 +170,6 @@ class TrajectoryRecording(TimedRecording):
 
     def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
         if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
-            # Loaded for compressed files only.
-            from state_sensor_ros.simulators.recordings import decompressed
             return decompressed(self._file)
         return self._file, None
 
