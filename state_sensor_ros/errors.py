@@ -192,15 +192,19 @@ class TrajectoryFormatError(StateSensorError, ValueError):
     """A recording cannot be read, or cannot be replayed by the simulator."""
 
 
-def no_frames(where: str, *, is_part: bool = False) -> TrajectoryFormatError:
+def no_frames(where: str, *, is_part: bool = False,
+              end_s: float = 0.0) -> TrajectoryFormatError:
     """
     Return the error for a recording without frames.
 
     :param where: the recording.
     :param is_part: whether only a span of time was read.
+    :param end_s: end of the recording, s after its first frame; 0 if it is unknown.
     """
     return TrajectoryFormatError(
-        where, f'no frames{" in the selected time" if is_part else ""}', 'at least one frame')
+        where, f'no frames{" in the selected time" if is_part else ""}'
+        + (f'; the recording ends {end_s:.6g} s after its first frame' if end_s else ''),
+        'at least one frame')
 
 
 class MissingFileError(TrajectoryFormatError, FileNotFoundError):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from functools import partial
 import math
 import re
@@ -31,6 +32,7 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...
 
 # Sources that use a parameter, or the node alone.
 LIVE, RECORDED, NODE = 'live', 'recorded', 'node'
+_MAX_NEAR = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +263,24 @@ def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
     :param known: names.
     :param least: least similarity, 0 to 1.
     """
-    # Imported here: a name is wrong in few starts of a program.
-    from difflib import get_close_matches
     return next(iter(get_close_matches(name.lower(), known, 1, least)), '')
+
+
+def near_names(wanted: Iterable[str], known: Iterable[str]) -> str:
+    """
+    Return the known names that are nearest to some unknown ones, as the end of a line.
+
+    >>> near_names(['hreo'], ['car', 'hero'])
+    '; did you mean hero?'
+    >>> near_names(['x'], ['car', 'hero'])
+    '; there are car, hero'
+    """
+    names = sorted(set(known))
+    near = dict.fromkeys(name for word in wanted for name in get_close_matches(word, names))
+    if near:
+        return f'; did you mean {" or ".join([*near][:_MAX_NEAR])}?'
+    more = f' and {len(names) - _MAX_NEAR} more' if len(names) > _MAX_NEAR else ''
+    return f'; there are {", ".join(names[:_MAX_NEAR])}{more}' if names else ''
 
 
 def as_yaml(value: Value) -> str:

@@ -127,16 +127,17 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
         if not summary.n_frames:
             # Why frames were dropped.
             bag.warnings.show()
-        _check_any(summary.n_frames, summary, bag.warnings.faults, recording, selection)
+        _check_any(summary.n_frames, summary, bag.warnings.faults, recording, selection,
+                   selected.read_s)
     bag.warnings.show()
     warn_of_unmatched(recording.name, selected.selector.unmatched)
     return summary
 
 
 def _check_any(n_frames: int, summary: Summary, faults: FaultList, recording: RecordingReader,
-               selection: RecordingSelection) -> None:
+               selection: RecordingSelection, end_s: float) -> None:
     if not n_frames:
-        raise no_frames(recording.name, is_part=not selection.has_all_frames)
+        raise no_frames(recording.name, is_part=not selection.has_all_frames, end_s=end_s)
     n_dropped = faults.counts.get(DROPPED, 0)
     if n_dropped and not summary.n_actors:
         first = next(fault for fault in faults if fault.kind == DROPPED)
@@ -187,7 +188,8 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
             summary.add(frame)
             if selected is not None:
                 selected.needs = writer.needs
-        _check_any(writer.n_frames, summary, faults, recording, selection)
+        _check_any(writer.n_frames, summary, faults, recording, selection,
+                   0.0 if selected is None else selected.read_s)
         writer.complete()
     for note in (*writer.notes, *writer.losses.lines):
         print_line(f'warning: {args.output}: {note}')

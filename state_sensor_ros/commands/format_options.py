@@ -18,6 +18,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 import math
 
+from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import Format, ReadOptions, texts_of
@@ -34,9 +35,26 @@ _OF_ALL = frozenset(('force', 'quiet', 'parameters', 'params_files'))
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
     """Return the selection that ``args``, the parsed options, describe."""
+    tag, origin = ego_of(args)
     return RecordingSelection(
         tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors),
-        getattr(args, 'start', 0.0), getattr(args, 'end', math.inf), args.rate)
+        getattr(args, 'start', 0.0), getattr(args, 'end', math.inf), args.rate, tag, origin)
+
+
+def ego_of(args: argparse.Namespace) -> tuple[str, str]:
+    """
+    Return how the ego is selected.
+
+    :param args: the parsed options.
+    :returns: the tag that it has then, and the option or parameter, ``''`` if none is given.
+    """
+    if args.ego_tag is not None:
+        return args.ego_tag, f'--ego-tag {args.ego_tag}'
+    unread = getattr(args, 'unread', ())
+    for name, value in args.parameters:
+        if name == 'ego_tag' or (name.endswith('.ego') and value and name not in unread):
+            return str(value) if name == 'ego_tag' else EGO_TAG, f'-p {name}:={value}'
+    return '', ''
 
 
 def format_named(name: str) -> Format:

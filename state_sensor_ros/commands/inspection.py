@@ -306,7 +306,8 @@ class Inspector:
                 self.refusal = TrajectoryFormatError(f'{name}: {first.place}', first.text,
                                                      expected)
         if self.refusal is None and not self.n_frames:
-            self.refusal = no_frames(name, is_part=self._is_part)
+            self.refusal = no_frames(name, is_part=self._is_part,
+                                     end_s=self._recording.read_s)
 
     def _no_frame(self) -> TrajectoryFormatError | None:
         """Return the error of the first payload that is not a frame, None without one."""

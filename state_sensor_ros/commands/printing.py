@@ -35,8 +35,17 @@ _REFRESH_S = 0.2
 
 
 def print_line(text: str) -> None:
-    """Print ``text`` as one line on standard error; unprintable characters are escaped."""
-    print_error(f'{one_line(text)}\n')
+    """
+    Print ``text`` as one line on standard error; unprintable characters are escaped.
+
+    On a terminal ``error:`` is red and ``warning:`` yellow, unless NO_COLOR is set.
+    """
+    line = one_line(text)
+    if not os.environ.get('NO_COLOR') and sys.stderr.isatty():
+        for word, color in (('error:', 31), ('warning:', 33)):
+            if line.startswith(word):
+                line = f'\x1b[{color}m{word}\x1b[0m{line.removeprefix(word)}'
+    print_error(f'{line}\n')
 
 
 def print_error(text: str) -> None:

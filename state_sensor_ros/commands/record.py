@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 import threading
 import time
 
 from state_sensor_ros.commands.bag_output import BagOutput
 from state_sensor_ros.commands.format_options import (
+    ego_of,
     format_named,
     refuse_compression,
     refuse_unused,
@@ -40,6 +42,7 @@ from state_sensor_ros.commands.printing import bar_type, print_line, waiting_nam
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import DecodeError, failed_stream, TransportError, UsageError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
+from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedNames
 from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.payloads import Packet
@@ -111,13 +114,17 @@ def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
 
     refuse_compression(args, output)
     stream = new_stream()
-    return Recorder(stream, new_stream, _writer(output, args, stream, interruption), args.frames)
+    tag, origin = ego_of(args)
+    return Recorder(stream, new_stream, _writer(output, args, stream, interruption), args.frames,
+                    SelectedNames(RecordingSelection(ego=tag, ego_from=origin)))
 
 
 def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
             interruption: Interruption) -> PacketWriter:
     """Begin the recording."""
-    simulator, selection = stream.simulator, selection_of(args)
+    # Otherwise packets would not be written as received.
+    simulator = stream.simulator
+    selection = replace(selection_of(args), ego='', ego_from='')
     options = WriteOptions(args.force, stream.settings, vars(args), stream.where, 'stream')
     if output.storage:
         return MessagesWriter(interruption.made(lambda: BagOutput(
@@ -197,6 +204,7 @@ class Recorder:
     :param new_stream: function that opens it again if its only connection failed.
     :param writer: writer of the recording.
     :param max_frames: number of frames after which the recording is complete, None for no limit.
+    :param names: how the ego is selected.
     :ivar stream: the stream, or the last one that was opened.
     :ivar n_frames: number of frames written so far.
     :ivar n_skipped: number of payloads without a frame; ``last_skipped`` the error of the last.
@@ -207,14 +215,14 @@ class Recorder:
     """
 
     def __init__(self, stream: LiveStream, new_stream: Callable[[], LiveStream],
-                 writer: PacketWriter, max_frames: int | None) -> None:
+                 writer: PacketWriter, max_frames: int | None, names: SelectedNames) -> None:
         self.n_frames = self.n_skipped = self.n_bytes = 0
         self.last_skipped = ''
         self.summary = Summary()
         self.over = threading.Event()
         self.is_complete = False
         self.stream, self._new_stream = stream, new_stream
-        self._writer, self._max_frames = writer, max_frames
+        self._writer, self._max_frames, self._names = writer, max_frames, names
         # Held while a packet is written.
         self._writing = threading.Lock()
         self._error: Exception | None = None
@@ -228,7 +236,8 @@ class Recorder:
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
-        return [*self.stream.notes.values(), *self._writer.notes]
+        return [*self.stream.notes.values(), *self._writer.notes,
+                *self._names.lines(is_empty=False)]
 
     def run(self) -> None:
         """Receive and write until :meth:`stop`, or the end set by the options."""
@@ -315,6 +324,7 @@ class Recorder:
         try:
             for frame, n_bytes in self._writer.write(packet, self.stream.decoder):
                 self.summary.add(frame)
+                self._names.add(frame)
                 self.n_frames += 1
                 self.n_bytes += n_bytes
                 if self.n_frames == self._max_frames:

@@ -191,7 +191,8 @@ class SceneShow:
             log.note(str(fault))
         if not self._summary.n_frames and not self._is_live:
             raise no_frames(recording.name,
-                            is_part=not selection_of(self._args).has_all_frames)
+                            is_part=not selection_of(self._args).has_all_frames,
+                            end_s=recording.read_s)
         log.send()
 
 

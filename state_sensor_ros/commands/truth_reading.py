@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from state_sensor_ros.commands.format_options import refuse_given
+from state_sensor_ros.commands.format_options import ego_of, refuse_given
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.commands.reading import read_frames, Warnings
+from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched, Warnings
 from state_sensor_ros.errors import ConfigError, DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.evaluation.ground_truth import (
     EgoTrack,
@@ -43,9 +43,11 @@ from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.bags.bag_recording import stamp_of, STATE_FRAME
 from state_sensor_ros.files.bags.open_bag import OpenBag
 from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedNames
 from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
@@ -93,31 +95,32 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
     rule = TagRule(tuple(args.desired_tags), tuple(args.undesired_tags))
     actors = frozenset(args.actors)
     warnings = Warnings(args.truth)
-    seen: set[str] = set()
     tagged: set[str] = set()
 
     def selects(name: str, tags: tuple[str, ...]) -> bool:
-        seen.add(name)
         has_tags = rule.passes(tags)
         if has_tags:
             tagged.add(name)
         return (not actors or name in actors) and has_tags
+
+    tag, origin = ego_of(args)
+    names = SelectedNames(RecordingSelection(
+        tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors), ego=tag,
+        ego_from=origin))
 
     reader = open_any(args.truth, ReadOptions(settings, args.truth_topic, args.max_bag_bytes))
     with Recording(reader) as recording:
         truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
         for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
             warnings.place = recording.place
+            names.add(frame)
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
             if observe is not None:
                 observe(frame)
         for line in truth.assumptions.lines:
             warnings.add(line, line)
     warnings.show()
-    _check_actors(actors, seen)
-    if seen and not tagged:
-        print_line('warning: --desired-tags, --undesired-tags: no object of the ground truth '
-                   'passes them')
+    warn_of_unmatched(args.truth, names.lines(is_empty=not rule.passes_all and not tagged))
     return _checked(truth.finish())
 
 
@@ -184,7 +187,8 @@ def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -
 
 def _check_actors(actors: frozenset[str], seen: set[str]) -> None:
     for name in sorted(actors - seen):
-        print_line(f'warning: --actors {name}: the ground truth has no such object')
+        print_line(f'warning: --actors {name}: the ground truth has no such object'
+                   + near_names([name], seen))
 
 
 def read_areas(path: str) -> tuple[Floats, ...]:

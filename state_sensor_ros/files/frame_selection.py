@@ -11,20 +11,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import math
+import re
 
 import numpy as np
 
+from state_sensor_ros.classes import ego_row as first_ego
+from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, SeekableRecording
 from state_sensor_ros.frame import Frame, Rows
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.texts import shortened
 
 # Some simulators round times to float32; none sends 10,000 frames per second.
 _TOLERANCE_S = 1e-4
+# Names and tags that are proposed.
+_MAX_SEEN = 10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,14 @@ class RecordingSelection:
     start_s: float = 0.0  # start_s, end_s: from the first frame
     end_s: float = math.inf
     rate_hz: float | None = None  # largest rate of frames, None for all
+    ego: str = ''  # tag that the ego is to have, with `ego_from`
+    ego_from: str = ''  # option or parameter that selects the ego, as given
+    ego_name: str = ''  # name or tag of the actor that is tagged ego instead of others
+
+    @property
+    def names_nothing(self) -> bool:
+        """Return whether there is no name or tag that might match no actor."""
+        return not (self.actors or self.desired_tags or self.undesired_tags or self.ego_from)
 
     @property
     def has_all_frames(self) -> bool:
@@ -44,11 +58,69 @@ class RecordingSelection:
     @property
     def has_all(self) -> bool:
         """Return whether nothing is omitted."""
-        return self.has_all_frames and not self.actors and TagRule(
+        return self.has_all_frames and not (
+            self.actors or self.ego_from or self.ego_name) and TagRule(
             self.desired_tags, self.undesired_tags).passes_all
 
 
 EVERYTHING = RecordingSelection()
+
+
+class SelectedNames:
+    """
+    The names, tags and the ego that are selected, and what the frames have.
+
+    :ivar missing: selected names of actors that no frame so far has.
+    """
+
+    def __init__(self, selection: RecordingSelection) -> None:
+        self._selection = selection
+        self._is_used = not selection.names_nothing
+        self.missing = set(selection.actors)
+        self._tags = {tag for tag in (*selection.desired_tags, *selection.undesired_tags) if tag}
+        self._has_ego = not selection.ego_from
+        # Of the last frame: they seldom change.
+        self._last: tuple[object, object] = ((), ())
+        self._names_seen: set[str] = set()
+        self._tags_seen: set[str] = set()
+
+    def add(self, frame: Frame) -> None:
+        """Note what a frame with all actors has."""
+        if not self._is_used or (frame.names, frame.tags) == self._last:
+            return
+        self._last = frame.names, frame.tags
+        self.missing.difference_update(frame.names)
+        if len(self._names_seen) < _MAX_SEEN:
+            self._names_seen.update(frame.names)
+            self._tags_seen.update(tag for tags in frame.tags for tag in tags)
+        self._has_ego = self._has_ego or any(
+            has_ego_tag(tags, self._selection.ego) for tags in frame.tags)
+
+    def lines(self, *, is_empty: bool) -> list[str]:
+        """Return a line for what matches nothing; ``is_empty`` whether no actor passed."""
+        lines, selection = [], self._selection
+        if self.missing:
+            names = shortened(', '.join(sorted(self.missing)))
+            lines.append(f'no selected frame has the actor {names}'
+                         + near_names(self.missing, self._names_seen))
+        known = {tag.lower() for tag in self._tags_seen}
+        unknown = sorted(tag for tag in self._tags if tag.lower() not in known)
+        if is_empty:
+            rule = ' and '.join(f'{name} {" ".join(tags)}' for name, tags in (
+                ('desired_tags', selection.desired_tags),
+                ('undesired_tags', selection.undesired_tags)) if tags)
+            lines.append(f'no selected frame has an actor that passes {rule}'
+                         + (near_names(unknown, self._tags_seen) if unknown else ''))
+        elif unknown and self._names_seen:
+            lines.append(f'no selected frame has an actor with the tag {", ".join(unknown)}'
+                         + near_names(unknown, self._tags_seen))
+        if not self._has_ego and self._names_seen:
+            option, wanted = re.split('[= ](?!.*[= ])', selection.ego_from)
+            known = {*(() if '.ego' in option else self._tags_seen),
+                     *(() if 'tag' in option else self._names_seen)}
+            lines.append(f'{selection.ego_from}: no selected frame has this ego'
+                         + near_names([wanted], known))
+        return lines
 
 
 class FrameSelector:
@@ -57,22 +129,25 @@ class FrameSelector:
 
     :param selection: part to select.
     :ivar selection: the same part.
-    :ivar missing: selected names of actors that no frame so far has.
+    :ivar names: selected names, and what the frames have.
+    :ivar elapsed_s: time from the first frame to the last one, s.
     """
 
     def __init__(self, selection: RecordingSelection) -> None:
         self.selection = selection
         self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
         self._actors = frozenset(selection.actors)
-        self.missing = set(selection.actors)
+        self.names = SelectedNames(selection)
         # Actors of the selected frame with the most, -1 before the first.
         self._n_most = -1
-        self._elapsed_s = 0.0
+        self.elapsed_s = 0.0
         self._last_s = self._first_s = math.nan
         self._n_due = 0
         # Names of the last frame and their rows that pass: names seldom change.
         self._names: tuple[str, ...] = ()
         self._rows: Rows = np.zeros(0, np.int64)
+        # Names and tags of the last frame, and its tags with the chosen ego.
+        self._tagged: tuple[object, tuple[tuple[str, ...], ...]] = (None, ())
 
     def keeps(self, time_s: float) -> bool:
         """
@@ -81,10 +156,10 @@ class FrameSelector:
         :param time_s: its ``game_time``, s; NaN counts as the time of the frame before.
         """
         if time_s > self._last_s:
-            self._elapsed_s += time_s - self._last_s
+            self.elapsed_s += time_s - self._last_s
         if not math.isnan(time_s):
             self._last_s = time_s
-        selection, elapsed_s = self.selection, self._elapsed_s
+        selection, elapsed_s = self.selection, self.elapsed_s
         if not selection.start_s - _TOLERANCE_S <= elapsed_s <= selection.end_s + _TOLERANCE_S:
             return False
         if math.isnan(self._first_s):
@@ -97,20 +172,24 @@ class FrameSelector:
         self._n_due = math.floor(n_periods) + 1
         return True
 
+    def _with_ego(self, frame: Frame) -> Frame:
+        """Return a frame in which the chosen actor alone has the tag of the ego."""
+        key, wanted = (frame.names, frame.tags), self.selection.ego_name
+        if key != self._tagged[0]:
+            ego = frame.names.index(wanted) if wanted in frame.names \
+                else first_ego(frame.tags, wanted)
+            others = [tuple(tag for tag in tags if tag.lower() != EGO_TAG) for tags in frame.tags]
+            self._tagged = key, tuple((*tags, EGO_TAG) if row == ego else tags
+                                      for row, tags in enumerate(others))
+        return replace(frame, tags=self._tagged[1])
+
     @property
     def unmatched(self) -> list[str]:
-        """Return a line about selected names, and one about tags, that match no actor so far."""
-        lines, selection = [], self.selection
-        if self.missing:
-            names = shortened(', '.join(sorted(self.missing)))
-            lines.append(f'no selected frame has the actor {names}')
-        has_named = not self._actors or len(self.missing) < len(self._actors)
-        if not self._n_most and has_named and not self._rule.passes_all:
-            rule = ' and '.join(f'{name} {" ".join(tags)}' for name, tags in (
-                ('desired_tags', selection.desired_tags),
-                ('undesired_tags', selection.undesired_tags)) if tags)
-            lines.append(f'no selected frame has an actor that passes {rule}')
-        return lines
+        """Return lines about selected names, tags and an ego that match no actor so far."""
+        missing = self.names.missing
+        has_named = not self._actors or len(missing) < len(self._actors)
+        return self.names.lines(is_empty=not self._n_most and has_named
+                                and not self._rule.passes_all)
 
     def add_selected(self, frame: Frame) -> None:
         """
@@ -118,7 +197,7 @@ class FrameSelector:
 
         :param frame: frame with the selected actors.
         """
-        self.missing.difference_update(frame.names)
+        self.names.add(frame)
         self._n_most = max(self._n_most, frame.n_actors)
 
     def actors_of(self, frame: Frame) -> Frame:
@@ -128,11 +207,13 @@ class FrameSelector:
         :param frame: frame with all actors.
         :returns: the frame itself if all are selected.
         """
+        if self.selection.ego_name:
+            frame = self._with_ego(frame)
+        self.names.add(frame)
         if self._actors:
             if frame.names != self._names:
                 self._names = frame.names
                 self._rows = np.flatnonzero([name in self._actors for name in frame.names])
-                self.missing.difference_update(frame.names)
             if len(self._rows) < frame.n_actors:
                 frame = frame.select(self._rows)
         frame = self._rule.select(frame)
@@ -149,6 +230,8 @@ class SelectedRecording:
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
         self.selector = FrameSelector(selection)
+        # Time from the first frame to the last one that was read.
+        self.read_s = 0.0
         self.decoder: PayloadDecoder = SelectingDecoder(recording.decoder, self.selector)
 
     @property
@@ -162,7 +245,9 @@ class SelectedRecording:
     def frames(self) -> Iterator[RecordedFrame]:
         selector = FrameSelector(self._selection)
         for recorded in self._recording.frames():
-            if selector.keeps(recorded.packet.game_time):
+            is_kept = selector.keeps(recorded.packet.game_time)
+            self.read_s = selector.elapsed_s
+            if is_kept:
                 yield recorded
 
     def payload_at(self, byte_range: tuple[int, int]) -> bytes:

@@ -22,6 +22,7 @@ from typing import overload, TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.drawing.style import ORDINARY, PAPER, PictureStyle
 from state_sensor_ros.errors import (
     ConfigError,
@@ -139,8 +140,13 @@ class Recording:
     @property
     def missing(self) -> list[str]:
         """Return the selected names of actors that no frame of the last loop had."""
-        return sorted(self._recording.selector.missing) \
+        return sorted(self._recording.selector.names.missing) \
             if isinstance(self._recording, SelectedRecording) else []
+
+    @property
+    def read_s(self) -> float:
+        """Return the time from the first frame to the last one read, 0 without a selection."""
+        return self._recording.read_s if isinstance(self._recording, SelectedRecording) else 0.0
 
     @property
     def unmatched(self) -> list[str]:
@@ -519,7 +525,7 @@ def _texts(given: Iterable[str]) -> tuple[str, ...]:
 def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                    obb_extents: str = DEFAULTS.obb_extents,
                    road_s_unit: str = DEFAULTS.road_s_unit,
-                   max_bag_bytes: int | None = None, is_timed: bool = True,
+                   max_bag_bytes: int | None = None, is_timed: bool = True, ego: str = '',
                    parameters: Mapping[str, object] = NO_PARAMETERS) -> Recording:
     """
     Open a recording: a trajectory, a rosbag2 bag, a table, or one of a simulator.
@@ -542,6 +548,8 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :param max_bag_bytes: largest message or chunk of a bag; None for 64 MiB.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         the driver would stamp it; otherwise it has NaN.
+    :param ego: name or tag of the actor that is the ego instead of the one tagged ``ego``; if
+        no frame has it, ``recording.unmatched`` says so, with the nearest names.
     :param parameters: parameters of its simulator, by name.
     :returns: a context manager to iterate over, any number of times.
     :raises MissingFileError: if it does not exist; also a FileNotFoundError.
@@ -556,10 +564,12 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     settings = checked_settings({**units, **parameters}, with_added=True) if parameters \
         else parse_settings(units)
     options = ReadOptions(settings, topic, max_bag_bytes)
-    name = os.fspath(path)
+    name, chosen = os.fspath(path), RecordingSelection(
+        ego=EGO_TAG, ego_from=f'ego={ego}', ego_name=ego)
 
     def reopen() -> RecordingReader:
-        return open_any(name, options)
+        reader = open_any(name, options)
+        return SelectedRecording(reader, chosen) if ego else reader
 
     try:
         recording = reopen()

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.bags.bag_recording import BagRecording
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
@@ -257,6 +256,7 @@ class Simulator:
 
         :param bag: open; the recording closes it.
         """
+        from state_sensor_ros.files.bags.bag_recording import BagRecording
         return BagRecording(bag)
 
     def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, ExitStack, suppress
 from dataclasses import replace
@@ -27,6 +26,7 @@ import pytest
 
 from state_sensor_ros.classes import has_ego_tag
 from state_sensor_ros.commands.arguments import simulate
+from state_sensor_ros.commands.parser import Parser
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands, IndicatorCommands
 from state_sensor_ros.errors import DecodeError, StateSensorError, TransportError
 from state_sensor_ros.files.formats import ReadOptions
@@ -156,10 +156,10 @@ class SimulatorSuite:
 
         :param port: the one on which it ran before, 0 for any.
         """
-        parser = argparse.ArgumentParser()
+        parser = Parser(prog='simulate')
         simulate.add_arguments(parser)
-        options = parser.parse_args(['--source', self.simulator, '--port', str(port),
-                                     *self.mock_options])
+        options = parser.parse(['--source', self.simulator, '--port', str(port),
+                                *self.mock_options])
         options.read_options = ReadOptions()
         with find_simulator(self.simulator).mock_server(options) as server:
             threading.Thread(target=_serve, args=(server,), daemon=True).start()

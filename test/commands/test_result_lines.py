@@ -20,6 +20,7 @@ from paths import CARLA, ROOT, SAMPLE
 from programs import run_python, start
 import pytest
 
+import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
 FACTS = r'5 frames, 0.2 s, 4 actors, \d+(\.\d+)? (kB|MB)'
@@ -147,8 +148,65 @@ def test_selection_without_actors_is_a_warning(tmp_path, monkeypatch, capsys, co
     words, text = case
     monkeypatch.chdir(tmp_path)
     assert main([command[0], str(SAMPLE), command[1], '--end', '0', *words]) == 0
-    assert capsys.readouterr().err == \
-        f'warning: {SAMPLE}: no selected frame has {text}\n'
+    [line] = capsys.readouterr().err.splitlines()
+    near = '; did you mean ego?' if 'egoo' in text else '; there are ' if 'Nobody' in text else ''
+    assert line.startswith(f'warning: {SAMPLE}: no selected frame has {text}{near}')
+
+
+@pytest.mark.parametrize('words', [
+    ['convert', '{}', 'out'], ['convert', '{}', 'out.json'], ['inspect', '{}'],
+    ['render', '{}', 'out.svg'], ['evaluate', '{}', 'stack']], ids=lambda words: ' '.join(words))
+@pytest.mark.parametrize(('options', 'text'), [
+    (['--desired-tags', 'vehicle', 'conee'],
+     'no selected frame has an actor with the tag conee; did you mean cone'),
+    (['--actors', 'SUV_monoDrive_03_11', 'truck_monoDrive_01_1'],
+     'no selected frame has the actor SUV_monoDrive_03_11; did you mean SUV_monoDrive_03_10'),
+    (['-p', 'ego_tag:=egoo'],
+     '-p ego_tag:=egoo: no selected frame has this ego; did you mean ego?')])
+def test_names_that_match_nothing_are_named_with_the_nearest(
+        tmp_path, monkeypatch, capsys, words, options, text):
+    monkeypatch.chdir(tmp_path)
+    if words[0] == 'evaluate':
+        assert main(['convert', str(SAMPLE), 'stack', '--outputs', 'vision', '--end', '0',
+                     '-q']) == 0
+    capsys.readouterr()
+    # Without its ego, it cannot be replayed.
+    assert main([word.format(SAMPLE) for word in [*words, *options]]) == (
+        words[0] == 'inspect' and '--actors' in options)
+    assert f'warning: {SAMPLE}: {text}' in capsys.readouterr().err
+
+
+def test_ego_of_a_simulator_that_no_frame_has_is_named_with_the_nearest(
+        tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'fcd.xml').write_text(
+        '<fcd-export><timestep time="0.00"><vehicle id="hero" x="1" y="2" angle="90" '
+        'type="car" speed="1" pos="1" lane="a_0" slope="0"/></timestep></fcd-export>')
+    for out in ('out', 'out.json'):
+        assert main(['convert', 'fcd.xml', out, '-p', 'sumo.ego:=hreo', '-q']) == 0
+        assert '-p sumo.ego:=hreo: no selected frame has this ego; did you mean hero?' in \
+            capsys.readouterr().err
+
+
+def test_time_after_the_end_names_the_end(tmp_path, capsys, refusal):
+    with sensor.open_recording(SAMPLE) as recording:
+        end = f'{recording.duration:.6g}'
+    for out in ('out', 'out.json', 'out.csv', 'out.mcap'):
+        assert f'the recording ends {end} s after its first frame' in refusal(
+            'convert', SAMPLE, tmp_path / out, '--start', '1000')
+
+
+def test_library_chooses_the_ego():
+    for ego, name in (('truck_monoDrive_02_3', 'truck_monoDrive_02_3'),
+                      ('CONE', 'Misc_TrafficCone_0')):
+        with sensor.open_recording(SAMPLE, ego=ego) as recording:
+            assert {frame.names[frame.ego_row] for frame in recording} == {name}
+            assert recording[-1].names[recording[-1].ego_row] == name
+            assert recording.ego_track().name == name
+            assert recording.unmatched == []
+    with sensor.open_recording(SAMPLE, ego='conee') as recording:
+        assert {frame.ego for frame in recording} == {None}
+        assert recording.unmatched[0].startswith('ego=conee: no selected frame has this ego; did')
 
 
 def test_recorded_selection_without_actors_is_a_warning(tmp_path, capsys):
@@ -157,5 +215,5 @@ def test_recorded_selection_without_actors_is_a_warning(tmp_path, capsys):
         port = process.stdout.readline().rpartition(':')[2].strip()
         assert main(['record', str(out), '--port', port, '--frames', '2',
                      '--desired-tags', 'egoo']) == 0
-    assert f'warning: {out}: no selected frame has an actor that passes desired_tags egoo\n' \
+    assert f'warning: {out}: no selected frame has an actor that passes desired_tags egoo' \
         in capsys.readouterr().err

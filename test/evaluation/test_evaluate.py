@@ -97,7 +97,7 @@ def test_tags_that_no_object_of_the_ground_truth_has_are_a_warning(capsys, drive
     """A misspelt tag gave an evaluation against no objects in silence."""
     assert main(['evaluate', '-q', str(drive), str(stack), '--topic', TRACKING,
                  '--desired-tags', tag]) == 0
-    assert ('no object of the ground truth passes them' in capsys.readouterr().err) is is_missing
+    assert ('no selected frame has an actor that passes ' in capsys.readouterr().err) is is_missing
 
 
 @pytest.mark.parametrize(('options', 'code', 'error'), first_of(n_always=4, cases=[

@@ -23,7 +23,7 @@ GOOD = 'state_sensor:\n  ros__parameters:\n    port: 5\n'
 
 
 @pytest.mark.parametrize(('text', 'where', 'found', 'expected'), [
-    (GOOD.replace('    port', '\tport'), ': line 3', r"'\tport: 5'", 'no tabs'),
+    (GOOD.replace('    port', '\tport'), ': line 3', r"'\tport: 5'", 'spaces in place'),
     (GOOD.replace('5', '[5'), ': line 3', 'flow sequence', 'YAML'),
     (GOOD.replace('5', '[5') + '    host: x\n', ': line 4', "'    host: x'", 'YAML'),
     (GOOD + '   host: x\n', ': line 4', "'   host: x'", 'YAML'),
