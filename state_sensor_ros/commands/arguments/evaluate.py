@@ -17,14 +17,15 @@ from state_sensor_ros.commands.arguments.shared import (
     add_bag_limit,
     add_batch_options,
     add_ego_tag,
-    add_input,
     add_quiet,
     add_tags,
     number,
 )
 from state_sensor_ros.commands.arguments.shared import seconds as above_zero
 
-_EPILOG = """examples:
+_EPILOG = """Also: --k --objects-topic --ego-tf --pool --iou-bev --iou-3d --ignore-areas (in the guide)
+
+examples:
   state_sensor evaluate drive.json stack_bag
   state_sensor evaluate truth_bag 'stacks/*' --json"""
 
@@ -32,15 +33,16 @@ _EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
-    add_input(parser, 'truth', metavar='TRUTH', more='; also a bag of TrackedObjects')
+    parser.add_argument('truth', metavar='TRUTH',
+                        help='recording, or a bag of TrackedObjects; - is standard input')
     parser.add_argument('stack', metavar='STACK', nargs='+', help='bag with topics of the '
                         'stack; also several, folders or globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
                         help='topic to evaluate; repeatable (default: one, and odometry)')
     parser.add_argument('--objects-topic', default='', metavar='PATTERN',
-                        help='topic of objects by name or pattern, such as */tracks')
+                        help=argparse.SUPPRESS)
     parser.add_argument('--ego-tf', action='store_true',
-                        help='evaluate the ego of /tf, base_link in the global frame')
+                        help=argparse.SUPPRESS)
     parser.add_argument('--truth-topic', default='', metavar='NAME',
                         help='topic of the ground truth if TRUTH is a bag with several')
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
@@ -52,16 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--horizons', type=_horizons, metavar='S,S...', default=[3.0, 5.0, 8.0],
                         help='horizons of predicted paths (default: 3,5,8)')
     parser.add_argument('--k', type=_path_counts, metavar='N,N...', default=[1, 6],
-                        help='all paths, and the N most confident ones (default: 1,6)')
-    for kind, where in (('bev', 'from above'), ('3d', 'in 3D')):
+                        help=argparse.SUPPRESS)
+    for kind in ('bev', '3d'):
         parser.add_argument(f'--iou-{kind}', type=_shares, metavar='IOU,IOU...', default=[],
-                            help=f'AP and APH of matches by the IoU of boxes {where}')
+                            help=argparse.SUPPRESS)
     parser.add_argument('--range', type=above_zero, metavar='M', default=0.0,
                         help="evaluate objects up to M meters from the ego's origin")
     parser.add_argument('--classes', nargs='+', action='extend', default=[], choices=CLASS_NAMES,
                         metavar='CLASS', help='evaluate these classes only')
     parser.add_argument('--ignore-areas', metavar='FILE',
-                        help='polygons in which detections without ground truth do not count')
+                        help=argparse.SUPPRESS)
     add_tags(parser)
     parser.add_argument('--start', type=number, metavar='S',
                         help='start S seconds after the first frame of the ground truth')
@@ -84,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                             metavar='PATH=VALUE', help=f'exit with 1 if a result is {what}, such '
                             'as detection/map=0.5')
     parser.add_argument('--pool', action='store_true',
-                        help='also evaluate several bags as one, as nuScenes pools scenes')
+                        help=argparse.SUPPRESS)
     add_quiet(parser)
     add_batch_options(parser)
     add_bag_limit(parser)
