@@ -168,14 +168,15 @@ RUNS = {
 }
 OF_EVALUATE = {'topic', 'at', 'range', 'classes', 'actors', 'start', 'end', 'rate', 'json',
                'fail_below', 'fail_above', 'jobs', 'dask', 'max_bag_bytes', 'ego_tag',
-               'desired_tags', 'undesired_tags', 'definition', 'align', 'horizons', 'k'}
+               'desired_tags', 'undesired_tags', 'definition', 'align', 'horizons', 'k',
+               'objects_topic', 'ego_tf', 'iou_bev', 'iou_3d', 'ignore_areas'}
 RUNS |= {
     'evaluate by a trajectory': ([str(SAMPLE), 'bag'], OF_EVALUATE | {
         'parquet', 'html', 'curves', 'against'}),
     'evaluate by a bag': (['bag', 'bag'], OF_EVALUATE | {
         'parquet', 'html', 'truth_topic', 'curves', 'against'}),
     'evaluate many': ([str(SAMPLE), 'bag', 'bag'], OF_EVALUATE | {
-        'truth_topic', 'html', 'parquet', 'curves', 'against'})}
+        'truth_topic', 'html', 'parquet', 'curves', 'against', 'pool'})}
 RUNS |= {
     'topics': ([], {'node', 'seconds', 'all'}),
     'echo a full name': (['/tf'], {'once', 'csv'})}

@@ -23,7 +23,7 @@ from state_sensor_ros.commands.arguments.shared import (
 )
 from state_sensor_ros.commands.arguments.shared import seconds as above_zero
 
-_EPILOG = """Also: --k --objects-topic --ego-tf --pool --iou-bev --iou-3d --ignore-areas (in the guide)
+_EPILOG = """Also: --k --objects-topic --ego-tf --pool --iou-bev --iou-3d --ignore-areas (guide)
 
 examples:
   state_sensor evaluate drive.json stack_bag
