@@ -10,10 +10,12 @@
 
 from contextlib import suppress
 import fcntl
+import io
 import os
 import pty
 import signal
 import struct
+import sys
 import termios
 import time
 
@@ -25,6 +27,7 @@ from programs import start
 import pytest
 
 from state_sensor_ros.commands.command_line import COMMANDS, main
+from state_sensor_ros.commands.printing import print_line
 
 # Words that make each command fail on what it reads or connects to.
 FAILING = {
@@ -192,8 +195,21 @@ def test_command_shows_its_progress_on_a_terminal(run_on_a_terminal, words, expe
 def test_command_prints_no_success_and_no_progress_if_quiet(run_on_a_terminal, name):
     code, output, shown = run_on_a_terminal(name, [*WORKING[name], '--quiet'])
     assert (code, output) == (0, '')
+    shown = shown.replace(b'\x1b[33mwarning:\x1b[0m', b'warning:')
     assert b'\x1b[' not in shown
     assert all(line.startswith(b'warning: ') for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(('is_terminal', 'no_color', 'shown'), [
+    (True, '', '\x1b[31merror:\x1b[0m no\n'), (True, '1', 'error: no\n'),
+    (False, '', 'error: no\n')])
+def test_errors_have_a_color_on_a_terminal(monkeypatch, is_terminal, no_color, shown):
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, 'isatty', lambda: is_terminal)
+    monkeypatch.setattr(sys, 'stderr', stream)
+    monkeypatch.setenv('NO_COLOR', no_color)
+    print_line('error: no')
+    assert stream.getvalue() == shown
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
