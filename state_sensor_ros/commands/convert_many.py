@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 import os
@@ -70,6 +71,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     _warn_of_parts(args.output, waiting)
     failures: list[tuple[BatchJob, BatchResult]] = []
     left = {job.source: job for job in waiting}
+    alike = _Warnings()
 
     def remains() -> str:
         n_converted = len(waiting) - len(left) - len(failures)
@@ -82,8 +84,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
         # The largest first: a long job at the end would run alone.
         waiting.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
         for job, result in run_jobs(waiting, n_processes=args.jobs, dask=args.dask):
-            for line in result.warnings:
-                print_line(line)
+            alike.show(job, result.warnings)
             if not result.code and args.dask and not _is_there(job.output):
                 result = BatchResult(1, '', f'{job.output}: not there, although a worker has '
                                      'written it; expected a path that all workers share')
@@ -94,6 +95,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
                 sys.stderr.write(f'\r{len(waiting) - len(left)} of {len(waiting)}'
                                  + '\n' * (not left))
     finally:
+        alike.count()
         if failures:
             show_failures(failures)
     if failures:
@@ -104,6 +106,25 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
              f'{len(jobs) - len(waiting)} already up to date',
              *([f'{len(bags)} ignored'] if bags else [])]
     show_result(args.output, facts, is_quiet=args.quiet)
+
+
+class _Warnings:
+    """Warnings of many jobs: each text once, however many files it is about."""
+
+    def __init__(self) -> None:
+        self._numbers: Counter[str] = Counter()
+
+    def show(self, job: BatchJob, lines: Sequence[str]) -> None:
+        for line in lines:
+            text = line.replace(job.source, 'IN').replace(job.output, 'OUT')
+            self._numbers[text] += 1
+            if self._numbers[text] == 1:
+                print_line(line)
+
+    def count(self) -> None:
+        for text, number in self._numbers.items():
+            if number > 1:
+                print_line(f'{text} (the same of {number - 1} more)')
 
 
 def _is_bag(path: str) -> bool:

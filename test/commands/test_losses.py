@@ -59,3 +59,15 @@ def _length(lines):
         key = line.kind, line.width
         lengths[key] = lengths.get(key, 0.0) + step
     return lengths
+
+
+def test_losses_of_many_files_are_one_line_and_their_number(tmp_path, capsys):
+    (tmp_path / 'in').mkdir()
+    for name in 'abc':
+        assert main(['synth', '-q', str(tmp_path / 'in' / f'{name}.json'), '--frames', '2']) == 0
+    capsys.readouterr()
+    assert main(['convert', '-q', str(tmp_path / 'in'), str(tmp_path / 'out'), '--to', 'csv']) == 0
+    first, others = capsys.readouterr().err.splitlines()
+    text = first.removeprefix(f'warning: {tmp_path}/out/').partition(': ')[2]
+    assert text.startswith('a table does not carry: ')
+    assert others == f'warning: OUT: {text} (the same of 2 more)'
