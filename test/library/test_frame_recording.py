@@ -19,6 +19,7 @@ from real_recordings import FILES, path_of
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
 
 
 @pytest.fixture
@@ -203,3 +204,18 @@ def test_library_counts_the_files_of_sensors():
         frames = list(recording)
     assert recording.sensor_counts
     assert set(recording.sensor_counts.values()) <= {*range(1, len(frames) + 1)}
+
+
+@pytest.mark.parametrize('suffix', ['mcap', 'db3'])
+def test_frame_of_a_bag_of_carla_is_read_alone(tmp_path, monkeypatch, suffix):
+    bag = tmp_path / f'bag.{suffix}'
+    assert main(['convert', str(CARLA), str(bag), '-q']) == 0
+    with sensor.open_recording(bag) as recording:
+        frames = list(recording)
+        assert len(recording) == len(frames) > 5
+        monkeypatch.setattr(CarlaBagRecording, 'payloads', None)
+        for i in (-1, 0, 5):
+            found = recording[i]
+            assert (found.game_time, found.names) == (frames[i].game_time, frames[i].names)
+            np.testing.assert_array_equal(found.kinematics, frames[i].kinematics)
+            np.testing.assert_array_equal(found.extension.ids, frames[i].extension.ids)

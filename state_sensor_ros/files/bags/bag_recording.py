@@ -149,10 +149,19 @@ class Bag(OpenBag):
         :returns: the name and the serialized message of each.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
+        return ((name, data) for name, _, data in self.timed_messages_of_node(names))
+
+    def timed_messages_of_node(self, names: Iterable[str], at_ns: int | None = None,
+                               ) -> Iterator[tuple[str, int, bytes]]:
+        """
+        Yield the same with their log times, ns.
+
+        :param at_ns: the only log time whose messages are read; None for all.
+        """
         short_names = {f'{self._node}/{name}': name for name in names}
         selected = {key for key in self.topics if key[0] in short_names}
-        for topic, _, data in self.messages(selected):
-            yield short_names[topic], data
+        for topic, log_ns, data in self.messages(selected, at_ns):
+            yield short_names[topic], log_ns, data
 
     def messages_of(self, name: str, type_name: str) -> Iterator[bytes]:
         """

@@ -88,11 +88,12 @@ class OpenBag:
         """Return names and types of the topics that have messages, in the order of names."""
         return sorted(key for key in self.topics if self.count(key))
 
-    def messages(self, selected: Collection[TopicKey]) -> Iterator[tuple[str, int, bytes]]:
-        """Yield messages, file after file."""
+    def messages(self, selected: Collection[TopicKey],
+                 at_ns: int | None = None) -> Iterator[tuple[str, int, bytes]]:
+        """Yield messages, file after file; those of one log time if there is ``at_ns``."""
         # Returns name of the topic, log time, ns, and serialized message.
         for storage in self._storages:
-            yield from self._messages(storage, selected)
+            yield from self._messages(storage, selected, at_ns)
 
     def placed_messages(self, key: TopicKey) -> Iterator[tuple[MessagePlace, bytes]]:
         for i, storage in enumerate(self._storages):

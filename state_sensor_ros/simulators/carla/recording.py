@@ -16,7 +16,7 @@ import json
 import math
 from pathlib import Path
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -35,6 +35,7 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.bag_reading import (
     Bag,
     BagRecording,
+    MessagePlace,
     NOT_SUCH,
     stamp_s,
     StateFrameDecoder,
@@ -136,25 +137,34 @@ def _info_name(camera: str) -> str:
     return info_topic(camera).name.removeprefix('~/')
 
 
+# Log time, ns, and serialized message by name.
+_TimedParts: TypeAlias = dict[str, tuple[int, bytes]]
+
+
 def parts_of_frames(messages: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
     """Group messages by their stamp, which is that of their ~/frame."""
+    for timed in _timed_parts((name, 0, data) for name, data in messages):
+        yield {name: data for name, (_, data) in timed.items()}
+
+
+def _timed_parts(messages: Iterable[tuple[str, int, bytes]]) -> Iterator[_TimedParts]:
     # Returns the messages of each frame by name, in the order of time; a repeated ~/frame, and the
     # first and last of a bag, may be alone.
-    waiting: dict[float, dict[str, bytes]] = {}
-    for name, data in messages:
+    waiting: dict[float, _TimedParts] = {}
+    for name, log_ns, data in messages:
         stamp = stamp_s(data)
         if name in waiting.get(stamp, {}):
             # The stamp occurred before: the frame is repeated, or the simulator was restarted.
             yield from _with_frame(waiting)
             waiting.clear()
-        waiting.setdefault(stamp, {})[name] = data
+        waiting.setdefault(stamp, {})[name] = log_ns, data
         if len(waiting) > _MAX_WAITING:
             oldest = waiting.pop(next(iter(waiting)))
             yield from _with_frame({0.0: oldest})
     yield from _with_frame(waiting)
 
 
-def _with_frame(waiting: Mapping[float, dict[str, bytes]]) -> Iterator[dict[str, bytes]]:
+def _with_frame(waiting: Mapping[float, _TimedParts]) -> Iterator[_TimedParts]:
     return (parts for parts in waiting.values() if FRAME in parts)
 
 
@@ -333,6 +343,10 @@ def _members_of(text: str, where: str) -> tuple[tuple[str, str], ...]:
         raise DecodeError(where, 'brackets nested too deep', expected) from None
 
 
+def _payload_of(timed: _TimedParts) -> bytes:
+    return msgspec.msgpack.encode({name: data for name, (_, data) in timed.items()})
+
+
 class CarlaBagRecording(BagRecording):
     """The StateFrames of a bag, each with the messages of CARLA's topics that have its stamp."""
 
@@ -359,10 +373,29 @@ class CarlaBagRecording(BagRecording):
         """Make a decoder of the messages of a frame."""
         return MessagesDecoder()
 
-    def payloads(self) -> Iterator[tuple[bytes, bytes, None]]:
-        """Yield each serialized StateFrame, it with the other messages of its frame, no place."""
-        return ((parts[FRAME], msgspec.msgpack.encode(parts), None)
-                for parts in parts_of_frames(self.messages()))
+    def payloads(self) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
+        """
+        Yield each serialized StateFrame, it with the other messages of its frame, its place.
+
+        There is no place for messages of several log times, and for a repeated frame.
+        """
+        before = None
+        for timed in _timed_parts(self.bag.timed_messages_of_node(self._topics)):
+            log_ns, data = timed[FRAME]
+            place, stamp_ns = None, int(stamp_s(data) * 1e9)
+            if (log_ns, stamp_ns) != before and {each for each, _ in timed.values()} == {log_ns}:
+                place = log_ns, stamp_ns
+            before = log_ns, stamp_ns
+            yield data, _payload_of(timed), place
+
+    def payload_at(self, byte_range: MessagePlace) -> bytes:
+        """Return the payload of a frame by its log time and stamp; the rest is not read."""
+        log_ns, stamp_ns = byte_range
+        for timed in _timed_parts(self.bag.timed_messages_of_node(self._topics, log_ns)):
+            if int(stamp_s(timed[FRAME][1]) * 1e9) == stamp_ns:
+                return _payload_of(timed)
+        raise TrajectoryFormatError(self.name, f'no frame at {log_ns} ns',
+                                    'the same bag as before')
 
     def messages(self) -> Iterator[tuple[str, bytes]]:
         """Yield name and serialized message of the topics that frames are made of."""
