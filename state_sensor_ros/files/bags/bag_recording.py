@@ -85,26 +85,32 @@ class Bag(OpenBag):
         self._node = self.topic.rpartition('/')[0]
         self.n_messages = self.count(self._frames)
 
-    def frames_with_lights(self) -> Iterator[tuple[bytes, bytes]]:
+    def frames_with_lights(self, at_ns: int | None = None,
+                           ) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
         """
-        Yield each serialized StateFrame, and it with the traffic lights of its stamp.
+        Yield each serialized StateFrame, it with the traffic lights of its stamp, its place.
 
+        There is no place for messages of two log times.
+
+        :param at_ns: the only log time whose messages are read; None for all.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         lights_key = f'{self._node}/{_LIGHTS[0]}', _LIGHTS[1]
-        frame, lights = b'', b''
-        for topic, _, data in self.messages({self._frames, lights_key}):
+        frame, lights, frame_ns, lights_ns, n_equal = b'', b'', -1, -1, 0
+        for topic, log_ns, data in self.messages({self._frames, lights_key}, at_ns):
             if topic == self.topic:
                 if frame:
-                    yield frame, frame
-                frame = data
+                    yield frame, frame, (frame_ns, n_equal)
+                n_equal = n_equal + 1 if log_ns == frame_ns else 0
+                frame, frame_ns = data, log_ns
             else:
-                lights = data
+                lights, lights_ns = data, log_ns
             if frame and lights and stamp_of(frame) == stamp_of(lights):
-                yield frame, b''.join((frame, lights, _SIZE.pack(len(lights)), _WITH_LIGHTS))
+                yield (frame, b''.join((frame, lights, _SIZE.pack(len(lights)), _WITH_LIGHTS)),
+                       (frame_ns, n_equal) if frame_ns == lights_ns else None)
                 frame = b''
         if frame:
-            yield frame, frame
+            yield frame, frame, (frame_ns, n_equal)
 
     def placed_frames(self) -> Iterator[tuple[MessagePlace, bytes]]:
         """
@@ -278,10 +284,10 @@ class BagRecording:
         """
         Yield each serialized StateFrame, the payload that the decoder takes, its place.
 
-        There is no place in a bag with traffic lights, which are other messages.
+        A frame whose traffic lights have another log time has no place.
         """
         if self.bag.has(*_LIGHTS):
-            return ((data, payload, None) for data, payload in self.bag.frames_with_lights())
+            return self.bag.frames_with_lights()
         return ((data, data, place) for place, data in self.bag.placed_frames())
 
     def payload_at(self, byte_range: MessagePlace) -> bytes:
@@ -291,7 +297,12 @@ class BagRecording:
         :param byte_range: place of its message.
         :raises TrajectoryFormatError: if it is no longer there.
         """
-        return self.bag.frame_at(byte_range)
+        if not self.bag.has(*_LIGHTS):
+            return self.bag.frame_at(byte_range)
+        at_ns, number = byte_range
+        for _, payload, _ in islice(self.bag.frames_with_lights(at_ns), number, None):
+            return payload
+        raise TrajectoryFormatError(self.name, f'no frame at {at_ns} ns', 'the same bag as before')
 
     def close(self) -> None:
         """Close the bag."""

@@ -18,6 +18,7 @@ import threading
 import time
 
 from budgets import AWAIT_S
+import numpy as np
 from process_state import children
 import pytest
 from sumo_runs import GRID, HILL, write_hill
@@ -25,6 +26,7 @@ from sumo_runs import GRID, HILL, write_hill
 from state_sensor_ros import open_recording
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.drawing.style import ROADS
+from state_sensor_ros.files.bags.bag_recording import BagRecording
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import process_source
 from state_sensor_ros.simulators.sumo.map import read_network
@@ -145,6 +147,18 @@ def test_sumo_network_and_ego_of_fcd_output_are_parameters(recorded, tmp_path, c
     error = capsys.readouterr().err
     assert error.count('\n') == 1
     assert 'none.net.xml (no such file or directory); expected a network of SUMO' in error
+
+
+def test_frame_of_a_bag_with_traffic_lights_is_read_alone(recorded, monkeypatch):
+    with open_recording(recorded) as recording:
+        frames = list(recording)
+        assert len(recording) == len(frames)
+        monkeypatch.setattr(BagRecording, 'payloads', None)
+        for i in (-1, 0, 7):
+            np.testing.assert_array_equal(recording[i].kinematics, frames[i].kinematics)
+            assert len(frames[i].traffic_lights.ids) > 20
+            np.testing.assert_array_equal(recording[i].traffic_lights.states,
+                                          frames[i].traffic_lights.states)
 
 
 def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path):
