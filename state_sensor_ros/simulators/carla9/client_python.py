@@ -28,6 +28,7 @@ from state_sensor_ros.simulators import ConfigError, importing
 _LIBRARIES = ('carla', 'numpy', 'msgspec')
 _OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
 _PROBE_S = 20.0
+_BROKEN = 'no Python that runs'
 _PROBE = f"""
 import json, sys
 from importlib.util import find_spec
@@ -90,7 +91,7 @@ def _found(chosen: str) -> str:
             _, problem = _probed(path)
             if not problem:
                 return path
-            if 'carla' not in problem:
+            if problem != _BROKEN and 'carla' not in problem:
                 incomplete = f'{name}, which has carla, but is {problem}'
     if incomplete:
         raise ConfigError('carla9.python', incomplete,
@@ -107,7 +108,7 @@ def _probed(program: str) -> tuple[str, str]:
                                 stderr=subprocess.DEVNULL, timeout=_PROBE_S).stdout
         absent, release, is_new = json.loads(output)
     except (OSError, subprocess.SubprocessError, ValueError):
-        return '', 'no Python that runs'
+        return '', _BROKEN
     if absent:
         return release, f'without {" and ".join(absent)}'
     return release, '' if is_new else 'older than 3.10'

@@ -78,6 +78,9 @@ def test_chosen_python_that_cannot_be_used_is_one_line(tmp_path, record, modules
 
 def test_no_python_with_the_libraries_is_one_line(tmp_path, record):
     pytest.importorskip('carla')
+    # Such as one of pyenv without a version.
+    broken = python_without(tmp_path / 'bin' / 'python3.11', '')
+    broken.write_text('#!/bin/sh\nexit 127\n')
     assert record().stderr.startswith(
         'error: source carla9: found no module carla; expected the library carla: ')
     python_without(tmp_path / 'bin' / 'python3', 'msgspec')
