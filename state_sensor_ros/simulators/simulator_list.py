@@ -23,7 +23,6 @@ from importlib import import_module
 from importlib.util import find_spec
 import os
 import signal
-import subprocess
 import sys
 from typing import cast, TYPE_CHECKING
 import warnings
@@ -138,6 +137,8 @@ def find_simulator(name: str) -> Simulator:
 def _fatal(entry: EntryPoint) -> str:
     """Return what loading an added simulator does to a program, '' if it survives."""
     # A program that may not use the simulator must not end with it: another one loads it first.
+    # Imported here: recordings are read without it.
+    import subprocess
     try:
         done = subprocess.run(
             [sys.executable, '-c', _PROBE, entry.name, entry.value, entry.group],
