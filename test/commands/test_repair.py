@@ -616,6 +616,21 @@ def test_repair_of_what_a_killed_record_leaves(tmp_path, repaired):
         frames[0]['sample_count'], frames[0]['sample_count'] + len(frames)))
 
 
+def test_repair_of_a_trace_in_mcap_that_a_killed_record_leaves(tmp_path, repaired):
+    traffic = IteratorSource(generate(3, 2, 20.0, 3, 'v2'))
+    with served(traffic, port=0, rate=500.0) as peer, start(
+            'record', tmp_path / 'live.osi.mcap', '--port', peer.port) as process:
+        awaited(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 100_000])
+        process.kill()
+    line = repaired(tmp_path / '.live.osi.mcap.part', 'live.osi.mcap')
+    with sensor.open_recording(tmp_path / 'live.osi.mcap') as recording:
+        times = [frame.game_time for frame in recording]
+    assert line.startswith(f'{len(times)} frames')
+    steps = [after - before for before, after in itertools.pairwise(times)]
+    assert steps == pytest.approx([0.05] * len(steps), abs=1e-4)
+    assert len(times) > 50
+
+
 def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch):
     def interrupted(self):
         raise KeyboardInterrupt
