@@ -218,6 +218,7 @@ def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
     error = evaluate(changed(stack, tmp_path / 'bag', later), code=1)
     spans = re.search(r'found stamps ([\d.]+) s to ([\d.]+) s; expected some within those of '
                       r'\S+, ([\d.]+) s to ([\d.]+) s', error)
+    assert spans, error
     begin, end, true_begin, true_end = map(float, spans.groups())
     assert begin - true_begin == pytest.approx(1000.0)
     assert end - true_end == pytest.approx(1000.0)
