@@ -126,6 +126,9 @@ class Gate:
         command = replace(command, until_s=now_s + min(self._parameters.timeout - stack_s, left_s))
         if not math.isnan(command.speed) or motion.is_paused:
             return command
+        if math.isnan(motion.speed) and math.isnan(self._game_time):
+            # Of a source that gives no speed: only pedals get here, and only a stack sees.
+            return command
         command = self._limited(command, motion, now_s, abs(wanted_speed))
         return replace(command, until_s=min(command.until_s, self._stands_s(
             command, motion, now_s - motion.age_s)))

@@ -96,7 +96,8 @@ class Graph:
         """Return the names of the topics that a node publishes, with their types."""
         namespace, _, name = node.rpartition('/')
         listed = self._node.get_publisher_names_and_types_by_node(name, namespace or '/')
-        return {topic: types[0] for topic, types in sorted(listed)}
+        # Hidden ones are of actions.
+        return {topic: types[0] for topic, types in sorted(listed) if '/_' not in topic}
 
     def n_others(self, topic: str) -> int:
         """Return the number of other subscribers of ``topic``, to which this node subscribes."""

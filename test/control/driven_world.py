@@ -108,6 +108,10 @@ class Frame:
     def has_pose(self):
         return (True, True)
 
+    def _replace(self, **_):
+        """Take what a step of CARLA 0.9 gets besides."""
+        return self
+
 
 ACTORS = (SimpleNamespace(frame_id='ego', name='ego'), SimpleNamespace(
     frame_id='other', name='other'))
@@ -468,7 +472,8 @@ class FakeNode:
     def create_publisher(self, *_, **__):
         return SimpleNamespace(publish=lambda message: None)
 
-    def create_subscription(self, type_name, topic, callback, qos, event_callbacks, **_):
+    def create_subscription(self, type_name, topic, callback, qos, event_callbacks=None,
+                            **_):
         name = self.resolve_topic_name(topic)
         is_latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
         made = SimpleNamespace(topic_name=name, is_latched=is_latched, callback=callback,

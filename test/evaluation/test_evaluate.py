@@ -621,8 +621,9 @@ def test_many_bags_by_one_truth(tmp_path, capsys, drive, stack):
         'error: evaluate: 1 of 2 bags failed')
     assert main(['evaluate', str(drive), str(tmp_path / 'runs' / 'good'), str(stack)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:3] == ['bag', 'mAP', 'HOTA']
-    assert len(lines) == 3
+    assert lines[0].split()[:4] == ['bag', 'mAP', 'NDS', 'HOTA']
+    # The last line is the mean.
+    assert len(lines) == 4
 
 
 def late(message, log_ns):
@@ -645,7 +646,8 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, refusal, drive
     assert main([*words, '-q', '--html', str(tmp_path / 'page.html')]) == 0
     page = (tmp_path / 'page.html').read_text()
     assert 'Evaluation of 2 bags' in page
-    assert 'mAP<b>1.000</b><small>1.000 to 1.000</small>' in page
+    # No interval of two bags.
+    assert 'mAP<b>1.000</b><small>1.000' not in page and 'mAP<b>1.000</b>' in page
     for option in (['--curves', '-'], ['--curves', 'c.txt'], ['--parquet', '-'],
                    ['--parquet', 'p.parquet', '--html', 'p.parquet'], ['--force'],
                    ['--parquet', 'p.parquet', '--dask', 'tcp://127.0.0.1:9']):

@@ -76,7 +76,8 @@ class Recorder:
     def subscribe(self):
         """Subscribe to what there is now."""
         for topic, types in self._node.get_topic_names_and_types():
-            if not topic.endswith(NOT_OF_THE_STREAM) and topic not in self.received:
+            if not topic.endswith(NOT_OF_THE_STREAM) and '/_action/' not in topic \
+                    and topic not in self.received:
                 self._subscribe_to(topic, message_class(types[0]))
 
     def _subscribe_to(self, topic, class_):

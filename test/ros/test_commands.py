@@ -286,9 +286,3 @@ def test_input_that_cannot_be_used_is_refused_at_start(domain, parameters, text)
         assert node.process.wait(AWAIT_S) == 1
         assert f'error: {text}' in node.log
         assert node.log.count('\n') == 1
-
-
-def test_parameter_without_an_input_is_a_warning(domain, listener):
-    with NodeProcess(domain, **{'control.kp': 9.0}) as node:
-        listener.until(lambda: 'control.kp has no effect: it is for control_input'
-                       in node.log, what='the warning')
