@@ -25,6 +25,7 @@ import numpy as np
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.payloads import (
     decode_packet,
     Decoded,
@@ -288,8 +289,9 @@ class Pipeline:
                 tags = sorted(set(chain.from_iterable(decoded.frame.tags)))
                 selection = (f'{name} {shortened(", ".join(getattr(self._settings, name)))!r}'
                              for name in ('desired_tags', 'undesired_tags'))
+                unknown = set(self._settings.desired_tags).difference(tags)
                 self._report('tags', f'{" and ".join(selection)} select no actor of the first '
-                             f'frame; its tags: {shortened(", ".join(tags)) or "none"}')
+                             f'frame{near_names(unknown, tags)}')
         if frame.boxes is not None and not self._settings.include_obb:
             frame = replace(frame, boxes=NO_BOXES)
         if packet.is_behind_gap:

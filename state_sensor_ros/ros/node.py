@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial, wraps
 import gc
 from importlib.util import find_spec
+from itertools import chain
 import math
 import time
 from typing import Any, cast, TYPE_CHECKING, TypeVar
@@ -27,8 +28,10 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Frame
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
@@ -66,6 +69,8 @@ if TYPE_CHECKING:
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
+# Diagnostics in a row without the selected ego: it may arrive late.
+_MANY_WITHOUT_EGO = 3
 # Period of the log of a stream until its rate is known, and while it is not connected.
 _STREAM_LOG_PERIOD_S = 0.2
 # Kinds of reports that are not errors.
@@ -157,6 +162,8 @@ class StateSensorNode(ManagedNode):
         self._input: Input | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
         self._stream_log: StreamLog | None = None
+        # Diagnostics in a row with actors and without an ego.
+        self._n_without_ego = 0
         self._other_publishers: OtherPublishers | None = None
         add_playback(self)
         add_services(self)
@@ -397,7 +404,26 @@ class StateSensorNode(ManagedNode):
                                             self._diagnosis.missing(reading))}
             if self._commanding is not None:
                 statuses['control'] = self._commanding.status()
+            self._look_for_ego(pipeline)
         self._diagnostics.publish(self._hardware_id(), statuses)
+
+    def _look_for_ego(self, pipeline: Pipeline) -> None:
+        """Name an ego that is selected and that has been in no frame for some seconds."""
+        snapshot, counters = pipeline.snapshot, pipeline.counters
+        if snapshot is None or not counters.n_actors or counters.n_egos:
+            self._n_without_ego = 0
+            return
+        self._n_without_ego += 1
+        if self._n_without_ego != _MANY_WITHOUT_EGO:
+            return
+        name, known = f'{self.settings.source}.ego', set(snapshot.frame.names)
+        wanted = self.get_parameter(name).value if self.has_parameter(name) else ''
+        if not wanted and self.settings.ego_tag != EGO_TAG:
+            name, wanted = 'ego_tag', self.settings.ego_tag
+            known = set(chain.from_iterable(snapshot.frame.tags))
+        if wanted:
+            self._fault_log.warn('ego', f'{name}:={wanted}: no frame has this ego'
+                                 + near_names([wanted], known))
 
     def _log_stream(self) -> None:
         if self._stream is None or self._stream_log is None:

@@ -66,7 +66,7 @@ def test_tags_that_select_nothing_are_reported_once():
         pipeline.process(packet((time_s, 0), frame), 0)
     [(_, text)] = reports
     assert text == ("desired_tags 'vehicel' and undesired_tags '' select no actor of the first "
-                    'frame; its tags: ego')
+                    'frame; there are ego')
     pipeline.reconfigure(Settings(desired_tags=('bus',)))
     pipeline.process(packet((9.0, 0), {}), 0)
     pipeline.reconfigure(Settings(desired_tags=('EGO',)))

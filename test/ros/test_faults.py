@@ -273,6 +273,21 @@ def test_fault_silence_is_stale_and_transforms_are_not_repeated(bench):
     rig.finish()
 
 
+def test_fault_ego_that_no_frame_has_is_named_with_the_nearest(bench):
+    rig = bench(ego_tag='eog')
+    rig.connect(warm=False)
+
+    def named():
+        content = frame(rig.n_sent, state('a', tags=('car', 'ego')))
+        rig.n_sent += 1
+        rig.simulator.send(packet(json.dumps(content).encode()))
+        rig.listener.spin(0.1)
+        return 'ego_tag:=eog: no frame has this ego; did you mean ego?' in rig.node.log
+
+    rig.listener.until(named)
+    rig.finish()
+
+
 def test_fault_tags_filter_and_json_is_kept_whole(bench):
     rig = bench(desired_tags=['car', ''], undesired_tags=['PARKED'])
     rig.connect(warm=False)
