@@ -32,6 +32,8 @@ _TOLERANCE = 0.1
 _BRAKING = 0.5
 # Uphill the brake holds the ego while the engine builds up thrust: climb, rad, and time, s.
 _STEEP, _LAUNCH_S = 0.02, 0.4
+# Speed at which a start is over, m/s: pedals that come late stop a slower one once more.
+_STARTED = 0.5
 # Speed against the wanted direction at which a start has failed, m/s; thrust added to the next
 # one, m/s2.
 _ROLLING, _MORE_THRUST = 0.05, 1.0
@@ -177,7 +179,7 @@ class SpeedController:
             asked = min(asked, 0.0)
         elif abs(speed) < STANDSTILL_SPEED and self._launch_s < _LAUNCH_S:
             return self._launched(asked, angle, gravity, elapsed_s)
-        if self._launch_s and abs(speed) >= STANDSTILL_SPEED:
+        if abs(speed) >= _STARTED:
             self._launch_s = 0.0
         least, most = -self._parameters.full_brake, self._parameters.full_throttle
         # A saturated pedal says nothing about the vehicle.

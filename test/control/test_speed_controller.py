@@ -76,6 +76,17 @@ def test_step_of_speed_settles_without_overshoot(first, second, timing):
                 0.1 * abs(target - before), 0.02 * abs(target), 0.3)
 
 
+def test_start_uphill_after_a_short_movement_with_late_pedals():
+    """A simulator that drove before, and whose pedals have their effect two steps late."""
+    drive, slope = Drive(), 0.1
+    late = [Pedals(0.0, 1.0, 0.0), Pedals(0.0, 0.0, 1.0)]
+    for _ in range(60):
+        command = drive.controller.command(Setpoint(speed=10.0), drive.car.speed, 0.05, slope)
+        late.append(Pedals(0.0, command.throttle, command.brake))
+        drive.car.advance(late.pop(0), 0.05, slope)
+    assert drive.car.speed > 3.0
+
+
 @pytest.mark.parametrize('second', [0.0, -15.0])
 def test_ego_does_not_creep_before_it_stops(second):
     drive = Drive(0.0, 0.1, 2)
