@@ -197,10 +197,13 @@ def test_interrupted_while_it_loads_its_modules_writes_no_traceback(tmp_path, st
 LOADING = """
 import os, signal, sys, time
 
+module, number = sys.argv.pop(), sys.argv.pop()
+sys.argv += ['in.json', 'out.json'] if sys.argv[1] == 'convert' else []
+
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[-1]:
-            os.kill(os.getpid(), signal.Signals[sys.argv[-2]])
+        if name == module:
+            os.kill(os.getpid(), signal.Signals[number])
             time.sleep(60)
 
 sys.meta_path.insert(0, Finder())
