@@ -29,7 +29,7 @@ import warnings
 
 from state_sensor_ros.commands.arguments.shared import add_parameters
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.parser import Parser, WRONG_USAGE
+from state_sensor_ros.commands.parser import Parser, Version, WRONG_USAGE
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import importing, reason_of, StateSensorError, UsageError
 from state_sensor_ros.files.whole.output import reserve, standard_output
@@ -141,7 +141,8 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
         prog='state_sensor', description='Record, convert, draw and evaluate ground truth from '
         'driving simulators. Only `topics` and `echo` need ROS.',
         epilog='`state_sensor COMMAND --help` describes a command.')
-    parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
+    parser.add_argument('--version', action=Version, nargs=0, const=f'state_sensor {__version__}',
+                        help='print the version and exit')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True,
                                        title='commands')
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []

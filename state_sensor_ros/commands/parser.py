@@ -39,6 +39,14 @@ class _WrongUsageError(Exception):
     """A command line that cannot be parsed; its text is the reason."""
 
 
+class Version(argparse.Action):
+    """Print the version, and end; a failure is an OSError."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print_output(str(self.const))
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """Parse arguments; an error is one line that begins with ``error:``."""
 
