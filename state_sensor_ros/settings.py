@@ -112,11 +112,11 @@ class Autoware:
     """The parameters ``autoware.*``: the ids of traffic lights in the map of Autoware."""
 
     lanelet2_map: str = parameter(
-        '', 'Lanelet2 map of Autoware, NAME.osm: each traffic light has the groups of the nearest '
-        'light head.')
+        '', 'Lanelet2 map of Autoware, NAME.osm: each traffic light gets the groups of the '
+        'nearest light head.')
     traffic_light_ids: str = parameter(
         '', 'YAML file with the group, or the list of groups, of each traffic light by its name '
-        'or id; before the map.')
+        'or id; takes precedence over the map.')
     traffic_light_distance: float = parameter(
         10.0, 'Largest horizontal distance between a traffic light and its light head or stop '
         'line in the map, m.', low=0.0, high=1000.0)

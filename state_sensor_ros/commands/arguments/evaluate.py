@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('truth', metavar='TRUTH',
                         help='recording, or a bag of TrackedObjects; - is standard input')
-    parser.add_argument('stack', metavar='STACK', nargs='+', help='bag with topics of the '
-                        'stack; also several, folders or globs')
+    parser.add_argument('stack', metavar='STACK', nargs='+', help='bags with topics of the '
+                        'stack; also folders or globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',
                         help='topic to evaluate; repeatable (default: one, and odometry)')
     parser.add_argument('--objects-topic', default='', metavar='PATTERN',
@@ -46,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--truth-topic', default='', metavar='NAME',
                         help='topic of the ground truth if TRUTH is a bag with several')
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
-                        help='ground truth at stamps (default) or times of receipt')
+                        help='use ground truth at the stamps (default) or times of receipt')
     parser.add_argument('--definition', choices=('plain', 'nuscenes'), default='plain',
-                        help='means over matches (default) or recall; adds AMOTA, AMOTP')
+                        help='mean errors over matches (default) or recall; adds AMOTA, AMOTP')
     parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
                         help='align the poses of the ego, as in evo (default: none)')
     parser.add_argument('--horizons', type=_horizons, metavar='S,S...', default=[3.0, 5.0, 8.0],
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--html', metavar='OUT',
                         help='write a page with curves and the ten worst moments')
     parser.add_argument('--curves', metavar='OUT',
-                        help='write precision over recall of each class (.parquet, .csv)')
+                        help='write the precision-recall curve of each class (.parquet, .csv)')
     parser.add_argument('--against', metavar='OLD.json',
                         help='compare with the --json output of an earlier run')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')

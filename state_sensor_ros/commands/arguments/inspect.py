@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_input(parser, 'file', metavar='FILE', nargs='*', more='; also folders of them or globs')
     parser.add_argument('--live', action='store_true',
-                        help='a live stream, until --frames, --seconds or Ctrl-C')
+                        help='read a live stream until --frames, --seconds or Ctrl-C')
     parser.add_argument('--json', action='store_true',
                         help='print JSON; `replayable` is null without a Replay Mode')
     parser.add_argument('--safety', action='store_true',

@@ -14,8 +14,8 @@ import argparse
 
 from state_sensor_ros.commands.arguments.shared import completed_by
 
-_EPILOG = """A parameter is set by -p NAME:=VALUE or --params-file FILE, for the node after
---ros-args. (D): it may change while the node runs.
+_EPILOG = """Set a parameter with -p NAME:=VALUE or --params-file FILE; for the node, after
+--ros-args. (D): may change while the node runs.
 
 examples:
   state_sensor parameters

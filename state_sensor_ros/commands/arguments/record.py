@@ -30,14 +30,14 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
-    parser.add_argument('out', metavar='OUT', help='file or folder to write; the suffix is '
-                        'the format. A name without suffix is the folder of a bag (of a '
-                        'dataset, from a simulator that has these); - is standard output')
+    parser.add_argument('out', metavar='OUT', help='file or folder; the suffix sets its '
+                        'format. Without one it is the folder of a bag (of a dataset, from a '
+                        'simulator that has these); - is standard output')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
     parser.add_argument('--topics', nargs='+', default=[], metavar='TOPIC',
-                        help='~/frame of the driver and these topics of ROS, in one bag')
+                        help="the driver's ~/frame and these ROS topics, in one bag")
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_to(parser, 'format of OUT if it has no suffix')
     add_quiet(parser)

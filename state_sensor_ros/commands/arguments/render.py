@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
                         help=f'what the colors show (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
-                        help='time of the boxes, start of the animation, s after the first frame '
-                        '(default: the last with the ego, the start of an animation)')
+                        help='time of the boxes, or start of the animation, s after the first '
+                        'frame (default: the last frame with the ego; animation: the first)')
     parser.add_argument('--style', choices=('screen', 'paper'), default='screen',
                         help=f'paper: {PAPER.width:g} inches wide, 8 pt, without header and '
                         'statistics')

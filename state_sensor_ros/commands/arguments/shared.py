@@ -105,7 +105,7 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
         parser.add_argument('--end', type=number, default=math.inf, metavar='S',
                             help='end S seconds after the first frame')
     parser.add_argument('--rate', type=seconds, metavar='HZ',
-                        help='keep at most HZ frames per second, none is interpolated')
+                        help='keep at most HZ frames per second, without interpolation')
 
 
 def add_ego_tag(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +125,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--resample', type=_resampling_rate, metavar='HZ',
                         help='OSI: interpolate the frames at this rate (default: no)')
     parser.add_argument('--gaps', choices=('split', 'fill'), default='split',
-                        help='OSI: after a gap a new id (split), or fill up to 1 s')
+                        help='OSI: new id after a gap (split), or interpolate up to 1 s (fill)')
     parser.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
                         metavar='CLASS', help='OSI: class of actors without one (default: car, '
                         'other)')

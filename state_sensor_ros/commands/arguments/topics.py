@@ -15,8 +15,8 @@ import argparse
 from state_sensor_ros.commands.arguments.shared import seconds
 
 _MEASURE_S = 2.0
-_EPILOG = """The rate counts the messages received within --seconds; topics without a subscriber
-get one meanwhile. This command needs rclpy: source ROS 2, or run `. scripts/env.sh`.
+_EPILOG = """The rate counts the messages received within --seconds; meanwhile the command
+subscribes to every topic. This command needs rclpy: source ROS 2, or run `. scripts/env.sh`.
 
 examples:
   state_sensor topics

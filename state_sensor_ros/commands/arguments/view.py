@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='serve the viewer to a browser on this machine')
     target.add_argument('--save', metavar='OUT',
                         help='write NAME.rrd, which `rerun NAME.rrd` opens')
-    target.add_argument('--no-spawn', action='store_true', help='use a viewer that is open')
+    target.add_argument('--no-spawn', action='store_true',
+                        help='use a viewer that is already open')
     parser.add_argument('--viewer-port', type=port, metavar='N', help='port of the viewer '
                         f'(default: {_DEFAULT_PORT}; --web: a free one)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')

@@ -21,7 +21,7 @@ class CarlaParameters:
     """Parameters with the prefix ``carla.``."""
 
     relay_port: int = parameter(
-        0, 'First of three ports that relay your own client of CARLA to the server, unchanged; '
+        0, 'First of three ports that relay your own CARLA client to the server, unchanged; '
         '0 opens none.', low=0, high=65533,
         used_by=LIVE)
     relay_bind: str = parameter('127.0.0.1', 'Address that the relay listens on.',

@@ -31,10 +31,10 @@ class Carla9Parameters:
                            'the server or another client.', used_by=LIVE)
     step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
                             low=0.001, high=0.1, used_by=LIVE)
-    ackermann: bool = parameter(False, 'Have the controller of the server follow wanted speeds; '
-                                'needs CARLA 0.9.14.', used_by=LIVE)
-    python: str = parameter('', "Python with CARLA's client library, a path or name; empty: this "
-                            'one, else the first on the path that has it.', used_by=LIVE)
+    ackermann: bool = parameter(False, "Let the server's controller follow commanded speeds; "
+                                'needs CARLA 0.9.14 or later.', used_by=LIVE)
+    python: str = parameter('', "Python with CARLA's client library, a path or name; empty: the "
+                            'current one, else the first on the path that has it.', used_by=LIVE)
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
 
 

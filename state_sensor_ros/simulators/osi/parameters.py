@@ -23,8 +23,8 @@ _ESMINI_PORT = 48198
 class OsiParameters:
     """Parameters with the prefix ``osi.``."""
 
-    bind: str = parameter('127.0.0.1', 'Address to receive ground truth at, over UDP.',
+    bind: str = parameter('127.0.0.1', 'Address that receives ground truth over UDP.',
                           pattern=re.compile(r'\S+'), used_by=LIVE)
-    port: int = parameter(_ESMINI_PORT, 'UDP port to receive ground truth at.',
+    port: int = parameter(_ESMINI_PORT, 'UDP port that receives ground truth.',
                           low=1, high=65535, used_by=LIVE)
     ego: str = parameter('', 'Name or id of the ego, if messages name no host.')

@@ -30,21 +30,21 @@ class SumoParameters:
     port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
                           low=0, high=65535, used_by=LIVE,
                           libraries={'0': ('libsumo', 'sumolib'), '': ('traci', 'sumolib')})
-    order: int = parameter(1, 'Order of this client among those of a running SUMO.',
+    order: int = parameter(1, 'Order of this client among all clients of a running SUMO.',
                            low=0, high=1000000, used_by=LIVE)
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
                               'clients.', used_by=LIVE)
-    release: str = parameter('restore', 'When a running SUMO gets back a driven ego: at once, or '
+    release: str = parameter('restore', 'When a running SUMO regains a driven ego: at once, or '
                              'after braking to a stop; modes and route are restored.',
                              choices=('restore', 'stop'), used_by=LIVE)
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
                          'it has left.')
-    step: float = parameter(0.05, 'Step of a SUMO that is started here, simulated s.',
+    step: float = parameter(0.05, 'Step of a newly started SUMO, simulated s.',
                             low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
-    seed: int = parameter(0, 'Random seed of a SUMO that is started here.', low=0,
+    seed: int = parameter(0, 'Random seed of a newly started SUMO.', low=0,
                           high=2147483647, used_by=LIVE)
     args: tuple[str, ...] = parameter(
-        (), 'Additional command-line arguments of a SUMO that is started here.', used_by=LIVE)
-    types: str = parameter('', 'File with types of vehicles (vType) of a recording, which precede '
-                           'those of its own files.', used_by=RECORDED)
+        (), 'Additional command-line arguments of a newly started SUMO.', used_by=LIVE)
+    types: str = parameter('', 'File with vehicle types (vType) for a recording; they take '
+                           'precedence over those of its own files.', used_by=RECORDED)
     net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')
