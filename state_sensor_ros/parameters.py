@@ -155,7 +155,8 @@ class Parameter:
     def _check_text(self, value: str) -> None:
         rule = self.rule
         if rule.choices and not rule.is_open and value not in rule.choices:
-            raise ConfigError(self.name, repr(value), f'one of {", ".join(rule.choices)}')
+            known = ', '.join(choice or "''" for choice in rule.choices)
+            raise ConfigError(self.name, repr(value), f'one of {known}')
         if rule.pattern is not None and not rule.pattern.fullmatch(value):
             raise ConfigError(self.name, repr(value), f'text that matches {rule.pattern.pattern}')
 

@@ -40,7 +40,8 @@ def is_batch(args: argparse.Namespace) -> bool:
 
 def _has_recordings(folder: str) -> bool:
     try:
-        return [recording.path for recording in find_recordings([folder])] != [folder]
+        found = find_recordings([folder], has_results=False)
+        return [recording.path for recording in found] != [folder]
     except ConfigError:
         # The error of a folder as a recording is more specific.
         return False
@@ -48,7 +49,7 @@ def _has_recordings(folder: str) -> bool:
 
 def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """Print or write a row for each recording."""
-    found = find_recordings(args.file)
+    found = find_recordings(args.file, has_results=False)
     for recording in found:
         if args.parquet and os.path.realpath(args.parquet) == os.path.realpath(recording.path):
             raise UsageError(f'--parquet {args.parquet} is one of the recordings')

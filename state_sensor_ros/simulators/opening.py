@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+import os
 from pathlib import Path
 import re
 from typing import cast, TYPE_CHECKING
@@ -31,6 +33,7 @@ from state_sensor_ros.simulators.simulator_list import (
     find_simulator,
     simulators,
 )
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
@@ -84,6 +87,14 @@ def format_of(path: str) -> Format:
     if where.is_dir():
         if (found := folder_format(where)) is not None:
             return found
+        suffixes = Counter(Path(name).suffix for name in os.listdir(where)
+                           if (each := format_of_name(name)) and each.reader)
+        if suffixes:
+            [(suffix, n_files)] = suffixes.most_common(1)
+            raise TrajectoryFormatError(
+                path, f'a folder with {counted(n_files, f"{suffix} file")}',
+                'one recording; `inspect` and `convert --to FORMAT` take many, such as '
+                f"'{where / ('*' + suffix)}'")
         raise TrajectoryFormatError(path, 'a folder without a recording',
                                     f'{" or ".join(_folders())}; `state_sensor repair` makes a '
                                     'bag of the files of a recorder that was killed')
@@ -105,6 +116,9 @@ def _by_content(path: Path, found: Format) -> Format:
                            and (suffix in each.suffixes or each.any_name
                                 or (is_xml and '.xml' in each.suffixes)) and each.is_of(path)),
                           None)
+        if recognized is None and is_xml:
+            # Its reader tells what the file is.
+            return next((each for each in known if '.xml' in each.suffixes), found)
         if recognized is None and found.any_name and not found.is_of(path):
             return trajectory_format()
         return recognized or found

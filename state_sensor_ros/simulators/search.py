@@ -33,7 +33,8 @@ class FoundRecording:
     place: str  # relative, such as ``day1/drive``
 
 
-def find_recordings(inputs: Iterable[str], without: str = '') -> list[FoundRecording]:
+def find_recordings(inputs: Iterable[str], without: str = '', *,
+                    has_results: bool = True) -> list[FoundRecording]:
     """
     Search for recordings.
 
@@ -42,12 +43,14 @@ def find_recordings(inputs: Iterable[str], without: str = '') -> list[FoundRecor
 
     :param inputs: files, which are taken as they are; folders, of which every trajectory, bag and
         dataset is taken, but no hidden file; and globs, in which ``**`` is any number of folders.
+    :param has_results: whether two recordings may not have the same place.
     """
     found: dict[str, FoundRecording] = {}
     for text in inputs:
         recordings = _Search(without).find(text)
         for recording in recordings:
-            other = found.setdefault(recording.place, recording)
+            key = recording.place if has_results else os.path.realpath(recording.path)
+            other = found.setdefault(key, recording)
             if os.path.realpath(other.path) != os.path.realpath(recording.path):
                 raise ConfigError(
                     'IN', f'{other.path} and {recording.path}, whose results would both be named '

@@ -273,6 +273,11 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     assert len(lines) == 3
     assert lines[0].split() == ['recording', 'frames', 'duration', 'rate', 'actors', 'anomalies']
     assert re.fullmatch(r'\S+/a\.json +\d+ +[\d.]+ s +20 Hz +\d+ +\d+', lines[1])
+    # What has no results needs no place of its own.
+    same = [str(shutil.copytree(drives / 'day1' / 'bag', drives / 'day1' / 'c')),
+            str(drives / 'day1' / 'c.json')]
+    assert main(['inspect', *same, '--json']) == 0
+    assert [json.loads(line)['file'] for line in capsys.readouterr().out.splitlines()] == same
 
 
 @pytest.mark.parametrize(('words', 'text'), [

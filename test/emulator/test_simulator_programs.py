@@ -262,6 +262,13 @@ def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
     assert errors == (f'error: {tmp_path}: found a folder without a recording; expected a bag or '
                       'a dataset of CARLA; `state_sensor repair` makes a bag of the files of a '
                       'recorder that was killed\n')
+    for name in ('a.json', 'b.json', 'c.parquet'):
+        (tmp_path / name).touch()
+    code, _, errors = finish('render', str(tmp_path), 'x.png')
+    assert code == 1
+    assert errors == (f'error: {tmp_path}: found a folder with 2 .json files; expected one '
+                      'recording; `inspect` and `convert --to FORMAT` take many, such as '
+                      f"'{tmp_path}/*.json'\n")
 
 
 @pytest.mark.parametrize(('options', 'named'), [

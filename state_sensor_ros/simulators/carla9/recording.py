@@ -46,7 +46,8 @@ class LogRecording(FrameFile):
 
     def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
         self._file: BinaryIO = open_positioned(path)
-        self._own = own
+        # Read here: a parameter that was not read yet counts as unused.
+        self._ego, self._static = own.ego, own.static
         with closed_on_failure(self._file):
             self._log = LogFile(self._file, path, max_bytes)
         super().__init__(path, f'recorder log of CARLA, {self._log.header.town}', 'carla9')
@@ -57,7 +58,7 @@ class LogRecording(FrameFile):
 
     def read(self) -> Iterator[FrameLike]:
         """Yield the frames; the complete ones if the log was cut."""
-        decoder = LogDecoder(self._log.header, self._own.ego, with_level=self._own.static)
+        decoder = LogDecoder(self._log.header, self._ego, with_level=self._static)
         return decoder.frames(self._log.frames())
 
     def close(self) -> None:

@@ -45,6 +45,7 @@ from state_sensor_ros.simulators.sumo.step_frames import (
 
 SUFFIXES = '.xml', '.xml.gz'
 _ROOT = re.compile(rb'<fcd-export[\s/>]')
+_SCENARIO = re.compile(rb'<(?:sumoC|c)onfiguration[\s/>]')
 # The root element is searched here; before it is a comment with SUMO's configuration.
 _HEAD_BYTES = 65536
 # Largest content of a file with routes.
@@ -122,8 +123,12 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
         if re.search(pattern, head):
             raise TrajectoryFormatError(path, found, 'meters, as SUMO writes without this option')
     if not _ROOT.search(head):
+        if _SCENARIO.search(head):
+            raise TrajectoryFormatError(
+                path, 'a scenario of SUMO', 'FCD output; `state_sensor record OUT --source sumo '
+                f'-p sumo.config:={path}` runs the scenario')
         raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning',
-                                    'FCD output of SUMO')
+                                    'FCD output of SUMO (`--fcd-output`)')
     return FcdRecording(Path(path), own.net, own.ego, own.types)
 
 

@@ -158,6 +158,14 @@ def test_recorder_log_with_an_id_that_is_used_again():
     assert faults == ['actor 12: found a position; expected an actor that was added']
 
 
+def test_ego_that_a_log_does_not_have_is_named_with_the_nearest(capsys):
+    write(logs.drive(3))
+    for words in (['inspect', 'drive.log'], ['convert', 'drive.log', 'out.json']):
+        assert main([*words, '-p', 'carla9.ego:=hreo']) == 0
+        assert '-p carla9.ego:=hreo: no selected frame has this ego; did you mean hero?' in \
+            capsys.readouterr().err
+
+
 def test_recorder_log_is_a_recording_of_every_command(capsys):
     data = logs.drive(12)
     write(data)

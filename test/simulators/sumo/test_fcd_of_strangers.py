@@ -113,6 +113,17 @@ def test_jump_is_no_velocity_if_there_is_no_speed():
         assert all(np.isnan(frame.velocity_xyz).all() for frame in recording)
 
 
+@pytest.mark.parametrize(('text', 'error'), [
+    ('<configuration><input/></configuration>', (
+        'a scenario of SUMO; expected FCD output; `state_sensor record OUT --source sumo -p '
+        'sumo.config:=osm.sumocfg` runs the scenario')),
+    ('<net/>', 'no <fcd-export> at its beginning; expected FCD output of SUMO (`--fcd-output`)')])
+def test_another_file_of_sumo_is_refused_with_what_it_is(text, error, capsys):
+    Path('osm.sumocfg').write_text('<?xml version="1.0"?>\n' + text)
+    assert main(['inspect', 'osm.sumocfg']) == 1
+    assert capsys.readouterr().err == f'error: osm.sumocfg: found {error}\n'
+
+
 @pytest.mark.parametrize('output', ['a.csv', 'a.json', 'a_bag', 'a.osi'])
 def test_conversion_that_drops_every_actor_is_an_error(output, capsys):
     Path('a.fcd.xml').write_text(fcd('<vehicle id="car" x="{x}"/>'))
