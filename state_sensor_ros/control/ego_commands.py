@@ -144,16 +144,16 @@ class ControlParameters:
         30.0, 'Largest speed, forward or backward, m/s; speeds and pedals are limited to it.',
         0.0, 150.0)
     max_acceleration: float = _parameter(
-        4.0, 'Largest acceleration toward a wanted speed, m/s2. Pedal commands are not '
+        4.0, 'Largest acceleration toward a commanded speed, m/s2. Pedal commands are not '
         'limited.', 0.1, 100.0)
     max_deceleration: float = _parameter(
-        8.0, 'Largest deceleration toward a wanted speed, m/s2. Emergency braking is not '
+        8.0, 'Largest deceleration toward a commanded speed, m/s2. Emergency braking is not '
         'limited.', 0.1, 100.0)
     timeout: float = _parameter(
         0.5, 'Time without a command after which the ego brakes, s of the steady clock.',
         0.01, 60.0)
     brake_at_start: bool = parameter(
-        True, 'Brake an ego that still moves by the last command of a killed node, at the start.',
+        True, 'At start, brake an ego that still moves on the last command of a killed node.',
         used_by=NODE)
 
     def steering(self, angle: float) -> tuple[float, float]:

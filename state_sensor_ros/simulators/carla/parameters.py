@@ -32,7 +32,7 @@ class CarlaParameters:
     camera_tf: bool = parameter(
         False, 'Publish the frames of cameras and lidars on /tf_static.')
     camera_poses: tuple[float, ...] = parameter(
-        (0.0,) * 18, 'Poses of the central, left and right camera on the player, each x y z (m) '
+        (0.0,) * 18, 'Poses of the central, left and right cameras on the player, each x y z (m) '
         'roll pitch yaw (rad); six zeros: as in metadata.json or config_file.',
         length=18)
     camera_fov: float = parameter(
