@@ -17,7 +17,7 @@ from html import escape
 from io import BytesIO
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NoReturn, TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize, PictureStyle
 from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.texts import counted
 
@@ -93,6 +94,9 @@ class RecordedActors(dict[str, 'RecordedActor']):
         counts = Counter(actor.class_name for actor in self.values())
         classes = ', '.join(f'{number} {name}' for name, number in counts.most_common())
         return f'RecordedActors({len(self)}: {classes})' if self else 'RecordedActors(0)'
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise KeyError(f'no actor {name!r}{near_names([str(name)], self)}')
 
     def to_pandas(self) -> pd.DataFrame:
         """

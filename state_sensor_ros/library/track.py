@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.errors import importing, StateError
 from state_sensor_ros.frame import Floats, Frame, Rows, speed_along
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import rpy_from_quaternion, slerp
 
 if TYPE_CHECKING:
@@ -206,6 +207,8 @@ class TrackCollector:
     def __init__(self, name: str | None) -> None:
         self._name = name
         self._names: list[str] = []
+        # Names of other actors, for the error.
+        self._others: set[str] = set()
         self._times: list[float] = []
         self._steps: list[int] = []
         self._n_steps = 0
@@ -221,6 +224,8 @@ class TrackCollector:
         row = frame.ego if self._name is None else (
             frame.row(self._name) if self._name in frame else None)
         if row is None:
+            if self._name is not None and not self._times:
+                self._others.update(frame.names)
             return
         self._names.append(frame.names[row])
         self._times.append(frame.game_time)
@@ -229,8 +234,10 @@ class TrackCollector:
 
     def track(self) -> Track:
         if not self._times:
-            raise StateError('names', 'no ego' if self._name is None
-                             else f'no actor {self._name!r}', 'an actor of the recording')
+            found, near = 'no ego', ''
+            if self._name is not None:
+                found, near = f'no actor {self._name!r}', near_names([self._name], self._others)
+            raise StateError('names', found, f'an actor of the recording{near}')
         numbers = np.array(self._rows)
         times, steps = np.array(self._times), np.array(self._steps, np.int64)
         _set_accelerations(times, steps, numbers)

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import itertools
 import json
 import math
+import re
 import subprocess
 import sys
 import time
@@ -213,6 +214,12 @@ def test_track_has_gaps_where_the_actor_is_absent(tmp_path):
         assert np.isnan(track.acceleration_xyz[2]).all()
         with pytest.raises(sensor.StateError, match="no actor 'nobody'"):
             recording.track('nobody')
+        near = re.escape(f'did you mean {name}')
+        with pytest.raises(sensor.StateError, match=near):
+            recording.track(name + 'x')
+        with pytest.raises(KeyError, match=near):
+            recording.actors[name + 'x']
+        assert recording.actors.get(name + 'x') is None
 
 
 def test_lane_changes_are_those_of_the_lane_ids():
