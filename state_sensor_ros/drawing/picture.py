@@ -282,7 +282,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     head_top = size.top + (title_height + len(lines) * _LINE) * size.text_scale + (
         space / 2 if style.title or lines else 0.0)
     maps_top = head_top + head.height + (space if head.height else _TICK)
-    strip = _STRIP * (0.6 if size.width < _NARROW else 1.0)
+    # One instant has no speeds over time.
+    strip = _STRIP * (0.6 if size.width < _NARROW else 1.0) if scene.duration_s else 0.0
     layout = guess
     if size.height is not None:
         rest = size.height - maps_top - bottom - key.height - space

@@ -262,8 +262,9 @@ def test_picture_fits_its_page_and_has_titles_on_all_axes(name, coloring):
 def test_picture_has_a_legend_of_what_is_drawn():
     assert legend_texts(named_page('ride', BY_SPEED)[1]) == [
         'ego hero', 'vehicle', 'object', 'size assumed', 'track', 'time of the boxes']
+    # One instant has no speeds over time.
     assert legend_texts(page_of(scene_of(frame(0.0, Agent('a', speed=np.nan))))) == [
-        'vehicle', 'speed unknown', 'size assumed', 'time of the boxes']
+        'vehicle', 'speed unknown', 'size assumed']
     assert legend_texts(page_of(scene_of())) == []
 
 
@@ -277,8 +278,7 @@ def test_picture_by_actor_has_a_key_of_the_colors():
     mixed = scene_of(frame(0.0, Agent('EGO', tags=('ego',)), *(Agent(
         f'{i}', 9.0 * i, tags=('vehicle', ('bus', 'truck', 'car')[i % 3])) for i in range(10))))
     assert legend_texts(page_of(mixed, BY_ACTOR)) == [
-        'ego', 'size assumed', 'class bus (4)', 'class truck (3)', 'class car (3)',
-        'time of the boxes']
+        'ego', 'size assumed', 'class bus (4)', 'class truck (3)', 'class car (3)']
     fills = fills_of(mixed, slice(1, None), BY_ACTOR)
     assert len(np.unique(fills, axis=0)) == 3
     assert (fills[:3] == fills[3:6]).all()
