@@ -413,7 +413,7 @@ class Commanding:
             return 'the ego brakes: no frame has arrived'
         if not last.has_ego:
             return 'the ego brakes: it is not in the frames, so its speed is unknown'
-        if math.isnan(last.speed):
+        if math.isnan(last.speed) and self._watch.has_speed:
             return 'the ego brakes: its speed is unknown'
         return f'the ego brakes: its last new frame is {self._motion().age_s:.1f} s old'
 
