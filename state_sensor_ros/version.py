@@ -9,4 +9,4 @@
 """The version of the package."""
 
 # scripts/release_check.py copies it to the files that need a literal.
-__version__ = '0.4.0'
+__version__ = '0.5.0'
