@@ -54,6 +54,7 @@ from state_sensor_ros.simulators.simulator_list import find_simulator, simulator
 if TYPE_CHECKING:
     from state_sensor_ros.commands.bag_output import BagOutput
 
+
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     Convert; OUT appears when it is complete.

@@ -64,11 +64,10 @@ from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.texts import counted, one_line
 
 if TYPE_CHECKING:
-    from state_sensor_ros.evaluation.evaluator import Evaluator, MatchObserver, TopicResult
+    from state_sensor_ros.evaluation.evaluator import MatchObserver, TopicResult
     from state_sensor_ros.evaluation.ground_truth import GroundTruth
-    from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
+    from state_sensor_ros.evaluation.matching import EvaluatedFrame
     from state_sensor_ros.evaluation.stack_messages import TopicKey
-    from state_sensor_ros.files.bags.open_bag import OpenBag
     from state_sensor_ros.library.safety import Safety
 
 # Options that only topics of objects use.
@@ -82,7 +81,6 @@ _FOR_EVER_S = 2.0 ** 32
 _ANOTHER_M = 20.0
 # A smaller share of matches is that of two drives.
 _ANOTHER = 0.05
-
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

@@ -56,6 +56,7 @@ from state_sensor_ros.texts import one_line
 
 _POLYGONS = 'GeoJSON, or a list of polygons, each a list of [x, y] in m'
 
+
 def read_truth(args: argparse.Namespace, settings: Settings,
                observe: Callable[[Frame], None] | None) -> GroundTruth:
     """

@@ -52,7 +52,7 @@ _WORST_MOTP_M = 2.0
 _N_FINE = 1801
 # Numbers at the threshold of the greatest MOTA, and their values if no recall is reached.
 WORST: Final = {'mota': 0.0, 'motp': _WORST_MOTP_M, 'identity_switches': math.nan,
-                 'track_initialization_duration': 20.0, 'longest_gap_duration': 20.0}
+                'track_initialization_duration': 20.0, 'longest_gap_duration': 20.0}
 # Limits of trackeval's matrices: of two ids (5000 take 0.6 GB), and of two objects of a frame.
 MAX_IDS: Final = 5000
 _MAX_FRAME = 4_000_000

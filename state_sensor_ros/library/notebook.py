@@ -111,8 +111,11 @@ class RecordedActors(dict[str, 'RecordedActor']):
                             columns=['name', 'kind', 'class', 'first', 'last'])
 
     def _repr_html_(self) -> str:
+        def order(actor: RecordedActor) -> bool:
+            return actor.kind != Kind.VEHICLE
+
         rows = [(actor.name, actor.class_name, f'{actor.first:.2f}', f'{actor.last:.2f}')
-                for actor in sorted(self.values(), key=lambda actor: actor.kind != Kind.VEHICLE)]
+                for actor in sorted(self.values(), key=order)]
         return _heading(self) + _table(('name', 'class', 'first (s)', 'last (s)'), rows)
 
 

@@ -116,10 +116,10 @@ class SimulationServices:
         if find_spec('simulation_interfaces.action') is not None:
             from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
 
-            from state_sensor_ros.ros.step_action import StepAction
+            from state_sensor_ros.ros import step_action
             services['get_named_poses'] = GetNamedPoses, self._get_named_poses
             services['get_named_pose_bounds'] = GetNamedPoseBounds, self._get_named_pose_bounds
-            self._action = StepAction(node, self._for_steps)
+            self._action = step_action.StepAction(node, self._for_steps)
         for name, (type_, callback) in services.items():
             node.create_service(type_, f'~/{name}', partial(_reply, callback))
 

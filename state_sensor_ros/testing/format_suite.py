@@ -52,7 +52,8 @@ def _drive(add: Mapping[str, Mapping[str, object]], *, has_ego: bool = True) -> 
                     velocity_xyz=(10.0, 0.0, 0.0), angular_velocity_xyz=(0.0, 0.0, 0.0),
                     tags=('vehicle', 'car', *(('ego',) if has_ego else ())), size_xyz=_SIZE_XYZ)
         for row, (name, values) in enumerate(add.items()):
-            builder.add(name, **{'position_xyz': (1.0, -3.0 - 5.0 * row, 0.0), **values})  # type: ignore[arg-type]
+            place = {'position_xyz': (1.0, -3.0 - 5.0 * row, 0.0), **values}
+            builder.add(name, **place)  # type: ignore[arg-type]
         frames.append(builder.frame())
     return frames
 

@@ -34,6 +34,8 @@ for cached in (simulator_list._entries, simulator_list._loaded, simulator_list.s
     cached.cache_clear()
 sys.exit(main())
 """
+
+
 @pytest.fixture
 def site(tmp_path):
     """Return a folder for sys.path in which the toy simulator is installed."""

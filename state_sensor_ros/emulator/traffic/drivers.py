@@ -257,7 +257,7 @@ class Drivers:
         return LaneOrder(vehicle[order], lane, key[order], first)
 
     def _neighbors(self, order: LaneOrder, vehicle: IntArray,
-                    lane: IntArray) -> tuple[IntArray, IntArray]:
+                   lane: IntArray) -> tuple[IntArray, IntArray]:
         """Return leader and follower of each vehicle in a lane; -1 for none."""
         key = lane * self._road.length_m + np.mod(self.s[vehicle], self._road.length_m)
         begin, end = order.first[lane], order.first[lane + 1]

@@ -21,16 +21,13 @@ from dataclasses import dataclass, replace
 import math
 from pathlib import Path
 import re
-from typing import Final, TYPE_CHECKING, TypeAlias
+from typing import Final, TypeAlias
 
 from state_sensor_ros.emulator.carla_server.episode_settings import sensor_keys
 from state_sensor_ros.simulators import ConfigError, reason_of, Settings
 from state_sensor_ros.simulators.carla.carla_data import PLAYER_NAME, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.own_topics import registry_of, StaticTransform
-
-if TYPE_CHECKING:
-    from state_sensor_ros.simulators.own_topics import StaticTransform
 
 RGB, DEPTH, SEGMENTATION, POINTS = 'rgb', 'depth', 'segmentation', 'points'
 # The cameras of ``camera_poses``.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.simulators import EgoCommands, Source
     from state_sensor_ros.simulators.mock_server_options import MockServerOptions
 
+
 class MonodriveSimulator(Simulator):
     """The State sensor on a TCP port, Replay Mode trajectories, and their mock server."""
 

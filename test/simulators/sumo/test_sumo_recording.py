@@ -90,7 +90,6 @@ def test_fcd_recording_does_not_use_other_parameters(command, name, code, text, 
     assert text in capsys.readouterr().err
 
 
-
 def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
     Path('none.rou.xml').write_text('<routes/>')
     Path('zipped.xml.gz').write_bytes(gzip.compress(FCD.encode()))
