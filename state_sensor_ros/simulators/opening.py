@@ -88,7 +88,8 @@ def format_of(path: str) -> Format:
         if (found := folder_format(where)) is not None:
             return found
         suffixes = Counter(Path(name).suffix for name in os.listdir(where)
-                           if (each := format_of_name(name)) and each.reader)
+                           if (each := format_of_name(name)) and each.reader
+                           and not each.storage)
         if suffixes:
             [(suffix, n_files)] = suffixes.most_common(1)
             raise TrajectoryFormatError(
