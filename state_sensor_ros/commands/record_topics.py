@@ -21,6 +21,7 @@ from state_sensor_ros.commands.printing import print_line, waiting_named
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, failed_stream
 from state_sensor_ros.files.bags.bag_writer import BagSink
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.ros.graph import Graph, looking
 from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.topic import Topic
@@ -47,8 +48,10 @@ def record_topics(args: argparse.Namespace, storage: str, interruption: Interrup
         with waiting_named(recorder.frame, lambda: recorder.n_frames > 0, lambda: '',
                            is_quiet=args.quiet):
             is_whole = recorder.run(args.seconds or math.inf, args.frames or math.inf)
+        topics = graph.topics()
     for topic in recorder.silent:
-        print_line(f'warning: {args.out}: no message on {topic}')
+        others = near_names([topic], topics) if topic not in topics else ''
+        print_line(f'warning: {args.out}: no message on {topic}{others}')
     if not recorder.n_frames:
         sink.abort()
         raise failed_stream(recorder.frame, '', 'no frame received')

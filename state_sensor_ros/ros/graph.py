@@ -92,6 +92,11 @@ class Graph:
                   if _OWN_TYPE in types}
         return sorted(node for node in nodes if f'{node}/{_OWN_TOPIC}' in topics)
 
+    def topics(self) -> list[str]:
+        """Return the names of all topics with a publisher."""
+        return [topic for topic, _ in self._node.get_topic_names_and_types()
+                if self._node.count_publishers(topic)]
+
     def topics_of(self, node: str) -> dict[str, str]:
         """Return the names of the topics that a node publishes, with their types."""
         namespace, _, name = node.rpartition('/')

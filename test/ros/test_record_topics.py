@@ -53,8 +53,9 @@ def test_record_of_topics_is_evaluated_with_one_bag(driver, domain, listener, tm
     pytest.importorskip('vision_msgs')
     bag = tmp_path / 'a run'
     code, output, errors = recorded(domain, listener, bag, '--topics', DETECTIONS, NOTE,
-                                    '/nobody', '--frames', '25')
-    assert (code, errors) == (0, f'warning: {bag}: no message on /nobody\n')
+                                    '/perception/noet', '--frames', '25')
+    near = 'did you mean /perception/note?'
+    assert (code, errors) == (0, f'warning: {bag}: no message on /perception/noet; {near}\n')
     assert output.startswith(f'{bag}: 25 frames, ')
     with Reader(bag) as reader:
         by_topic = {each.topic: each for each in reader.connections}
