@@ -187,7 +187,8 @@ class Recorder:
     def _subscribe_to_new(self) -> None:
         for name, (type_name, *_) in self._node.get_topic_names_and_types():
             offers = self._node.get_publishers_info_by_topic(name)
-            if name in self._topics or not offers or not name.startswith(
+            # Hidden topics are those of actions.
+            if name in self._topics or not offers or '/_' in name or not name.startswith(
                     (f'{self._name}/', *ALWAYS)):
                 continue
             is_latched = offers[0].qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
