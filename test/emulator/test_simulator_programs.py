@@ -189,7 +189,8 @@ def test_simulate_keeps_its_rate_for_large_frames_at_little_cost():
     next(frames)
     begin_s = time.process_time()
     next(frames)
-    assert used_s < 0.1 * 30 * (time.process_time() - begin_s)
+    # The time of a process is counted in steps of 10 ms.
+    assert used_s < 0.2 * 30 * (time.process_time() - begin_s)
 
 
 def processor_s(pid):

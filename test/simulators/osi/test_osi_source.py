@@ -10,6 +10,7 @@
 """Ground truth over UDP as esmini sends it: parts, lost ones, and the commands that receive it."""
 
 from contextlib import closing
+from itertools import pairwise
 import json
 import socket
 import struct
@@ -139,7 +140,8 @@ def test_osi_stream_of_the_library():
         frames = [frame for frame, _ in zip(stream, range(60), strict=False)]
         assert [len(frame) for frame in frames] == [100] * 60
         times = [frame.game_time for frame in frames]
-        assert sorted(set(times)) == times or times.index(0.0) > 0
+        # The drive may begin again once.
+        assert sum(b <= a for a, b in pairwise(times)) <= 1
         lost = [fault for fault in stream.faults if fault.kind == 'connection']
     assert 'lost, of which a part was missing or out of order' in lost[0].text
     assert {round(time_s * 20) % 10 for time_s in times} == set(range(9))
