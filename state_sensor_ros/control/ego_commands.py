@@ -25,6 +25,17 @@ STANDSTILL_SPEED = 0.1
 GRAVITY = 9.81
 
 
+def slowing_by_slope(climb: float, direction: float) -> float:
+    """
+    Return by how much gravity slows an ego, m/s2; 0 if the slope is unknown.
+
+    :param climb: angle of its x axis above the horizontal, rad, or NaN.
+    :param direction: sign of its movement along that axis.
+    """
+    return GRAVITY * math.sin(math.copysign(1.0, direction) * climb) \
+        if math.isfinite(climb) else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgoCommand:
     """

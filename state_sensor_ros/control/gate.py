@@ -22,7 +22,7 @@ import math
 from state_sensor_ros.control.ego_commands import (
     ControlParameters,
     EgoCommand,
-    GRAVITY,
+    slowing_by_slope,
     STANDSTILL_SPEED,
 )
 
@@ -141,7 +141,8 @@ class Gate:
         """
         if not abs(motion.speed) > STANDSTILL_SPEED:
             return math.inf
-        parameters, gravity = self._parameters, _gravity(motion)
+        parameters = self._parameters
+        gravity = slowing_by_slope(motion.climb, motion.speed)
         thrust = 0.0 if command.reverse is (motion.speed > 0.0) else command.throttle
         slowing = gravity + parameters.full_brake * command.brake \
             - parameters.full_throttle * thrust
@@ -159,7 +160,8 @@ class Gate:
             self._is_backward = motion.speed < 0.0
             # What a slope, or an engine that is stronger than it should be, adds to the pedals.
             acceleration = -motion.acceleration if self._is_backward else motion.acceleration
-            self._extra = max(acceleration - self._expected, -_gravity(motion))
+            self._extra = max(acceleration - self._expected,
+                              -slowing_by_slope(motion.climb, motion.speed))
         extra = self._extra
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
         predicted = self._predicted(motion, now_s)
@@ -187,9 +189,3 @@ class Gate:
         self._speed += self._gain * max(now_s - self._at_s, 0.0)
         self._at_s = now_s
         return self._speed
-
-
-def _gravity(motion: EgoMotion) -> float:
-    """Return by how much the slope slows the ego, m/s2; 0 if unknown."""
-    climb = motion.climb if math.isfinite(motion.climb) else 0.0
-    return GRAVITY * math.sin(math.copysign(climb, climb * motion.speed))

@@ -17,6 +17,7 @@ from state_sensor_ros.control.ego_commands import (
     ControlParameters,
     EgoCommand,
     GRAVITY,
+    slowing_by_slope,
     STANDSTILL_SPEED,
 )
 from state_sensor_ros.errors import StateError
@@ -167,7 +168,7 @@ class SpeedController:
             self._engage(is_reverse=speed < 0.0)
         sign = -1.0 if self._is_reverse else 1.0
         # Gravity along the direction of the gear, m/s2.
-        gravity = GRAVITY * math.sin(sign * climb) if math.isfinite(climb) else 0.0
+        gravity = slowing_by_slope(climb, sign)
         acceleration = self._acceleration(
             sign * target, sign * speed, sign * clamped(wanted.acceleration, _MOST_ACCELERATION),
             wanted.max_acceleration, elapsed_s)
@@ -203,8 +204,8 @@ class SpeedController:
             limit = min(wanted.max_acceleration, self._parameters.max_deceleration)
             if self._launch_s:
                 limit = self._parameters.full_brake
-            elif math.isfinite(climb):
-                limit += GRAVITY * abs(math.sin(climb))
+            else:
+                limit += abs(slowing_by_slope(climb, speed))
             self._note_failed_start()
             self.reset()
             return self._pedals(-limit, wanted.steering_angle)
