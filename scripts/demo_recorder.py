@@ -25,6 +25,7 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
+from rclpy.topic_or_service_is_hidden import topic_or_service_is_hidden
 
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.ros.topic_sink import message_class
@@ -188,8 +189,8 @@ class Recorder:
         for name, (type_name, *_) in self._node.get_topic_names_and_types():
             offers = self._node.get_publishers_info_by_topic(name)
             # Hidden topics are those of actions.
-            if name in self._topics or not offers or '/_' in name or not name.startswith(
-                    (f'{self._name}/', *ALWAYS)):
+            if name in self._topics or not offers or topic_or_service_is_hidden(name) \
+                    or not name.startswith((f'{self._name}/', *ALWAYS)):
                 continue
             is_latched = offers[0].qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
             topic = Topic(name, type_name, LATCHED if is_latched else ORDINARY)

@@ -82,7 +82,7 @@ class TopicRecorder:
         """Receive for ``seconds`` from the first frame on; return whether no signal ended it."""
         end_s = math.inf
         while self.n_frames < n_frames and time.monotonic() < end_s:
-            for topic in self._wanted | {*self._graph.topics_of(self._node)} - self._known:
+            for topic in (self._wanted | {*self._graph.topics_of(self._node)}) - self._known:
                 self._subscribe(topic)
             if self.n_frames:
                 self._sink.flush()
@@ -101,7 +101,7 @@ class TopicRecorder:
 
     def _subscribe(self, name: str) -> None:
         topic = self._graph.offer(name)
-        if name in self._known or topic is None:
+        if topic is None:
             return
         self._known.add(name)
         if name in self._wanted or topic.qos.latched:

@@ -20,6 +20,7 @@ from rclpy.exceptions import InvalidTopicNameException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
+from rclpy.topic_or_service_is_hidden import topic_or_service_is_hidden
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from state_sensor_ros.errors import ConfigError, importing, TransportError
@@ -102,7 +103,8 @@ class Graph:
         namespace, _, name = node.rpartition('/')
         listed = self._node.get_publisher_names_and_types_by_node(name, namespace or '/')
         # Hidden ones are of actions.
-        return {topic: types[0] for topic, types in sorted(listed) if '/_' not in topic}
+        return {topic: types[0] for topic, types in sorted(listed)
+                if not topic_or_service_is_hidden(topic)}
 
     def n_others(self, topic: str) -> int:
         """Return the number of other subscribers of ``topic``, to which this node subscribes."""
