@@ -144,7 +144,7 @@ def present_spelling(option: str, values: Sequence[str]) -> str:
             declared = schema.find(candidate)
             text = values[0] if values else 'VALUE'
             if declared.type is bool:
-                text = str(candidate != name.removeprefix('no_') or candidate == name).lower()
+                text = 'false' if name == f'no_{candidate}' else 'true'
             elif declared.item is not None:
                 text = f'[{", ".join(values[:declared.rule.length])}]'
             return f'{option} is now -p {declared.name}:={text}'

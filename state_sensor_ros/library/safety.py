@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -163,9 +164,8 @@ class Safety:
 
     def _columns(self) -> dict[str, Floats | tuple[str, ...]]:
         return {member.name: getattr(self, member.name) for member in fields(self)
-                if member.name != 'assumptions' and isinstance(
-                    getattr(self, member.name), np.ndarray | tuple)
-                and member.name != '_cut_ins'}
+                if member.name != 'assumptions' and not member.name.startswith('_')
+                and isinstance(getattr(self, member.name), np.ndarray | tuple)}
 
     def to_pandas(self) -> pd.DataFrame:
         """
@@ -490,7 +490,7 @@ class SafetyCollector:
 
     def _has_cut_in(self, i: int, moves: list[tuple[Floats, Floats]]) -> bool:
         """Return whether one of the movements of a lead vehicle ended nearer to the whole path."""
-        first, last = (np.searchsorted(np.array(self._times), self._times[i] + apart)
+        first, last = (bisect_left(self._times, self._times[i] + apart)
                        for apart in (-_ASIDE_S, _PATH_S))
         path = np.array([place for place in self._places[first:last] if np.isfinite(place).all()])
         steps = np.hypot(*np.diff(path, axis=0).T)

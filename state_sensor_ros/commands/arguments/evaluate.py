@@ -14,6 +14,7 @@ import argparse
 
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.commands.arguments.shared import (
+    above_zero,
     add_bag_limit,
     add_batch_options,
     add_ego_tag,
@@ -21,7 +22,6 @@ from state_sensor_ros.commands.arguments.shared import (
     add_tags,
     number,
 )
-from state_sensor_ros.commands.arguments.shared import seconds as above_zero
 
 _EPILOG = """Also: --k --objects-topic --ego-tf --pool --iou-bev --iou-3d --ignore-areas (guide)
 

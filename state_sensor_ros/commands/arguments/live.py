@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Container, Iterable, Iterator
 
-from state_sensor_ros.commands.arguments.shared import count, port, seconds
+from state_sensor_ros.commands.arguments.shared import above_zero, count, port
 from state_sensor_ros.settings import DEFAULTS, SIMULATORS
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulator_names
 
@@ -52,5 +52,5 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_argument(parser)
     add_stream_arguments(parser)
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
-    parser.add_argument('--seconds', type=seconds, metavar='S',
+    parser.add_argument('--seconds', type=above_zero, metavar='S',
                         help='end S s after the first frame; simulated s with -p rate:=0')

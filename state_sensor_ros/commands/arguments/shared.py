@@ -104,7 +104,7 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
                             help='start S seconds after the first frame')
         parser.add_argument('--end', type=number, default=math.inf, metavar='S',
                             help='end S seconds after the first frame')
-    parser.add_argument('--rate', type=seconds, metavar='HZ',
+    parser.add_argument('--rate', type=above_zero, metavar='HZ',
                         help='keep at most HZ frames per second, without interpolation')
 
 
@@ -160,8 +160,8 @@ def index(text: str) -> int:
     return _bounded(_whole(text), text, 0)
 
 
-def seconds(text: str) -> float:
-    """Return the time in ``text``, s, above 0; raise ArgumentTypeError otherwise."""
+def above_zero(text: str) -> float:
+    """Return the number in ``text``, above 0; raise ArgumentTypeError otherwise."""
     value = _finite(text)
     if value <= 0:
         raise argparse.ArgumentTypeError(f'{text} is not greater than 0')
@@ -174,7 +174,7 @@ def number(text: str) -> float:
 
 
 def _resampling_rate(text: str) -> float:
-    value = seconds(text)
+    value = above_zero(text)
     if value > _MAX_RESAMPLING_HZ:
         raise argparse.ArgumentTypeError(f'{text} Hz is above {_MAX_RESAMPLING_HZ:g}')
     return value

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from state_sensor_ros.commands.arguments.shared import seconds
+from state_sensor_ros.commands.arguments.shared import above_zero
 
 _MEASURE_S = 2.0
 _EPILOG = """The rate counts the messages received within --seconds; meanwhile the command
@@ -31,5 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='name of the node, with its namespace (default: all nodes)')
     parser.add_argument('--all', action='store_true',
                         help='list the topics of every actor one by one')
-    parser.add_argument('--seconds', type=seconds, default=_MEASURE_S, metavar='S',
+    parser.add_argument('--seconds', type=above_zero, default=_MEASURE_S, metavar='S',
                         help=f'measure the rates for S seconds (default: {_MEASURE_S:g})')
