@@ -80,7 +80,9 @@ def drive(n_frames=6, *, has_more=True, step=0.05):
             vectors(9, 2000.0 + 500.0 * t, -300.0, 30.0, 0.5, 0.0, 180.0),
             vectors(8, 100.0 + 900.0 * t, 200.0 + 300.0 * t, 40.0 + 50.0 * t, 3.0, 5.0, yaw),
             vectors(5, 300.0, 400.0 - 150.0 * t, 95.0, 0.0, 0.0, -90.0),
-            *[vectors(number, 10.0, 20.0, 3.0, 0.0, 0.0, 0.0) for number in (3, 3, 4)]])]
+            *[vectors(number, 10.0, 20.0, 3.0, 0.0, 0.0, 0.0) for number in (3, 3, 4)]]),
+            # Low beam and left; low beam and hazard lights.
+            counted(10, [struct.pack('<II', 8, 0x22), struct.pack('<II', 9, 0x32)])]
         packets += [counted(7, [struct.pack('<IBfB', 6, 0, t, i % 5)])]
         packets += [counted(8, [struct.pack('<IfffBi', 8, 0.25, 0.5, 0.0, 0, 2),
                                 struct.pack('<IfffBi', 9, -0.5, 0.0, 1.0, 1, 0)])]

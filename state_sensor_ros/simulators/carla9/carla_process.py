@@ -30,18 +30,24 @@ import time
 from types import ModuleType
 from typing import Any, cast
 
+import numpy as np
+
 from state_sensor_ros.simulators import (
     EgoCommand,
     importing,
     INDICATORS_LEFT,
     INDICATORS_RIGHT,
-    INDICATORS_UNKNOWN,
     Needs,
     StateSensorError,
     UnreachableError,
 )
 from state_sensor_ros.simulators.carla9.actors import WorldActors
-from state_sensor_ros.simulators.carla9.frames import StepActors
+from state_sensor_ros.simulators.carla9.frames import (
+    indicators_of,
+    LEFT_BLINKER,
+    RIGHT_BLINKER,
+    StepActors,
+)
 from state_sensor_ros.simulators.carla9.map import read_town
 from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
 from state_sensor_ros.simulators.carla9.source import (
@@ -74,7 +80,7 @@ _NOT_RESTORED = 1
 # s, and the difference of equal ones.
 _MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 0.5, 5, 1e-3
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
-# Time between two questions for the lights of the ego, s.
+# Time between two questions for the lights of vehicles, s.
 _LIGHTS_S = 0.2
 _MAX_WAITING = 8
 
@@ -100,8 +106,9 @@ class WorldClient:
         self._followed: Any = None
         self._gear = 1
         self._reader: WorldReader | None = None
-        # State of the lights of the ego as CARLA's bits, None if it is unknown.
-        self._lights: int | None = None
+        # Lights of vehicles by id as CARLA's bits, and the turn signals of the scene by them.
+        self._lights: dict[int, int] = {}
+        self._shown, self._indicators = self._lights, b''
         # Turn signals that were requested last, None once they are set.
         self._wanted: int | None = None
         # The scene that was sent last.
@@ -276,15 +283,17 @@ class WorldClient:
         assert self._reader is not None
         try:
             scene, step = self._reader.step(snapshot, self._needed, is_first=is_first)
-            step = step._replace(indicators=self._indicators())
         except RuntimeError:
             if self._client.get_world().id != self._episode:
                 return False
             raise
+        lights = self._lights
+        if scene is not self._scene or lights is not self._shown:
+            self._shown, self._indicators = lights, _indicators(scene, lights)
         if scene is not self._scene:
             self._scene = scene
             self._tell(scene)
-        self._tell(step)
+        self._tell(step._replace(indicators=self._indicators))
         self._compare_pedals()
         return True
 
@@ -383,38 +392,30 @@ class WorldClient:
             self._tell(WorldNote('command', f'a command is lost: {_line(error)}'))
 
     def watch_lights(self) -> None:
-        """Ask for the lights of the ego from time to time, and set the turn signals wanted."""
+        """Ask for the lights of vehicles from time to time; set the turn signals wanted."""
         # In a thread of its own: each question waits for a reply of the server.
         while True:
             time.sleep(_LIGHTS_S)
-            ego = self._reader.ego if self._reader is not None else None
+            if self._reader is None:
+                continue
+            ego = self._reader.ego
             try:
-                lights = None if ego is None else int(ego.get_light_state())
+                lights = {int(number): int(state) for number, state
+                          in self._world.get_vehicles_light_states().items()}
                 wanted, self._wanted = self._wanted, None
-                if ego is not None and wanted is not None and lights is not None:
-                    ego.set_light_state(self._with_signals(lights, wanted))
+                if ego is not None and wanted is not None and ego.id in lights:
+                    ego.set_light_state(self._with_signals(lights[ego.id], wanted))
             except RuntimeError:
-                lights = None
-            self._lights = lights
-
-    def _blinkers(self) -> tuple[int, int]:
-        assert self._carla is not None
-        state = self._carla.VehicleLightState
-        return int(state.LeftBlinker), int(state.RightBlinker)
-
-    def _indicators(self) -> int:
-        if self._lights is None:
-            return INDICATORS_UNKNOWN
-        left, right = self._blinkers()
-        return (INDICATORS_LEFT * bool(self._lights & left)
-                | INDICATORS_RIGHT * bool(self._lights & right))
+                lights = {}
+            if lights != self._lights:
+                self._lights = lights
 
     def _with_signals(self, lights: int, indicators: int) -> Any:  # noqa: ANN401
         assert self._carla is not None
-        left, right = self._blinkers()
         return self._carla.VehicleLightState(
-            lights & ~(left | right) | left * bool(indicators & INDICATORS_LEFT)
-            | right * bool(indicators & INDICATORS_RIGHT))
+            lights & ~(LEFT_BLINKER | RIGHT_BLINKER)
+            | LEFT_BLINKER * bool(indicators & INDICATORS_LEFT)
+            | RIGHT_BLINKER * bool(indicators & INDICATORS_RIGHT))
 
     def _press(self, ego: Any, **pedals: float) -> None:  # noqa: ANN401
         assert self._carla is not None
@@ -464,6 +465,13 @@ class WorldClient:
 def _exit_late() -> None:
     time.sleep(_END_S)
     os._exit(_NOT_RESTORED)
+
+
+def _indicators(scene: StepActors, lights: dict[int, int]) -> bytes:
+    indicators = indicators_of(
+        scene.rows.numbers, np.fromiter(lights, np.int64, len(lights)),
+        np.fromiter(lights.values(), np.uint32, len(lights)))
+    return b'' if indicators is None else indicators.tobytes()
 
 
 def _line(error: BaseException) -> str:

@@ -26,7 +26,9 @@ from state_sensor_ros.simulators import Decoded, DecodeError, DROPPED, Fault, Tr
 from state_sensor_ros.simulators.carla9 import packets
 from state_sensor_ros.simulators.carla9.actors import box_of, MAX_ACTORS, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
+    indicators_of,
     make_frame,
+    matched,
     shown_lights,
     to_inputs,
     to_rep103,
@@ -111,22 +113,23 @@ class LogDecoder:
         n_actors = len(numbers)
         self._count_unused(logged, numbers, faults)
         kinematics = to_rep103(poses, *self._velocities(logged, numbers))
-        lights = logged.of(packets.LIGHTS)
+        lights, vehicles = logged.of(packets.LIGHTS), logged.of(packets.VEHICLE_LIGHTS)
         controls = np.full((n_actors, 4), np.nan)
         records = logged.of(packets.CONTROLS)
-        rows, found = _matched(numbers, records['id'].astype(np.int64))
+        rows, found = matched(numbers, records['id'].astype(np.int64))
         for i, name in enumerate(('throttle', 'brake', 'steer')):
             controls[rows, i] = records[name][found]
         if logged.steering:
             controls[:, 3] = [logged.steering.get(number, math.nan) for number in numbers.tolist()]
         table = self._table.rows(numbers)
-        of_actor, of_light = _matched(numbers, lights['id'].astype(np.int64))
+        of_actor, of_light = matched(numbers, lights['id'].astype(np.int64))
         frame = make_frame(
             table, kinematics, game_time=logged.elapsed_s,
             number=logged.number if logged.number < 1 << 32 else 0,
             time=int(self._date + logged.elapsed_s) if self._date else 0,
             inputs=to_inputs(controls),
-            lights=shown_lights(table, kinematics, of_actor, lights['state'][of_light]))
+            lights=shown_lights(table, kinematics, of_actor, lights['state'][of_light]),
+            indicators=indicators_of(numbers, vehicles['id'].astype(np.int64), vehicles['state']))
         return _Moment(Decoded(frame, faults.listed()), table.serials, kinematics)
 
     def _take_events(self, logged: LoggedFrame, faults: _Faults) -> None:
@@ -184,7 +187,8 @@ class LogDecoder:
     def _count_unused(self, logged: LoggedFrame, numbers: Rows, faults: _Faults) -> None:
         """Add a fault for each record of an actor that the frame does not have."""
         for packet, what in ((packets.KINEMATICS, 'a velocity'), (packets.LIGHTS, 'a light'),
-                             (packets.CONTROLS, 'controls')):
+                             (packets.CONTROLS, 'controls'),
+                             (packets.VEHICLE_LIGHTS, 'lights of a vehicle')):
             ids = logged.of(packet)['id'].astype(np.int64)
             for number in np.setdiff1d(ids, numbers).tolist():
                 # Sensors and the spectator are known, and no actors of frames.
@@ -213,7 +217,7 @@ class LogDecoder:
         is_fixed = self._table.rows(numbers).are_fixed
         velocities[is_fixed] = rates[is_fixed] = 0.0
         records = logged.of(packets.KINEMATICS)
-        rows, found = _matched(numbers, records['id'].astype(np.int64))
+        rows, found = matched(numbers, records['id'].astype(np.int64))
         velocities[rows], rates[rows] = records['first'][found], records['second'][found]
         return velocities, rates
 
@@ -238,12 +242,6 @@ class _Faults:
         return tuple(self._faults)
 
 
-def _matched(numbers: Rows, others: Rows) -> tuple[Rows, Rows]:
-    """Return the indices of the common ids in both; of one that is there twice, the first."""
-    _, first, second = np.intersect1d(numbers, others, return_indices=True)
-    return first, second
-
-
 def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) -> Decoded:
     """
     Return a frame with the velocities that differences give, if the log has none.
@@ -263,7 +261,7 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
         if other is None:
             continue
         step_s = abs(time_s - other.decoded.frame.game_time)
-        mine, others = _matched(now.serials[rows], other.serials)
+        mine, others = matched(now.serials[rows], other.serials)
         distances = np.linalg.norm(
             other.kinematics[others, 0:3] - poses[mine, 0:3], axis=1)
         # NaN compares false.

@@ -26,8 +26,9 @@ import numpy.typing as npt
 from state_sensor_ros.simulators import (
     Boxes,
     Decoded,
-    EGO_TAG,
     Frame,
+    INDICATORS_LEFT,
+    INDICATORS_RIGHT,
     INDICATORS_UNKNOWN,
     lane_states,
     Lanes,
@@ -55,6 +56,9 @@ from state_sensor_ros.simulators.frame_arrays import (
 N_NUMBERS: Final = 15
 # CARLA's states in the order of its numbers; a light that is off or unknown has none here.
 _LIGHTS = (LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN)
+# Bits of the lights of a vehicle.
+RIGHT_BLINKER: Final = 0x10
+LEFT_BLINKER: Final = 0x20
 _COLORS = {LIGHT_RED: 'red', LIGHT_YELLOW: 'yellow', LIGHT_GREEN: 'green'}
 # A rotation is an axial vector: a mirror of y negates x and z.
 _RATE: Floats = np.radians((-1.0, 1.0, -1.0))
@@ -157,6 +161,25 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
         rows.boxed[is_known], rows.box_names[:is_known.sum()], block[n_actors:][is_known]))
 
 
+def matched(numbers: Rows, others: Rows) -> tuple[Rows, Rows]:
+    """Return the indices of the common ids in both; of one that is there twice, the first."""
+    _, first, second = np.intersect1d(numbers, others, return_indices=True)
+    return first, second
+
+
+def indicators_of(numbers: Rows, vehicles: Rows,
+                  lights: npt.NDArray[np.uint32]) -> npt.NDArray[np.int8] | None:
+    """Return the turn signals (N,) of actors, None if none is known."""
+    # numbers: (N,) ids; vehicles: (K,) ids of those whose lights (K,) are known, CARLA's bits.
+    rows, found = matched(numbers, vehicles)
+    if not len(rows):
+        return None
+    indicators = np.full(len(numbers), INDICATORS_UNKNOWN, np.int8)
+    indicators[rows] = (np.where(lights[found] & LEFT_BLINKER, INDICATORS_LEFT, 0)
+                        + np.where(lights[found] & RIGHT_BLINKER, INDICATORS_RIGHT, 0))
+    return indicators
+
+
 def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
                  states: npt.NDArray[np.uint8], signals: tuple[str, ...] = ()) -> ShownLights:
     """Return the traffic lights of a frame."""
@@ -200,7 +223,7 @@ class WorldStep(NamedTuple):
     # (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they are those
     # of the step before.
     lanes: bytes | None
-    indicators: int = INDICATORS_UNKNOWN  # of the ego
+    indicators: bytes = b''  # (N,) int8 as of ``indicators_of``, empty if they are unknown
 
 
 class WorldFrames:
@@ -210,8 +233,6 @@ class WorldFrames:
         self._scene = scene
         n_actors = len(scene.rows.numbers)
         self._no_inputs = np.full((n_actors, _N_INPUTS), np.nan)
-        self._i_ego = next((row for row, tags in enumerate(scene.rows.tags)
-                            if EGO_TAG in tags), -1)
         # Parts that seldom change.
         self._states: bytes | None = None
         self._lights = ShownLights(None, None)
@@ -239,14 +260,7 @@ class WorldFrames:
             inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, _N_INPUTS))
             if step.controls else self._no_inputs, lights=lights, accelerations=accelerations,
             lanes=lanes, town=town, with_boxes=needs.boxes,
-            indicators=self._indicators(step.indicators)), ())
-
-    def _indicators(self, of_ego: int) -> npt.NDArray[np.int8] | None:
-        if of_ego == INDICATORS_UNKNOWN or self._i_ego < 0:
-            return None
-        indicators = np.full(len(self._no_inputs), INDICATORS_UNKNOWN, np.int8)
-        indicators[self._i_ego] = of_ego
-        return indicators
+            indicators=np.frombuffer(step.indicators, np.int8) if step.indicators else None), ())
 
 
 def _kinematics(step: WorldStep) -> tuple[Floats, Floats]:

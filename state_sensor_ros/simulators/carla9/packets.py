@@ -51,11 +51,13 @@ _RECORDS: Mapping[int, np.dtype[np.void]] = {
     REMOVED: np.dtype([('id', '<u4')]), POSITIONS: _VECTORS, KINEMATICS: _VECTORS,
     BOXES: _VECTORS,
     LIGHTS: np.dtype([('id', '<u4'), ('frozen', 'u1'), ('elapsed', '<f4'), ('state', 'u1')]),
+    VEHICLE_LIGHTS: np.dtype([('id', '<u4'), ('state', '<u4')]),
     CONTROLS: np.dtype([('id', '<u4'), ('steer', '<f4'), ('throttle', '<f4'), ('brake', '<f4'),
                         ('hand_brake', 'u1'), ('gear', '<i4')])}
 _NAMES = {ADDED: 'added actors', REMOVED: 'removed actors', POSITIONS: 'positions',
-          LIGHTS: 'traffic lights', CONTROLS: 'controls', KINEMATICS: 'velocities',
-          BOXES: 'boxes', WHEELS: 'wheels', FRAME_START: 'start of a frame'}
+          LIGHTS: 'traffic lights', CONTROLS: 'controls', VEHICLE_LIGHTS: 'vehicle lights',
+          KINEMATICS: 'velocities', BOXES: 'boxes', WHEELS: 'wheels',
+          FRAME_START: 'start of a frame'}
 _WHEEL = np.dtype([('place', 'u1'), ('steer', '<f4'), ('spin', '<f4')])
 _BICYCLE_WHEELS = 2
 # 31 years: a larger number is not a time.

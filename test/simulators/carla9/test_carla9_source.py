@@ -220,6 +220,29 @@ def test_frames_have_the_numbers_of_the_server_and_its_settings_stay(tick):
     assert server.world.settings.as_array()[:3] == EpisodeOptions().as_array()[:3]
 
 
+def test_turn_signals_of_all_vehicles_follow():
+    with Rig(n_objects=6, rate=100.0) as server, opened(server) as (_, packets, _):
+        cars = [actor for actor in server.world.actors.values() if actor.body.family == 'vehicle']
+        # Low beam and left, hazard lights, low beam and right.
+        for car, lights in zip(cars, (0x22, 0x30, 0x12), strict=False):
+            car.lights = lights
+
+        def signals(frame):
+            return {name.rpartition('_')[2]: signal for name, signal in zip(
+                frame.names, frame.indicators.tolist(), strict=True) if signal > 0}
+
+        first, second, third = (str(car.id) if car is not server.ego else 'hero'
+                                for car in cars[:3])
+        wanted = {first: 1, second: 3, third: 2}
+        frame = frame_of(packets, lambda frame: frame.indicators is not None
+                         and signals(frame) == wanted)
+        assert (frame.indicators < 0).tolist() == [
+            kind != sensor.Kind.VEHICLE for kind in frame.kinds]
+        cars[1].lights = 0
+        del wanted[second]
+        frame_of(packets, lambda frame: signals(frame) == wanted)
+
+
 @pytest.mark.filterwarnings('error')
 def test_numbers_that_are_not_finite_spoil_only_their_actor():
     table = WorldActors('', with_level=False)

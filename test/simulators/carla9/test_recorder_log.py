@@ -23,6 +23,7 @@ import pytest
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.drawing.scene_builder import _speed_of
+from state_sensor_ros.frame import INDICATORS_BOTH, INDICATORS_LEFT, INDICATORS_UNKNOWN
 from state_sensor_ros.simulators.carla9.frames import to_rep103
 
 MODEL = 'vehicle.tesla.model3'
@@ -105,6 +106,10 @@ def test_recorder_log_has_names_tags_inputs_times_and_displays():
     assert [shown.extension.displays()[2] for shown in frames] == [
         'red', 'yellow', 'green', '', '', 'red']
     assert frame.extension.displays()[3] == '30'
+    assert frame.indicators[frame.ego] == INDICATORS_LEFT
+    assert dict(zip(frame.names, frame.indicators.tolist(), strict=True)) == {
+        **dict.fromkeys(frame.names, INDICATORS_UNKNOWN), 'hero': INDICATORS_LEFT,
+        'vehicle.carlamotors.firetruck_9': INDICATORS_BOTH}
     assert len(frames[0].select(np.array([3, 4])).extension.displays()) == 2
     assert 'static.prop.mesh_4' in read(logs.drive(), **{'carla9.static': True})[0][0]
 
