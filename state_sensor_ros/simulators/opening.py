@@ -96,9 +96,14 @@ def format_of(path: str) -> Format:
                 path, f'a folder with {counted(n_files, f"{suffix} file")}',
                 'one recording; `inspect` and `convert --to FORMAT` take many, such as '
                 f"'{where / ('*' + suffix)}'")
-        raise TrajectoryFormatError(path, 'a folder without a recording',
-                                    f'{" or ".join(_folders())}; `state_sensor repair` makes a '
-                                    'bag of the files of a recorder that was killed')
+        stored = [name for name in os.listdir(where) if is_compressed_storage(where / name)
+                  or ((each := format_of_name(name)) and each.storage)]
+        if stored:
+            raise TrajectoryFormatError(
+                path, f'{counted(len(stored), "file")} of a bag without metadata.yaml',
+                'a bag with it; `state_sensor repair` makes a bag of the files, or '
+                '`ros2 bag reindex` writes metadata.yaml')
+        raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(_folders()))
     if is_compressed_storage(where):
         raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
     found = format_of_name(path) or trajectory_format()

@@ -457,6 +457,12 @@ def test_repair_decompresses_messages(source, tmp_path, repaired):
             for one, at_ns, data in reader.messages():
                 writer.write(topics[one.topic], at_ns, bytes(data))
     (bag / 'metadata.yaml').unlink()
+    # The storage file alone is read, too.
+    with sensor.open_recording(next(bag.glob('*.mcap'))) as alone, \
+            sensor.open_recording(source / 'mcap') as whole:
+        assert [frame.position_xyz.tolist() for frame in alone] == [
+            frame.position_xyz.tolist() for frame in whole]
+        assert alone.faults == []
     repaired(bag)
     assert described(tmp_path / 'out') == described(source / 'mcap')
 

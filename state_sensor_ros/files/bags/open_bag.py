@@ -29,6 +29,7 @@ from state_sensor_ros.files.storage.input_file import (
     check_regular,
     decompress_file,
     decompress_message,
+    ZSTD_MAGIC,
 )
 from state_sensor_ros.files.storage.mcap_file import MAGIC
 from state_sensor_ros.files.storage.mcap_reader import McapReader
@@ -114,7 +115,6 @@ class OpenBag:
 
     def _messages(self, storage: Storage, selected: Collection[TopicKey],
                   at_ns: int | None = None) -> Iterator[tuple[str, int, bytes]]:
-        is_compressed = self._metadata is not None and self._metadata.compression == 'message'
         names = {number: topic.name for number, topic in storage.topics.items()
                  if (topic.name, topic.type_name) in selected}
         if not names:
@@ -122,9 +122,12 @@ class OpenBag:
         with self._reading():
             for number, log_ns, data in storage.messages(names) if at_ns is None \
                     else storage.messages_at(names, at_ns):
-                yield names[number], log_ns, data if not is_compressed else (
-                    decompress_message(data, f'{self.name}: a message of {names[number]}',
-                                       self._limits.n_bytes))
+                # A storage file alone does not say that its messages are compressed; no serialized
+                # message begins so.
+                if data.startswith(ZSTD_MAGIC):
+                    data = decompress_message(data, f'{self.name}: a message of {names[number]}',
+                                              self._limits.n_bytes)
+                yield names[number], log_ns, data
 
     def check_definition(self, key: TopicKey) -> None:
         """Check that the definition of a topic's type is that of this package."""
