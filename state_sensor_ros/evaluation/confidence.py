@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.evaluation.detection_metrics import (
@@ -253,13 +252,13 @@ def _average_precisions(ranks: BlockCounts, weights: Floats, n_truths: Floats) -
     return found
 
 
-def _ranked_counts(counts: npt.NDArray[np.uint32], weights: Floats) -> Iterator[Floats]:
+def _ranked_counts(counts: Floats, weights: Floats) -> Iterator[Floats]:
     """
     Yield (R, C) counts in the order of falling confidence, for each kind of counts.
 
     Of equal confidences the later one is first: few ranks are divided into their blocks.
 
-    :param counts: (5, B, K) uint32, see :class:`BlockCounts`.
+    :param counts: (5, B, K) float64, see :class:`BlockCounts`.
     :param weights: (R, B) float64.
     """
     n_columns = counts.shape[1] * counts.shape[2]

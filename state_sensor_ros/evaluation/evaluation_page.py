@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from html import escape
 from typing import Any, BinaryIO, Final
 
@@ -233,20 +232,16 @@ def _sections(found: TopicResult, frames_again: FramesAgain) -> Iterator[str]:
         yield f'<h2>Precision and recall, {topic}</h2>'
         yield _image(plots.precision_recall(found.classes), 'precision over recall')
     frames = found.record.frames
-    distances = found.record.of_matches('distance')
-    errors = partial(found.record.of_matches, 'errors')
-    if np.isfinite(distances).any():
-        yield '<h2>Errors over the distance from the ego</h2>'
-        yield _image(plots.errors_over(
-            distances, errors, 'distance from the ego (m)', width=10.0),
-            'errors over distance')
-    yield '<h2>Errors over time</h2>'
-    if len(distances):
-        del distances
-        times_s = ((frames['stamp_ns'] - frames['stamp_ns'][0]) * 1e-9).astype(np.float32)[
-            found.record.of_matches('frame')]
-        yield _image(plots.errors_over(times_s, errors, 'time since the first frame (s)',
-                                       width=None), 'errors over time')
+    matches = found.record.matches()
+    times_s = (frames['stamp_ns'] - frames['stamp_ns'][0]) * 1e-9
+    for heading, values, label, width in (
+            ('the distance from the ego', matches['distance'], 'distance from the ego (m)', 10.0),
+            ('time', times_s[matches['frame']], 'time since the first frame (s)', None)):
+        if np.isfinite(values).any() or width is None:
+            yield f'<h2>Errors over {heading}</h2>'
+        if np.isfinite(values).any():
+            yield _image(plots.errors_over(values, matches['errors'], label, width=width),
+                         f'errors over {heading}')
     yield _image(plots.counts_over_time(frames), 'misses and false positives over time')
     yield from _worst(frames_again(found.topic, worst_messages(frames)),
                       int(frames['stamp_ns'][0]))

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 import math
@@ -154,11 +154,11 @@ def precision_recall(classes: Sequence[ClassScores]) -> str:
     return _png(figure)
 
 
-def errors_over(values: npt.NDArray[np.float32], errors: Callable[[int], Floats], label: str, *,
+def errors_over(values: Floats, errors: Floats, label: str, *,
                 width: float | None) -> str:
     """Draw the mean errors of the matches in bins, with their 10th to 90th percentile."""
-    # values: (R,) float32, by which the matches are divided, at least one is known.
-    # errors: returns the errors of the matches, (R,), by the index in ERROR_NAMES.
+    # values: (R,) by which the matches are divided, at least one is known.
+    # errors: (R, 5) of the matches.
     # width: least width of a bin; None for a fortieth of the range.
     known = np.isfinite(values)
     bins, centers = _bins(values[known], width)
@@ -167,7 +167,7 @@ def errors_over(values: npt.NDArray[np.float32], errors: Callable[[int], Floats]
             (0, 'translation (m)', 1.0), (2, 'orientation (deg)', 180.0 / math.pi),
             (3, 'velocity (m/s)', 1.0)), 1):
         axes = _axes(figure, 1, 3, index, label, name)
-        numbers = errors(column)[known]
+        numbers = errors[known, column]
         found = [_spread(numbers[bins == i] * factor) for i in range(len(centers))]
         rows = np.array(found).reshape(-1, 3)
         if np.isfinite(rows).any():

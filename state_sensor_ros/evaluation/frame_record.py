@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -231,11 +231,10 @@ class FrameRecord:
         """Stamps of the messages, (F,)."""
         return self.frames['stamp_ns']
 
-    def of_matches(self, name: str, index: int | tuple[()] = ()) -> npt.NDArray[Any]:
-        """Return one column of all matches, (R,)."""
-        parts = [np.zeros(0, _DETECTION[name].base)]
+    def matches(self) -> Records:
+        """Return the detections with a match at 2 m."""
+        parts = [np.zeros(0, _DETECTION)]
         for detections in self.classes.values():
-            for rows in detections.detections.blocks():
-                values = rows[name][rows['are_matches'][:, I_ERRORS]]
-                parts.append(values if index == () else values[:, index])
+            rows = detections.detections.read_all()
+            parts.append(rows[rows['are_matches'][:, I_ERRORS]])
         return np.concatenate(parts)

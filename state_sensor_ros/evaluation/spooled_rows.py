@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import gettempdir, TemporaryFile
-from typing import Any, Final, IO
+from typing import Any, IO
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,6 @@ from state_sensor_ros.files.storage.input_file import pread
 
 # So many bytes of rows are in memory until they are written.
 _KEPT_BYTES = 1 << 16
-# Rows of a block: with the arrays made of them some 10 MB.
-N_BLOCK: Final = 1 << 15
 
 
 class SpooledRows:
@@ -77,24 +75,9 @@ class SpooledRows:
             data += self._last[max(begin - self._n_written, 0):stop - self._n_written]
         return np.frombuffer(data, self.dtype)
 
-    def blocks(self) -> Iterator[npt.NDArray[Any]]:
-        """Yield all rows, N_BLOCK at a time."""
-        for first in range(0, len(self), N_BLOCK):
-            yield self.read(first, min(first + N_BLOCK, len(self)))
-
     def read_all(self) -> npt.NDArray[Any]:
         """Return all rows, (N,)."""
         return self.read(0, len(self))
-
-    def column(self, name: str, index: int | tuple[()] = ()) -> npt.NDArray[Any]:
-        """Return one column of all rows, (N,)."""
-        column = np.empty(len(self), self.read(0, 0)[name].dtype)
-        first = 0
-        for block in self.blocks():
-            values = block[name]
-            column[first:first + len(block)] = values if index == () else values[:, index]
-            first += len(block)
-        return column
 
 
 @contextmanager
