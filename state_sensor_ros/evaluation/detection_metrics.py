@@ -170,7 +170,8 @@ def _scored(name: str, detections: Detections, blocks: TimeBlocks) -> ClassScore
 def _selected(name: str, rows: Records, counts: BlockCounts, i: int) -> ClassScores:
     """Score all detections, or those of a band of distances."""
     n_truths, totals = int(counts.truths[i].sum()), counts.sums[i].sum(axis=0)
-    curves, recall_errors = None, np.ones(_N_ERRORS)
+    curves: Curves | None = None
+    recall_errors: Floats = np.ones(_N_ERRORS)
     if n_truths:
         masks = [(i == 0) | (bands == i - 1) for bands in rows['bands'].T]
         curves = Curves(*map(np.stack, zip(*[
