@@ -27,7 +27,6 @@ from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
     global_from_body,
     global_from_unit,
-    normalized,
     quaternion_product,
 )
 
@@ -171,6 +170,7 @@ def _time_marks(truth: EgoPoses, length_s: float) -> Rows:
 
 def _aligned(poses: Floats, truth: Floats, *, has_scale: bool) -> tuple[Floats, float]:
     """Return the poses moved by the alignment of least squares, and the scale."""
+    from scipy.spatial.transform import Rotation
     middle, true_middle = poses[:, :3].mean(axis=0), truth[:, :3].mean(axis=0)
     offsets, true_offsets = poses[:, :3] - middle, truth[:, :3] - true_middle
     left, values, right = np.linalg.svd(true_offsets.T @ offsets / len(poses))
@@ -184,19 +184,6 @@ def _aligned(poses: Floats, truth: Floats, *, has_scale: bool) -> tuple[Floats, 
     scale = 1.0
     if has_scale:
         scale = float(values @ signs) / float(np.square(offsets).sum() / len(poses))
-    axes = rotation @ global_from_unit(poses[:, 3:])
-    return np.column_stack((scale * offsets @ rotation.T + true_middle, _quaternions(axes))), scale
-
-
-def _quaternions(axes: Floats) -> Floats:
-    """Return rotations as quaternions, xyzw; ``axes``: (T, 3, 3) float64."""
-    # Of the four products of the greatest component with all, none is a small difference.
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = axes.transpose(1, 2, 0)
-    products = np.stack((
-        (1.0 + xx - yy - zz, xy + yx, xz + zx, zy - yz),
-        (xy + yx, 1.0 - xx + yy - zz, yz + zy, xz - zx),
-        (xz + zx, yz + zy, 1.0 - xx - yy + zz, yx - xy),
-        (zy - yz, xz - zx, yx - xy, 1.0 + xx + yy + zz)))
-    greatest = np.einsum('iit->it', products).argmax(axis=0)
-    chosen: Floats = products[greatest, :, np.arange(len(axes))]
-    return normalized(chosen)
+    turn = Rotation.from_matrix(rotation).as_quat()
+    return np.column_stack((scale * offsets @ rotation.T + true_middle, quaternion_product(
+        np.broadcast_to(turn, (len(poses), 4)), poses[:, 3:]))), scale

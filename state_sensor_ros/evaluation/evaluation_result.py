@@ -39,7 +39,7 @@ from state_sensor_ros.evaluation.ego_metrics import EgoPoses, EgoScores, score_e
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import BANDS, ERROR_NAMES
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
-from state_sensor_ros.evaluation.iou_metrics import iou_of
+from state_sensor_ros.evaluation.iou_metrics import IouScorer
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.prediction_metrics import (
     ALL_PATHS,
@@ -77,7 +77,8 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
         'truth_frames': n_truth_frames}
     for found in topic_results:
         if found.classes is not None:
-            result.setdefault('detection', _detection(found.classes, definition, found.iou))
+            result.setdefault('detection', _detection(
+                found.classes, definition, {} if found.iou is None else found.iou.scores()))
         if found.tracking is not None:
             result.setdefault('tracking', _tracking(found.tracking))
         if found.prediction is not None:
@@ -330,8 +331,8 @@ def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[
         tracking=tracking, ego=score_ego(poses, poses, 'none'),
         prediction=PathScorer(GroundTruthBuilder('').finish(None), horizons_s,
                               path_counts).finish(),
-        iou={name: iou_of([(threshold, (0.0, 0.0)) for threshold in iou_thresholds])
-             for name in EVALUATED_CLASSES})
+        iou=replace(IouScorer(iou_thresholds).finish(), n_truths=np.ones(
+            len(EVALUATED_CLASSES), np.int64)))
     result = result_of([found], 0, definition=definition)
     result['confidence'] = intervals_of([], {}, definition)
     return {**result, AGAINST: against(result, result)} if has_earlier else result

@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from state_sensor_ros.evaluation.ego_metrics import (
 from state_sensor_ros.evaluation.frame_record import FrameRecord, FrameRecorder, Matches
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
-from state_sensor_ros.evaluation.iou_metrics import IouScorer
+from state_sensor_ros.evaluation.iou_metrics import IouMatches, IouScorer
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
 from state_sensor_ros.evaluation.prediction_metrics import (
     HORIZONS_S,
@@ -84,8 +84,8 @@ class TopicResult:
     topic has no such part; ``ego_stamps_ns`` (T,) of the poses of the ego;
     ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none;
     ``n_unsorted`` stamps of it that were not in order; ``n_wrong`` objects with a negative size or
-    no confidence; ``iou`` AP and APH by class, kind and threshold; ``tracks`` of several bags that
-    are pooled, as they are and interpolated.
+    no confidence; ``iou`` matches by IoU, None without thresholds; ``tracks`` of several
+    bags that are pooled, as they are and interpolated.
     """
 
     topic: str
@@ -102,7 +102,7 @@ class TopicResult:
     unplaced_child: str = ''
     n_unsorted: int = 0
     n_wrong: int = 0
-    iou: dict[str, dict[str, Any]] = field(default_factory=dict)
+    iou: IouMatches | None = None
     tracks: tuple[TrackArrays | None, ...] | None = None
 
 
@@ -190,7 +190,7 @@ class Evaluator:
         result.record = recorder.finish()
         blocks = time_blocks(result.record.stamps_ns)
         result.classes = score_classes(result.record.classes, blocks)
-        result.iou = {} if iou is None else iou.finish()
+        result.iou = None if iou is None else iou.finish()
         if tracks is not None and has_objects:
             load_trackeval()
             arrays = tracks.finish(), tracks.interpolated() if self._with_nuscenes else None

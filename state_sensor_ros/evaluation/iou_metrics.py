@@ -18,10 +18,13 @@ each of 40 recalls on, 2.5 % to 100 % (KITTI); for APH a match counts as its hea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
+from state_sensor_ros.evaluation.frame_record import Records
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
     EvaluatedFrame,
@@ -32,13 +35,15 @@ from state_sensor_ros.evaluation.matching import (
     YAW,
 )
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import plane_rotations, wrapped
 
 BEV: Final = 'bev'
 SOLID: Final = '3d'
 _N_RECALLS = 40
-_CORNERS: Floats = np.array(((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5)))
+_CORNERS: Floats = np.array(((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)))
+# A little less than half the size of a box.
+_LESS = 0.5 - 1e-12
 
 
 def ious(first: Floats, second: Floats) -> tuple[Floats, Floats]:
@@ -50,7 +55,7 @@ def ious(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     :returns: (P,) float64 each.
     """
     with np.errstate(all='ignore'):
-        shared = _shared_areas(first, second)
+        shared = shared_areas(first, second)
         areas = [states[:, 6] * states[:, 7] for states in (first, second)]
         flat = shared / (areas[0] + areas[1] - shared)
         halves = [0.5 * states[:, 8] for states in (first, second)]
@@ -61,58 +66,67 @@ def ious(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     return np.nan_to_num(flat), np.nan_to_num(solid)
 
 
-def _shared_areas(first: Floats, second: Floats) -> Floats:
-    """Return the areas of the intersections of rectangles, (P,), m2."""
-    corners, lines = [], []
-    for states in (first, second):
-        axes = plane_rotations(states[:, YAW])
-        local = _CORNERS * states[:, None, SIZE][..., :2]
-        # About the first box: far from the origin small differences would be lost.
-        places = (states[:, XY] - first[:, XY])[:, None] + local @ axes.transpose(0, 2, 1)
-        corners.append(places)
-        lines.append(np.roll(places, -1, axis=1) - places)
-    points, are_used = [], []
-    for own, states in ((0, second), (1, first)):
-        offsets = corners[own] - (states[:, XY] - first[:, XY])[:, None]
-        inside = np.abs(offsets @ plane_rotations(states[:, YAW])) <= \
-            0.5 * states[:, None, SIZE][..., :2] + 1e-9
-        points.append(corners[own])
-        are_used.append(inside.all(axis=2))
-    way = corners[1][:, None] - corners[0][:, :, None]
-    edges, others = lines[0][:, :, None], lines[1][:, None]
-    turn = _cross(edges, others)
-    along, across = _cross(way, others) / turn, _cross(way, edges) / turn
-    points.append((corners[0][:, :, None] + along[..., None] * edges).reshape(-1, 16, 2))
-    are_used.append(((along >= 0.0) & (along <= 1.0) & (across >= 0.0) & (across <= 1.0))
-                    .reshape(-1, 16))
-    places, chosen = np.concatenate(points, axis=1), np.concatenate(are_used, axis=1)
-    places = np.where(chosen[..., None], places, 0.0)
-    middle = places.sum(axis=1) / np.maximum(chosen.sum(axis=1), 1)[:, None]
-    # Points that are not used become the middle, and have no part in the area.
-    places = np.where(chosen[..., None], places - middle[:, None], 0.0)
-    angles = np.where(chosen, np.arctan2(places[..., 1], places[..., 0]), np.inf)
-    order = angles.argsort(axis=1)
-    ring = np.take_along_axis(places, order[..., None], axis=1)
-    n_used = chosen.sum(axis=1)
-    last = np.take_along_axis(ring, np.maximum(n_used - 1, 0)[:, None, None].repeat(2, 2), axis=1)
-    areas: Floats = 0.5 * (_cross(ring[:, :-1], ring[:, 1:]).sum(axis=1)
-                           + _cross(last, ring[:, :1])[:, 0])
-    return np.where(n_used > 2, areas, 0.0)
+def shared_areas(first: Floats, second: Floats) -> Floats:
+    """
+    Return the areas of the intersections of rectangles, (P,), m2; NaN makes 0.
+
+    The border of an intersection consists of the parts of each rectangle's edges within the other
+    one; each part adds the area of its triangle with the origin (Green's theorem).
+    """
+    # About the first box: far from the origin small differences would be lost.
+    ways = second[:, XY] - first[:, XY]
+    # The second one is a little smaller, so that edges on each other are counted once.
+    boxes = [(center, plane_rotations(states[:, YAW]), scale * states[:, SIZE][:, :2])
+             for center, states, scale in ((0.0 * ways, first, 0.5), (ways, second, _LESS))]
+    areas: Floats = np.zeros(len(ways))
+    for (center, axes, half), (other_center, other_axes, other_half) in (boxes, boxes[::-1]):
+        corners = center[:, None] + (_CORNERS * half[:, None]) @ axes.transpose(0, 2, 1)
+        edges = np.roll(corners, -1, axis=1) - corners
+        # In the axes of the other rectangle; an edge is within from the last of the lines that
+        # bound it to the first one.
+        at, edge = (corners - other_center[:, None]) @ other_axes, edges @ other_axes
+        with np.errstate(all='ignore'):
+            limits = [(side * other_half[:, None] - at) / edge for side in (-1.0, 1.0)]
+        begin = np.minimum(*limits).max(axis=2).clip(0.0, None)
+        end = np.maximum(*limits).min(axis=2).clip(None, 1.0)
+        twice = corners[..., 0] * edges[..., 1] - corners[..., 1] * edges[..., 0]
+        areas += 0.5 * (np.fmax(end - begin, 0.0) * twice).sum(axis=1)
+    return np.nan_to_num(areas)
 
 
-def _cross(a: Floats, b: Floats) -> Floats:
-    product: Floats = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
-    return product
+@dataclass(frozen=True, slots=True, eq=False)
+class IouMatches:
+    """The detections of some frames, or bags, at thresholds, each of a kind, BEV or SOLID."""
+
+    thresholds: Sequence[tuple[str, float]]
+    # (N,) with the fields ``class``, ``score`` and ``heading``, the share of the heading that is
+    # right at each threshold, NaN without a match.
+    rows: Records
+    n_truths: Rows  # (C,) ground-truth objects by class
+
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """Return AP and APH by class, and by kind and threshold."""
+        # Of equal confidences the later one is first.
+        rows = self.rows[np.argsort(self.rows['score'], kind='stable')[::-1]]
+        result: dict[str, dict[str, Any]] = {}
+        for number in np.flatnonzero(self.n_truths).tolist():
+            of_class = result[EVALUATED_CLASSES[number]] = {}
+            headings = rows['heading'][rows['class'] == number]
+            for (kind, threshold), column in zip(self.thresholds, headings.T, strict=True):
+                are_matches, n_truths = np.isfinite(column), int(self.n_truths[number])
+                of_class.setdefault(f'iou_{kind}', {})[f'{threshold:g}'] = {
+                    'ap': _average(are_matches, are_matches, n_truths),
+                    'aph': _average(np.nan_to_num(column), are_matches, n_truths)}
+        return result
 
 
 class IouScorer:
-    """Scores detections frame by frame at thresholds, each of a kind, BEV or SOLID."""
+    """Matches detections frame by frame at thresholds, each of a kind, BEV or SOLID."""
 
     def __init__(self, thresholds: Sequence[tuple[str, float]]) -> None:
         self._thresholds = thresholds
         self._rows = SpooledRows(np.dtype([
             ('class', np.int8), ('score', np.float64),
-            # Share of the heading that is right, NaN without a match.
             ('heading', np.float64, (len(thresholds),))]))
         self._n_truths = np.zeros(len(EVALUATED_CLASSES), np.int64)
 
@@ -141,31 +155,11 @@ class IouScorer:
             rows['heading'][detections[taken], i] = 1.0 - turns[taken] / np.pi
         self._rows.add(rows)
 
-    def finish(self) -> dict[str, dict[str, Any]]:
-        """Return AP and APH by class, and by kind and threshold."""
-        rows = self._rows.read_all()
-        # Of equal confidences the later one is first.
-        rows = rows[np.argsort(rows['score'], kind='stable')[::-1]]
-        result: dict[str, dict[str, Any]] = {}
-        for number in np.flatnonzero(self._n_truths).tolist():
-            headings = rows['heading'][rows['class'] == number]
-            averages = [tuple(_average(np.nan_to_num(weights), np.isfinite(column), int(
-                self._n_truths[number])) for weights in (np.isfinite(column) * 1.0, column))
-                for column in headings.T]
-            result[EVALUATED_CLASSES[number]] = iou_of(
-                list(zip(self._thresholds, averages, strict=True)))
-        return result
+    def finish(self) -> IouMatches:
+        return IouMatches(self._thresholds, self._rows.read_all(), self._n_truths)
 
 
-def iou_of(averages: Sequence[tuple[tuple[str, float], tuple[float, ...]]]) -> dict[str, Any]:
-    """Return AP and APH of kinds and thresholds with the keys of the result."""
-    found: dict[str, Any] = {}
-    for (kind, threshold), (ap, aph) in averages:
-        found.setdefault(f'iou_{kind}', {})[f'{threshold:g}'] = {'ap': ap, 'aph': aph}
-    return found
-
-
-def _average(weights: Floats, are_matches: Any, n_truths: int) -> float:  # noqa: ANN401
+def _average(weights: npt.NDArray[Any], are_matches: Bools, n_truths: int) -> float:
     """Return the mean of the greatest precision from each recall on."""
     positives = np.cumsum(are_matches)
     precision = np.cumsum(weights) / np.arange(1, len(weights) + 1)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 import pickle
 from typing import Any
@@ -23,6 +23,7 @@ from state_sensor_ros.evaluation.detection_metrics import score_classes
 from state_sensor_ros.evaluation.evaluation_result import numbers_of, result_of
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import Detections, FrameRecord
+from state_sensor_ros.evaluation.iou_metrics import IouMatches
 from state_sensor_ros.evaluation.prediction_metrics import PathSums
 from state_sensor_ros.evaluation.resampling import TimeBlocks
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
@@ -39,6 +40,7 @@ class _Part:
     classes: dict[str, tuple[Any, Any]]
     tracks: tuple[TrackArrays | None, ...] | None
     prediction: PathSums | None
+    iou: IouMatches | None
 
 
 def write_part(path: str, topic_results: Sequence[TopicResult], n_truth_frames: int) -> None:
@@ -49,7 +51,8 @@ def write_part(path: str, topic_results: Sequence[TopicResult], n_truth_frames: 
     part = _Part(
         (found.n_frames, found.n_without_truth, n_truth_frames), found.record.frames,
         {name: (of_class.detections.read_all(), of_class.truths.read_all())
-         for name, of_class in found.record.classes.items()}, found.tracks, found.prediction)
+         for name, of_class in found.record.classes.items()}, found.tracks, found.prediction,
+        found.iou)
     Path(path).write_bytes(pickle.dumps(part))
 
 
@@ -86,6 +89,10 @@ def pooled_result(paths: Sequence[str], definition: str) -> dict[str, Any] | Non
             paths_of[0].horizons_s, paths_of[0].path_counts,
             np.concatenate([each.sums for each in paths_of]),
             sum(each.n_matched for each in paths_of))
+    ious = [part.iou for part in parts if part.iou is not None]
+    if ious:
+        found.iou = replace(ious[0], rows=np.concatenate([each.rows for each in ious]),
+                            n_truths=np.sum([each.n_truths for each in ious], axis=0))
     result = result_of([found], n_truth_frames, definition=definition)
     with np.errstate(all='ignore'):
         result['confidence'] = intervals_of(

@@ -25,6 +25,7 @@ from typing import Final
 import numpy as np
 
 from state_sensor_ros.evaluation.ground_truth import GroundTruth
+from state_sensor_ros.evaluation.iou_metrics import shared_areas
 from state_sensor_ros.evaluation.matching import (
     EvaluatedFrame,
     I_ERRORS,
@@ -35,7 +36,6 @@ from state_sensor_ros.evaluation.matching import (
     YAW,
 )
 from state_sensor_ros.frame import Floats, Ints, Rows
-from state_sensor_ros.rotations import plane_rotations
 
 HORIZONS_S: Final = (3.0, 5.0, 8.0)
 # Numbers of paths of greatest confidence that count, beside all.
@@ -250,7 +250,7 @@ def path_scores(found: PathSums) -> dict[float, dict[int, dict[str, float]]]:
 
 
 def overlapping(first: Floats, second: Floats) -> tuple[Rows, Rows, Rows]:
-    """Return which boxes overlap in the plane, by the separating axes of rectangles."""
+    """Return which boxes overlap in the plane."""
     # first: (T, K, 9) float64, states at T times.
     # second: (T, M, 9) float64, states; a box of unknown size or place overlaps with none.
     (times, rows), (other_times, columns) = (
@@ -269,14 +269,6 @@ def overlapping(first: Floats, second: Floats) -> tuple[Rows, Rows, Rows]:
         np.column_stack((states[:, 0] - low + width * at, states[:, 1]))
         for states, at in ((first, times), (second, other_times)))
     here, there, _ = near_pairs(places, others, reach + 1e-6)
-    first, second = first[here], second[there]
-    halves, other_halves = (0.5 * states[:, SIZE][:, :2] for states in (first, second))
-    axes, other_axes = (plane_rotations(states[:, YAW]) for states in (first, second))
-    ways = (second[:, XY] - first[:, XY])[:, None]
-    cosines = np.abs(axes.transpose(0, 2, 1) @ other_axes)
-    gaps = np.abs((ways @ axes)[:, 0]) - halves - (cosines @ other_halves[:, :, None])[:, :, 0]
-    other_gaps = np.abs((ways @ other_axes)[:, 0]) - other_halves \
-        - (halves[:, None] @ cosines)[:, 0]
-    chosen = (gaps < 0.0).all(axis=1) & (other_gaps < 0.0).all(axis=1)
+    chosen = shared_areas(first[here], second[there]) > 0.0
     here, there = here[chosen], there[chosen]
     return times[here], rows[here], columns[there]

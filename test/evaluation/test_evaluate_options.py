@@ -78,13 +78,93 @@ def test_precision_by_iou_worked_out_by_hand():
         (truth, np.ones(4)), (stack, np.array((0.9, 0.8, 0.7, 0.95)))))
     scorer = IouScorer([('bev', 0.5), ('bev', 0.7), ('3d', 0.5)])
     scorer.add(EvaluatedFrame(0, stack, truth, match(stack, truth), np.zeros(3)))
-    found = scorer.finish()['car']
+    found = scorer.finish().scores()['car']
     # Precisions 0 (false), 1/2, 2/3, 3/4: the greatest from each recall on is 3/4 up to 75 %.
     assert found['iou_bev']['0.5']['ap'] == pytest.approx(0.75 * 0.75)
     assert found['iou_bev']['0.5']['aph'] == pytest.approx(0.75 * (3.0 - 0.1) / 4.0)
     # IoU of the second one is 3.2 / 4.8: two matches are left, precisions 1/2, 1/3, 2/4.
     assert found['iou_bev']['0.7']['ap'] == pytest.approx(0.5 * 0.5)
     assert found['iou_3d'] == {'0.5': found['iou_bev']['0.5']}
+
+
+def cars(states, scores):
+    return ObjectSet(tuple(map(str, range(len(states)))),
+                     np.full(len(states), EVALUATED_CLASSES.index('car')), states, scores)
+
+
+def detected(random):
+    """Return 12 frames of cars, and what a stack detects of them."""
+    frames = []
+    for _ in range(12):
+        truth = boxes(random, 8)
+        truth[:, :2] *= 3.0
+        truth[:, 6:] = (4.5, 2.0, 1.5)
+        stack = truth[random.random(8) < 0.8] + random.normal(0.0, 1.0, (1, 9)) * (
+            0.2, 0.2, 0.1, 0.2, 0.0, 0.0, 0.2, 0.1, 0.1)
+        stack[random.random(len(stack)) < 0.2, 3] += math.pi
+        stack = np.vstack((stack, boxes(random, 2) * 2.0))
+        frames.append((cars(stack, random.permutation(len(stack)) / 20.0 + random.random() / 50),
+                       cars(truth, np.ones(8))))
+    return frames
+
+
+def published(frames, threshold, geometry, affinity):
+    """
+    Return AP and APH as KITTI, at 40 recalls, and as the paper of Waymo, integrals over recall.
+
+    Geiger et al. (2012) with the 40 recalls of Simonelli et al. (2019), Sun et al. (2020).
+    """
+    found = []
+    for stack, truth in frames:
+        outlines, others = ([affinity.translate(affinity.rotate(geometry.box(
+            -box[6] / 2, -box[7] / 2, box[6] / 2, box[7] / 2), box[3], (0, 0), use_radians=True),
+            *box[:2]) for box in objects.states] for objects in (stack, truth))
+        free = set(range(len(others)))
+        for i in np.argsort(-stack.scores):
+            most, nearest = 0.0, None
+            for j in sorted(free):
+                iou = outlines[i].intersection(others[j]).area / outlines[i].union(others[j]).area
+                if iou > most:
+                    most, nearest = iou, j
+            if most >= threshold:
+                free.remove(nearest)
+                turn = abs(stack.states[i, 3] - truth.states[nearest, 3]) % (2 * math.pi)
+                found.append((stack.scores[i], 1.0 - min(turn, 2 * math.pi - turn) / math.pi))
+            else:
+                found.append((stack.scores[i], None))
+    n_truths = sum(len(truth.ids) for _, truth in frames)
+    recalls, precisions, weighted, n_right, right = [], [], [], 0, 0.0
+    for number, (_, heading) in enumerate(sorted(found, reverse=True), 1):
+        n_right, right = n_right + (heading is not None), right + (heading or 0.0)
+        recalls.append(n_right / n_truths)
+        precisions.append(n_right / number)
+        weighted.append(right / number)
+
+    def greatest(values, recall):
+        return max((value for value, at in zip(values, recalls, strict=True)
+                    if at >= recall - 1e-9), default=0.0)
+    kitti = [sum(greatest(values, i / 40) for i in range(1, 41)) / 40
+             for values in (precisions, weighted)]
+    waymo = [sum(greatest(values, i / n_truths) for i in range(1, n_truths + 1)) / n_truths
+             for values in (precisions, weighted)]
+    return kitti, waymo
+
+
+@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('threshold', [0.3, 0.5, 0.7])
+def test_precision_by_iou_is_that_of_the_published_definitions(seed, threshold):
+    """Waymo's integral differs by less than a step of the 40 recalls."""
+    affinity, geometry = (pytest.importorskip(f'shapely.{name}')
+                          for name in ('affinity', 'geometry'))
+    frames = detected(np.random.default_rng(seed))
+    scorer = IouScorer([('bev', threshold)])
+    for i, (stack, truth) in enumerate(frames):
+        scorer.add(EvaluatedFrame(i, stack, truth, match(stack, truth), np.zeros(3)))
+    found = scorer.finish().scores()['car']['iou_bev'][f'{threshold:g}']
+    kitti, waymo = published(frames, threshold, geometry, affinity)
+    assert [found['ap'], found['aph']] == pytest.approx(kitti, abs=1e-9)
+    assert [found['ap'], found['aph']] == pytest.approx(waymo, abs=1 / 40)
+    assert 0.0 < found['aph'] < found['ap'] < 1.0
 
 
 def test_iou_in_the_result(evaluate, stack, drive, capsys):
@@ -222,7 +302,7 @@ def test_pooled_bags(tmp_path, drive, stack, capsys):
             each.kinematics.pose_with_covariance.pose.position.x += random.normal(0.0, 1.0)
     whole = changed(stack, tmp_path / 'whole', noisy)
     messages = list(messages_of(whole))
-    words = ['--topic', TRACKING, '--json', '--definition', 'nuscenes']
+    words = ['--topic', TRACKING, '--json', '--definition', 'nuscenes', '--iou-bev', '0.3']
     for name, part in (('a', messages[:30]), ('b', messages[30:])):
         write_bag(tmp_path / 'parts' / name, part)
     assert main(['evaluate', str(drive), str(whole), *words]) == 0
@@ -233,6 +313,10 @@ def test_pooled_bags(tmp_path, drive, stack, capsys):
     assert (pooled['file'], pooled['frames'], len(parts)) == ('pooled', 60, 2)
     assert pooled['detection']['map'] == pytest.approx(expected['detection']['map'])
     assert pooled['detection']['nds'] == pytest.approx(expected['detection']['nds'])
+    for name, scores in expected['detection']['classes'].items():
+        assert pooled['detection']['classes'][name]['iou_bev'] == {
+            '0.3': pytest.approx(scores['iou_bev']['0.3'])}
+    assert 0.0 < scores['iou_bev']['0.3']['ap'] < 1.0
     for name in ('misses', 'false_positives', 'motp'):
         assert pooled['tracking'][name] == pytest.approx(expected['tracking'][name])
     # Tracks of two bags are others.
