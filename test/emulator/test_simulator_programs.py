@@ -12,6 +12,7 @@
 import contextlib
 import fcntl
 import json
+import lzma
 import os
 from pathlib import Path
 import re
@@ -207,6 +208,7 @@ def processor_s(pid):
     (b'{"vehicles": [], "trigger_boxes": []}',
      r"found a closed-loop scenario \(member 'trigger_boxes'\); expected a JSON array"),
     (b'\xff\xfe', r'found UTF-16; expected UTF-8'),
+    (lzma.compress(b'[]'), r'found binary data; expected a JSON array of frames, or an unpacked '),
     (b'[' * 100_000, r"line 1 column 2: found '\[.*; expected '\{', a frame"),
 ])
 def test_simulate_refuses_invalid_trajectories(finish, tmp_path, text, message):

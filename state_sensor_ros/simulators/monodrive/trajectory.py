@@ -65,6 +65,11 @@ _MAX_SHOWN = 40
 
 _BLANK = re.compile(rb'[ \t\r\n]*')
 _BOM = b'\xef\xbb\xbf'
+# No text has these characters.
+_CONTROL = re.compile(rb'[\x00-\x08\x0e-\x1f]')
+_N_LOOKED_AT = 16
+_EXPECTED = ('a JSON array of frames, or an unpacked file with the suffix of its format '
+             '(.osi, .mcap)')
 # Bytes of a mark of UTF-32.
 _LONGEST_MARK = 4
 
@@ -212,7 +217,9 @@ class _Reader:
         if not self._buffer:
             raise TruncatedError(self._name, 'an empty file', 'a JSON array of frames', n_frames=0,
                                  end=0, lost='nothing')
-        self._expect(self._buffer.startswith((b'[', b'{')), 'a JSON array of frames')
+        if _CONTROL.search(self._buffer, 0, _N_LOOKED_AT):
+            raise TrajectoryFormatError(self._name, 'binary data', _EXPECTED)
+        self._expect(self._buffer.startswith((b'[', b'{')), _EXPECTED)
         is_array = self._buffer.startswith(b'[')
         if is_array:
             self._consume(1)

@@ -203,8 +203,10 @@ class McapTrace:
                     if is_truth(stored.type_name, stored.serialization)
                     and self._reader.counts[number]}
         if not channels:
-            raise TrajectoryFormatError(self._name, f'no messages of the type {KINDS}',
-                                        'a channel of them')
+            others = ', '.join(sorted({stored.type_name for stored
+                                       in self._reader.topics.values()}))
+            raise TrajectoryFormatError(self._name, f'messages of {others or "no type"}',
+                                        f'a channel of {KINDS}')
         if topic and topic not in channels:
             raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {KINDS}',
                                         f'one of {", ".join(sorted(channels))}')
@@ -229,7 +231,7 @@ class McapTrace:
 
 def is_mcap_trace(path: Path) -> bool:
     """
-    Return whether an MCAP file is a trace: not of ROS, and with a channel of ground truth.
+    Return whether an MCAP file is a trace: not of ROS, and with a channel of OSI's messages.
 
     A damaged one is, too, if it is not of ROS: opening it gives the reason.
     """
@@ -240,8 +242,7 @@ def is_mcap_trace(path: Path) -> bool:
     except BagError:
         return True
     try:
-        return any(is_truth(stored.type_name, stored.serialization)
-                   for stored in reader.topics.values())
+        return any(stored.type_name.startswith('osi3.') for stored in reader.topics.values())
     finally:
         reader.close()
 

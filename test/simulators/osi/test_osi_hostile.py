@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Hostile traces of OSI: what is wrong is counted and named, and never a traceback."""
 
+from importlib import import_module
 import math
 import random
 import struct
@@ -254,6 +255,15 @@ def test_osi_trace_is_read_in_constant_memory(tmp_path):
     peak(2)
     # Of the frames themselves 90 have 0.9 MB.
     assert peak(90) < peak(30) + 300_000
+
+
+@pytest.mark.parametrize('name', ['SensorData', 'TrafficCommand', 'HostVehicleData'])
+def test_osi_mcap_of_other_messages_is_named(tmp_path, capsys, name):
+    module = import_module(f'osi3.osi_{name.lower()}_pb2')
+    path = osi_traces.write_mcap(tmp_path / 'a.mcap', [getattr(module, name)()])
+    assert main(['inspect', str(path)]) == 1
+    assert f'found messages of osi3.{name}; expected a channel of osi3.GroundTruth' in \
+        capsys.readouterr().err
 
 
 def test_osi_mcap_with_several_channels_needs_a_topic(tmp_path, capsys):
