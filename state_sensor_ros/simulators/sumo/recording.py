@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 import math
@@ -44,9 +45,11 @@ from state_sensor_ros.simulators.sumo.step_frames import (
 )
 
 SUFFIXES = '.xml', '.xml.gz'
-_ROOT = re.compile(rb'<fcd-export[\s/>]')
-_SCENARIO = re.compile(rb'<(?:sumoC|c)onfiguration[\s/>]')
-# The root element is searched here; before it is a comment with SUMO's configuration.
+_FCD = b'fcd-export'
+_SCENARIOS = (b'sumoConfiguration', b'configuration')
+# Before the root element is a comment with SUMO's configuration.
+_PROLOG = re.compile(rb'\s*(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>)', re.DOTALL)
+_ROOT = re.compile(rb'\s*<([\w.:-]+)')
 _HEAD_BYTES = 65536
 # Largest content of a file with routes.
 _MAX_BYTES = 1 << 30
@@ -122,19 +125,28 @@ def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
     for pattern, found in _REFUSED:
         if re.search(pattern, head):
             raise TrajectoryFormatError(path, found, 'meters, as SUMO writes without this option')
-    if not _ROOT.search(head):
-        if _SCENARIO.search(head):
+    if (root := _root_of(head)) != _FCD:
+        if root in _SCENARIOS:
             raise TrajectoryFormatError(
                 path, 'a scenario of SUMO', 'FCD output; `state_sensor record OUT --source sumo '
                 f'-p sumo.config:={path}` runs the scenario')
-        raise TrajectoryFormatError(path, 'no <fcd-export> at its beginning',
-                                    'FCD output of SUMO (`--fcd-output`)')
+        raise TrajectoryFormatError(
+            path, f'the XML element <{root.decode(errors="replace")}>' if root
+            else 'no XML element at the beginning', 'FCD output of SUMO (`--fcd-output`)')
     return FcdRecording(Path(path), own.net, own.ego, own.types)
 
 
 def is_fcd(path: Path) -> bool:
     """Return whether a file begins as FCD output does."""
-    return bool(_ROOT.search(_head_of(path)))
+    return _root_of(_head_of(path)) == _FCD
+
+
+def _root_of(head: bytes) -> bytes:
+    at = len(BOM_UTF8) if head.startswith(BOM_UTF8) else 0
+    while (prolog := _PROLOG.match(head, at)) is not None:
+        at = prolog.end()
+    root = _ROOT.match(head, at)
+    return b'' if root is None else root[1]
 
 
 def _head_of(path: Path) -> bytes:

@@ -117,7 +117,10 @@ def test_jump_is_no_velocity_if_there_is_no_speed():
     ('<configuration><input/></configuration>', (
         'a scenario of SUMO; expected FCD output; `state_sensor record OUT --source sumo -p '
         'sumo.config:=osm.sumocfg` runs the scenario')),
-    ('<net/>', 'no <fcd-export> at its beginning; expected FCD output of SUMO (`--fcd-output`)')])
+    # Every output of SUMO has the configuration in a comment.
+    ('<!--\n<sumoConfiguration><output/></sumoConfiguration>\n-->\n<emission-export>',
+     'the XML element <emission-export>; expected FCD output of SUMO (`--fcd-output`)'),
+    ('', 'no XML element at the beginning; expected FCD output of SUMO (`--fcd-output`)')])
 def test_another_file_of_sumo_is_refused_with_what_it_is(text, error, capsys):
     Path('osm.sumocfg').write_text('<?xml version="1.0"?>\n' + text)
     assert main(['inspect', 'osm.sumocfg']) == 1
