@@ -81,6 +81,9 @@ class FcdRecording(FrameFile):
             beside = network or (str(named[0]) if named else _network_beside(path))
             self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
             self._types = dict(_types_of(Path(types))) if types else {}
+            if types and not self._types:
+                raise TrajectoryFormatError(
+                    f'sumo.types: {types}', 'no <vType>', 'types of vehicles')
             for file in _named_files(path, head, b'route-files', b'additional-files'):
                 self._types = dict(_types_of(file)) | self._types
             self._types = _types_beside(path, self._types) | self._types

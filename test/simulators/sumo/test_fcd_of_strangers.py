@@ -81,6 +81,9 @@ def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
     assert main(['convert', '-q', 'a.fcd.xml', 'b.csv', '-p', 'sumo.types:=types.txt']) == 0
     assert 'undeclared' not in capsys.readouterr().err
     assert Path('b.csv').read_text().count('"truck"') == 6
+    assert main(['convert', '-q', 'a.fcd.xml', 'c.csv', '-p', 'sumo.types:=a.fcd.xml']) == 1
+    assert capsys.readouterr().err == (
+        'error: sumo.types: a.fcd.xml: found no <vType>; expected types of vehicles\n')
 
 
 @pytest.mark.parametrize('with_angle', [True, False])
