@@ -129,9 +129,10 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             # Why frames were dropped.
             bag.warnings.show()
         _check_any(summary.n_frames, summary, bag.warnings.faults, recording, selection,
-                   selected.read_s)
+                   selected.selector.elapsed_s)
+        warn_of_unmatched(recording.name, selected.selector.unmatched)
+        selected.selector.check_actors(recording.name)
     bag.warnings.show()
-    warn_of_unmatched(recording.name, selected.selector.unmatched)
     return summary
 
 
@@ -191,6 +192,8 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
                 selected.needs = writer.needs
         _check_any(writer.n_frames, summary, faults, recording, selection,
                    0.0 if selected is None else selected.read_s)
+        if selected is not None:
+            selected.check_actors()
         writer.complete()
     for note in (*writer.notes, *writer.losses.lines):
         print_line(f'warning: {args.output}: {note}')
@@ -207,4 +210,6 @@ def _frames_of_bag(recording: RecordingReader, selection: RecordingSelection, *,
                 yield selector.actors_of(frame)
             if bar is not None:
                 bar.update()
-    warn_of_unmatched(recording.name, selector.unmatched)
+    if selector.n_frames:
+        warn_of_unmatched(recording.name, selector.unmatched)
+    selector.check_actors(recording.name)

@@ -30,6 +30,7 @@ from state_sensor_ros.commands.format_options import refuse_given
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import clock_shown, print_line
+from state_sensor_ros.commands.reading import warn_of_unmatched
 from state_sensor_ros.commands.summary import is_standard_output
 from state_sensor_ros.commands.truth_reading import read_areas, read_truth
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
@@ -57,6 +58,7 @@ from state_sensor_ros.evaluation.matching import Selection
 from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.files.frame_selection import outside, RecordingSelection
 from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
@@ -271,6 +273,9 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
                           'have', 'ground truth with an ego')
     first_ns = int(truth.stamps_ns[0])
+    warn_of_unmatched(truth.name, outside(
+        RecordingSelection(end_s=math.inf if args.end is None else args.end),
+        len(truth.stamps_ns), (int(truth.stamps_ns[-1]) - first_ns) * 1e-9))
     times = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
         ('start', args.start), ('end', args.end)) if value is not None}
     return Selection(**times, period_ns=_nanoseconds(1.0 / args.rate) if args.rate else 0,

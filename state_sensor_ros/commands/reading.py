@@ -61,11 +61,16 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
 
     A cut is always reported, whatever ``warns``.
     """
-    yield from _with_progress(recording, recording, what, lambda _: recording.position,
-                              is_quiet=is_quiet)
+    has_frames = False
+    for frame in _with_progress(recording, recording, what, lambda _: recording.position,
+                                is_quiet=is_quiet):
+        has_frames = True
+        yield frame
     for line in _lines(recording.faults) if warns else ():
         print_line(f'warning: {recording.name}: {line}')
-    warn_of_unmatched(recording.name, recording.unmatched)
+    # Without a frame there is an error.
+    if has_frames:
+        warn_of_unmatched(recording.name, recording.unmatched)
 
 
 def warn_of_unmatched(name: str, lines: Iterable[str]) -> None:

@@ -91,11 +91,12 @@ def _scene(args: argparse.Namespace) -> Scene:
     with Recording(reader, selection=selection_of(args)) as recording:
         for frame in read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
-        name, end_s = recording.name, recording.read_s
-    scene = builder.finish()
-    if not len(scene.time_s):
-        raise no_frames(name, is_part=not selection_of(args).has_all_frames,
-                        end_s=end_s)
+        name = recording.name
+        scene = builder.finish()
+        if not len(scene.time_s):
+            raise no_frames(name, is_part=not selection_of(args).has_all_frames,
+                            end_s=recording.read_s)
+        recording.check_actors()
     if args.at is not None and args.at > scene.duration_s + _AT_TOLERANCE_S:
         raise ConfigError('--at', f'{args.at:g} s', f'0 to {seconds(scene.duration_s)}, the '
                           f'duration of {name}')

@@ -193,6 +193,8 @@ class SceneShow:
             raise no_frames(recording.name,
                             is_part=not selection_of(self._args).has_all_frames,
                             end_s=recording.read_s)
+        if not self._is_live:
+            recording.check_actors()
         log.send()
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
-from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, SeekableRecording
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.parameters import near_names
@@ -64,6 +64,21 @@ class RecordingSelection:
 
 
 EVERYTHING = RecordingSelection()
+
+
+def outside(selection: RecordingSelection, n_frames: int, end_s: float) -> list[str]:
+    """
+    Return a line for a selected time after the end of a recording.
+
+    :param n_frames: number of frames of the recording.
+    :param end_s: time from its first frame to its last one, s.
+    """
+    # Three seconds at 20 Hz have their last frame at 2.95 s.
+    until_s = end_s + end_s / max(n_frames - 1, 1) + _TOLERANCE_S
+    return [f'the selected {name}, {value:.6g} s, is after the end of the recording, '
+            f'{end_s:.6g} s after its first frame' for name, value in (
+                ('start', selection.start_s), ('end', selection.end_s))
+            if until_s < value < math.inf][:1]
 
 
 class SelectedNames:
@@ -130,6 +145,7 @@ class FrameSelector:
     :param selection: part to select.
     :ivar selection: the same part.
     :ivar names: selected names, and what the frames have.
+    :ivar n_frames: number of frames so far, selected or not.
     :ivar elapsed_s: time from the first frame to the last one, s.
     """
 
@@ -141,6 +157,7 @@ class FrameSelector:
         # Actors of the selected frame with the most, -1 before the first.
         self._n_most = -1
         self.elapsed_s = 0.0
+        self.n_frames = 0
         self._last_s = self._first_s = math.nan
         self._n_due = 0
         # Names of the last frame and their rows that pass: names seldom change.
@@ -155,6 +172,7 @@ class FrameSelector:
 
         :param time_s: its ``game_time``, s; NaN counts as the time of the frame before.
         """
+        self.n_frames += 1
         if time_s > self._last_s:
             self.elapsed_s += time_s - self._last_s
         if not math.isnan(time_s):
@@ -185,11 +203,23 @@ class FrameSelector:
 
     @property
     def unmatched(self) -> list[str]:
-        """Return lines about selected names, tags and an ego that match no actor so far."""
+        """Return lines about selected times, names, tags and an ego that match nothing so far."""
         missing = self.names.missing
         has_named = not self._actors or len(missing) < len(self._actors)
-        return self.names.lines(is_empty=not self._n_most and has_named
-                                and not self._rule.passes_all)
+        return [*self.names.lines(is_empty=not self._n_most and has_named
+                                  and not self._rule.passes_all),
+                *(outside(self.selection, self.n_frames, self.elapsed_s)
+                  if self.n_frames else ())]
+
+    def check_actors(self, name: str) -> None:
+        """
+        Refuse a selection by names or tags that leaves no actor in any frame so far.
+
+        :param name: the recording.
+        """
+        if not self._n_most and not (self._rule.passes_all and not self._actors):
+            raise TrajectoryFormatError(name, 'no selected actor in any frame',
+                                        'at least one actor')
 
     def add_selected(self, frame: Frame) -> None:
         """
@@ -230,8 +260,6 @@ class SelectedRecording:
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
         self.selector = FrameSelector(selection)
-        # Time from the first frame to the last one that was read.
-        self.read_s = 0.0
         self.decoder: PayloadDecoder = SelectingDecoder(recording.decoder, self.selector)
 
     @property
@@ -243,10 +271,10 @@ class SelectedRecording:
         return SelectingDecoder(self._recording.new_decoder(), FrameSelector(self._selection))
 
     def frames(self) -> Iterator[RecordedFrame]:
-        selector = FrameSelector(self._selection)
+        times = FrameSelector(self._selection)
         for recorded in self._recording.frames():
-            is_kept = selector.keeps(recorded.packet.game_time)
-            self.read_s = selector.elapsed_s
+            is_kept = times.keeps(recorded.packet.game_time)
+            self.selector.n_frames, self.selector.elapsed_s = times.n_frames, times.elapsed_s
             if is_kept:
                 yield recorded
 

@@ -146,13 +146,19 @@ class Recording:
     @property
     def read_s(self) -> float:
         """Return the time from the first frame to the last one read, 0 without a selection."""
-        return self._recording.read_s if isinstance(self._recording, SelectedRecording) else 0.0
+        return self._recording.selector.elapsed_s \
+            if isinstance(self._recording, SelectedRecording) else 0.0
 
     @property
     def unmatched(self) -> list[str]:
-        """Return lines about selected names and tags that match no actor of the last loop."""
+        """Return lines about selected times, names and tags that matched nothing in a loop."""
         return self._recording.selector.unmatched \
             if isinstance(self._recording, SelectedRecording) else []
+
+    def check_actors(self) -> None:
+        """Refuse a selection that has left no actor in any frame of the last loop."""
+        if isinstance(self._recording, SelectedRecording):
+            self._recording.selector.check_actors(self.name)
 
     @property
     def needs(self) -> Needs:

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 import math
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from state_sensor_ros.objects.criticality import (
     to_axes,
 )
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_body
 from state_sensor_ros.texts import counted
 
@@ -323,6 +325,8 @@ class SafetyCollector:
     def __init__(self, actor: str, horizon: float, ego_tag: str = EGO_TAG) -> None:
         self._actor, self._horizon, self._ego_tag = actor, horizon, ego_tag
         self._name = ''
+        # Names of other actors, or tags of all, for the error.
+        self._others: set[str] = set()
         self._times: list[float] = []
         self._rows: list[Criticality] = []
         self._leads: list[str] = []
@@ -357,6 +361,8 @@ class SafetyCollector:
         if row is None:
             self._rows.append(Criticality())
             self._speeds.append((math.nan, math.nan))
+            if not self._name:
+                self._others.update(frame.names if self._actor != EGO else chain(*frame.tags))
             return
         self._name = frame.names[row]
         situation = Situation(frame)
@@ -508,11 +514,12 @@ class SafetyCollector:
 
     def safety(self) -> Safety:
         if not self._name:
-            found = f'no actor {self._actor!r}'
+            found, near = f'no actor {self._actor!r}', near_names([self._actor], self._others)
             if self._actor == EGO:
-                found = 'no ego' if self._ego_tag == EGO_TAG \
-                    else f'no actor tagged {self._ego_tag!r}'
-            raise StateError('actor', found, 'an actor of the recording')
+                found, near = ('no ego', '') if self._ego_tag == EGO_TAG else (
+                    f'no actor tagged {self._ego_tag!r}',
+                    near_names([self._ego_tag], self._others))
+            raise StateError('actor', found, f'an actor of the recording{near}')
         times, speeds = np.array(self._times), np.array(self._speeds)
         acceleration = np.where(np.isnan(speeds[:, 1]), _differences(times, speeds[:, 0]),
                                 speeds[:, 1])

@@ -267,8 +267,9 @@ def test_help_is_quick():
 
 
 @pytest.mark.parametrize('words', [
-    ['--desired-tags', 'vehicle', 'IN', 'OUT'], ['IN', '--actors', 'a', 'OUT'],
-    ['IN', 'OUT', '--desired-tags', 'vehicle', 'ego'], ['--actors', 'a', 'b', '--', 'IN', 'OUT'],
+    ['--desired-tags', 'vehicle', 'IN', 'OUT'], ['IN', '--actors', 'truck_monoDrive_01_1', 'OUT'],
+    ['IN', 'OUT', '--desired-tags', 'vehicle', 'ego'],
+    ['--actors', 'truck_monoDrive_01_1', 'b', '--', 'IN', 'OUT'],
     ['--desired-tags=vehicle', 'IN', '--force', 'OUT'],
     ['--desired-tags', 'vehicle', 'IN', '--outputs', 'vision', 'BAG'],
     ['--outputs', 'vision', 'autoware', 'IN', 'BAG', '--force']])

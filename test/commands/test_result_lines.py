@@ -9,6 +9,7 @@
 """The one line about a result, on standard output, and what --quiet leaves of it."""
 
 import errno
+import importlib.util
 import json
 import os
 import re
@@ -143,14 +144,17 @@ def test_inspect_and_simulate_take_quiet(drive, capsys):
         (['--undesired-tags', 'vehicle', 'object', 'cone', 'traffic_sign'],
          'an actor that passes undesired_tags vehicle object cone traffic_sign'),
         (['--actors', 'Nobody', '--desired-tags', 'ego'], 'the actor Nobody')]))
-def test_selection_without_actors_is_a_warning(tmp_path, monkeypatch, capsys, command, case):
-    """A misspelt tag gave an empty output without a word."""
+def test_selection_without_actors_is_an_error(tmp_path, monkeypatch, capsys, command, case):
+    """A misspelt tag gave an empty output."""
     words, text = case
     monkeypatch.chdir(tmp_path)
-    assert main([command[0], str(SAMPLE), command[1], '--end', '0', *words]) == 0
-    [line] = capsys.readouterr().err.splitlines()
+    assert main([command[0], str(SAMPLE), command[1], '--end', '0', *words]) == 1
+    line, error = capsys.readouterr().err.splitlines()
     near = '; did you mean ego?' if 'egoo' in text else '; there are ' if 'Nobody' in text else ''
     assert line.startswith(f'warning: {SAMPLE}: no selected frame has {text}{near}')
+    assert error == (f'error: {SAMPLE}: found no selected actor in any frame; '
+                     'expected at least one actor')
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize('words', [
@@ -194,6 +198,33 @@ def test_time_after_the_end_names_the_end(tmp_path, capsys, refusal):
     for out in ('out', 'out.json', 'out.csv', 'out.mcap'):
         assert f'the recording ends {end} s after its first frame' in refusal(
             'convert', SAMPLE, tmp_path / out, '--start', '1000')
+
+
+def test_end_after_the_end_names_the_end(tmp_path, monkeypatch, capsys):
+    with sensor.open_recording(SAMPLE) as recording:
+        times = [frame.game_time for frame in recording]
+        end = f'{recording.duration:.6g}'
+        text = f', 100 s, is after the end of the recording, {end} s after its first frame'
+        for name in ('end', 'start'):
+            with recording.select(**{name: 100.0}) as part:
+                list(part)
+                assert part.unmatched == [f'the selected {name}{text}']
+    monkeypatch.chdir(tmp_path)
+    step = times[1] - times[0]
+    commands = [['convert', SAMPLE, 'stack', '--outputs', 'vision'], ['convert', SAMPLE, 'a.json'],
+                ['convert', SAMPLE, 'a.csv'], ['inspect', SAMPLE], ['render', SAMPLE, 'a.svg'],
+                ['evaluate', SAMPLE, 'stack']]
+    if importlib.util.find_spec('rerun'):
+        commands.append(['view', SAMPLE, '--save', 'a.rrd'])
+    for words in commands:
+        for after, n_lines in ((100.0, 1), (step, 0)):
+            limit = times[-1] - times[0] + after
+            warning = text.replace('100 s', f'{limit:.6g} s')
+            assert main([*map(str, words), *(
+                ['--force'] if words[0] not in ('inspect', 'evaluate') else []),
+                '--end', f'{limit:.9g}']) == 0
+            assert [line for line in capsys.readouterr().err.splitlines() if 'end' in line] == [
+                f'warning: {SAMPLE}: the selected end{warning}'] * n_lines
 
 
 def test_library_chooses_the_ego():
