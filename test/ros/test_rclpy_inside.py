@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 import time
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 from lifecycle_msgs.srv import ChangeState
@@ -160,6 +162,39 @@ def test_sink_looks_at_all_topics_as_long_as_subscribers_come(node, listener):
     sink.subscriptions()
     assert sink._read == {topic.name for topic in (fixed, *actors)}
     sink.close()
+
+
+@pytest.mark.parametrize('rate_hz', [20, 100])
+@pytest.mark.parametrize(('subscribed', 'most_s'), [
+    (['/text', *range(8)], 0.15), ([*range(8), '/text'], 0.15), ([3], 0.4), ([7, 1], 0.4)])
+def test_new_subscriber_misses_few_frames(node, monkeypatch, rate_hz, subscribed, most_s):
+    """Frames are counted, with a clock that they drive, from each place between two scans."""
+    now_ns, heard = 0, set()
+    monkeypatch.setattr(topic_sink, 'time', SimpleNamespace(monotonic_ns=lambda: now_ns))
+    monkeypatch.setattr(topic_sink, 'subscription_counter',
+                        lambda publisher: lambda: publisher.topic_name in heard)
+    sink = TopicSink(node, [Topic('/text', 'std_msgs/msg/String', QOS)], QOS)
+    sink.open(topics_of_actors(8))
+    while sink.catch_up():
+        pass
+    wanted = [name if isinstance(name, str) else f'/actor_{name}' for name in subscribed]
+    n_most = 0
+    for n_before in range(rate_hz // 2):
+        n_lost = Counter()
+        heard.clear()
+        # The last subscribers left long before.
+        for n in range(n_before - 3 * rate_hz, rate_hz):
+            now_ns += 1_000_000_000 // rate_hz
+            if n >= 0:
+                # A recorder needs 0.05 s for all topics.
+                heard.update(wanted[:1 + int(len(wanted) * n / rate_hz / 0.05)])
+            found = sink.subscriptions()
+            n_lost.update(heard - found.names - {
+                f'/{actor}' for of_kind in found.actors.values() for actor in of_kind})
+        assert len(found.names) + len(found.actors) == len(wanted)
+        n_most = max(n_most, *n_lost.values(), 0)
+    sink.close()
+    assert 0 < n_most <= most_s * rate_hz
 
 
 def test_sink_opens_few_new_topics_an_hour(node, monkeypatch):
