@@ -151,10 +151,13 @@ class Decoder:
         """
         packet = game_time, time, sample_count
         self._last = payload
+        known = self._reader.known
         for generation in self._order:
             try:
                 frame = self._usual(generation, payload, packet)
             except _NOT_USUAL:
+                # Members that are unknown in another generation are not unknown.
+                self._reader.known = known
                 continue
             # After the typed decoder, which has brought the payload into the cache.
             _check_text(payload)

@@ -140,7 +140,8 @@ class _Reader:
             for end in ends:
                 yield self._element(end, outer)
                 if not outer:
-                    return self._finish()
+                    return self._finish('the end of the file (`jq -s . FILE` makes an array of '
+                                        'frames that follow each other)')
             if end_of_array is not None:
                 self._skip_blank()
                 self._expect(self._offset == end_of_array - 1, "'{' or ']'")
@@ -268,11 +269,11 @@ class _Reader:
                 _place(self._name, payload.line, payload.column),
                 f'a closed-loop scenario (member {min(found)!r})', 'a JSON array of frames')
 
-    def _finish(self) -> None:
+    def _finish(self, expected: str = 'the end of the file') -> None:
         self._skip_blank()
         while not self._buffer and self._fill():
             self._skip_blank()
-        self._expect(not self._buffer, 'the end of the file')
+        self._expect(not self._buffer, expected)
 
     def _without_end(self, *, is_too_long: bool) -> TrajectoryFormatError:
         """Return the error for a frame or an array without end, or for an earlier fault in it."""

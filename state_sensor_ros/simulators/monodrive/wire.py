@@ -312,6 +312,10 @@ def _decoders(needs: Needs, members: frozenset[_Member],
     return decoders
 
 
+def _paths(members: Set[_Member]) -> frozenset[str]:
+    return frozenset(f'{path}.{shortened(name)}'.lstrip('.') for path, name in members)
+
+
 class TypedReader:
     """Decode payloads and single actors of a stream with the types for a set of needs."""
 
@@ -352,14 +356,23 @@ class TypedReader:
                 self.note(members)
                 return value
 
+    @property
+    def known(self) -> frozenset[_Member]:
+        """The unknown members that were noted; may be set to those of before."""
+        return self._members
+
+    @known.setter
+    def known(self, members: frozenset[_Member]) -> None:
+        if members is not self._members:
+            self._members = members
+            self.unknown_members = _paths(members)
+            self.decoders = self._decoders()
+
     def note(self, members: Set[_Member]) -> None:
         """Add unknown members, as long as there are few."""
         new = members - self._members
         if new and not self._is_full(self._members):
-            self._members |= new
-            self.unknown_members |= {
-                f'{path}.{shortened(name)}'.lstrip('.') for path, name in new}
-            self.decoders = self._decoders()
+            self.known = self._members | new
 
     def _refused(self, kind: str, text: bytes | bytearray | memoryview | Raw,
                  error: msgspec.ValidationError) -> _Member:
