@@ -211,14 +211,13 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
         collector = None if args.html is None else SafetyCollector(
             EGO, HORIZON_S, settings.ego_tag)
         truth = read_truth(args, settings, None if collector is None else collector.add)
-        selection = _selection(args, truth)
-        evaluator = Evaluator(truth, selection, at=args.at, global_frame=settings.global_frame,
-                              alignment=args.align, with_nuscenes=args.definition == 'nuscenes',
-                              horizons_s=args.horizons, path_counts=args.k,
-                              iou_thresholds=_iou_thresholds(args),
-                              is_pooled=bool(getattr(args, 'part_of_pool', '')),
-                              transforms=lambda: FrameTransforms(_transforms(args, stack)),
-                              observe=observe)
+        evaluator = Evaluator(
+            truth=truth, selection=_selection(args, truth), at=args.at,
+            global_frame=settings.global_frame, alignment=args.align,
+            with_nuscenes=args.definition == 'nuscenes', horizons_s=args.horizons,
+            path_counts=args.k, iou_thresholds=_iou_thresholds(args),
+            is_pooled=bool(getattr(args, 'part_of_pool', '')),
+            open_transforms=lambda: FrameTransforms(_transforms(args, stack)), observe=observe)
         topic_results = []
         for key in keys:
             if key[1] == ODOMETRY and truth.ego is None and len(keys) > 1 and not args.topic:

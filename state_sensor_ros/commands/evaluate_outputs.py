@@ -157,10 +157,11 @@ class MatchTable:
 
     def add(self, topic: str, matches: Matches) -> None:
         import pyarrow as pa
-        n_matches = len(matches.frames)
+        n_matches = len(matches.classes)
         columns = {
             'topic': pa.array([topic] * n_matches, pa.string()),
-            'stamp_ns': pa.array(matches.stamps_ns), 'frame': pa.array(matches.frames),
+            'stamp_ns': pa.array([matches.stamp_ns] * n_matches, pa.int64()),
+            'frame': pa.array([matches.frame] * n_matches, pa.int64()),
             'class': pa.array([EVALUATED_CLASSES[number] for number in matches.classes.tolist()],
                               pa.string()),
             'truth_id': pa.array(matches.truth_ids, pa.string()),

@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -68,6 +68,8 @@ AT_RECEIVED: Final = 'received'
 Messages = Iterable[tuple[int, bytes]]
 # Called with the name of a topic and matches of it.
 MatchObserver = Callable[[str, Matches], None]
+# Time, ns, and what returns the pose and the speed of base_link then, None if it is not known.
+_PoseAt = tuple[int, Callable[[EgoTrack], Floats | None]]
 _UNKNOWN_XYZ: Floats = np.full(3, np.nan)
 
 
@@ -106,38 +108,25 @@ class TopicResult:
     tracks: tuple[TrackArrays | None, ...] | None = None
 
 
+@dataclass(slots=True, kw_only=True)
 class Evaluator:
-    """
-    Evaluate topics against one ground truth.
+    """Evaluate topics against one ground truth, which has the same clock as the stamps."""
 
-    :param truth: ground truth, by the same clock as the stamps.
-    :param selection: selection of messages and objects to evaluate.
-    :param at: AT_STAMP or AT_RECEIVED, the time at which ground truth is taken.
-    :param global_frame: frame of the ground truth.
-    :param alignment: one of ALIGNMENTS, for the poses of the ego.
-    :param with_nuscenes: whether tracks are scored as by nuScenes, too.
-    :param horizons_s: horizons of paths, s.
-    :param path_counts: numbers of the most confident paths that count, beside all.
-    :param transforms: returns the transforms of the bag; called once, and only if a message is in
-        another frame.
-    :param observe: called with the matches of each topic as they are found, None for no call.
-    """
-
-    def __init__(self, truth: GroundTruth, selection: Selection, *, at: str, global_frame: str,
-                 alignment: str, with_nuscenes: bool,
-                 transforms: Callable[[], FrameTransforms],
-                 horizons_s: Sequence[float] = HORIZONS_S,
-                 path_counts: Sequence[int] = PATH_COUNTS,
-                 iou_thresholds: Sequence[tuple[str, float]] = (),
-                 is_pooled: bool = False, observe: MatchObserver | None = None) -> None:
-        self._truth, self._selection = truth, selection
-        self._at, self._global_frame = at, global_frame
-        self._alignment, self._with_nuscenes = alignment, with_nuscenes
-        self._horizons_s, self._path_counts = horizons_s, path_counts
-        self._open_transforms = transforms
-        self._transforms: FrameTransforms | None = None
-        self._iou_thresholds = iou_thresholds
-        self._is_pooled, self._observe = is_pooled, observe
+    truth: GroundTruth
+    selection: Selection  # of messages and objects
+    at: str  # AT_STAMP or AT_RECEIVED, the time at which ground truth is taken
+    global_frame: str  # of the ground truth
+    alignment: str  # one of ALIGNMENTS, for the poses of the ego
+    with_nuscenes: bool  # whether tracks are scored as by nuScenes, too
+    # Returns the transforms of the bag; called once, and only if a message is in another frame.
+    open_transforms: Callable[[], FrameTransforms]
+    horizons_s: Sequence[float] = HORIZONS_S
+    path_counts: Sequence[int] = PATH_COUNTS  # of the most confident paths, beside all
+    iou_thresholds: Sequence[tuple[str, float]] = ()
+    is_pooled: bool = False
+    # Called with the matches of each topic as they are found, None for no call.
+    observe: MatchObserver | None = None
+    transforms: FrameTransforms | None = None
 
     # Numbers of a stack may be so large that their squares are infinite.
     @np.errstate(all='ignore')
@@ -155,17 +144,17 @@ class Evaluator:
         if type_name in (TRACKED, PREDICTED):
             load_trackeval()
         result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
-        paths = PathScorer(self._truth, self._horizons_s, self._path_counts)
-        iou = IouScorer(self._iou_thresholds) if self._iou_thresholds else None
-        recorder = FrameRecorder(None if self._observe is None else partial(self._observe, topic))
+        paths = PathScorer(self.truth, self.horizons_s, self.path_counts)
+        iou = IouScorer(self.iou_thresholds) if self.iou_thresholds else None
+        recorder = FrameRecorder(None if self.observe is None else partial(self.observe, topic))
         # None once a message has no ids.
-        tracks: TrackRecorder | None = TrackRecorder(interpolates=self._with_nuscenes)
+        tracks: TrackRecorder | None = TrackRecorder(interpolates=self.with_nuscenes)
         has_objects = False
         for number, (log_ns, data) in enumerate(messages):
             found = objects_in(data, type_name)
             at_ns = self._time_of(found, log_ns)
             span.add(at_ns)
-            if not self._selection.has_time(at_ns, last_ns):
+            if not self.selection.has_time(at_ns, last_ns):
                 continue
             frame = self._frame_of(found, type_name, at_ns, result)
             if frame is None:
@@ -185,35 +174,35 @@ class Evaluator:
                 tracks.add(frame)
             if type_name == PREDICTED:
                 paths.add(frame, at_ns)
-        result.n_frames = recorder.n_frames
-        self._check(name, result, span)
         result.record = recorder.finish()
+        result.n_frames = len(result.record.frames)
+        self._check(name, result, span)
         blocks = time_blocks(result.record.stamps_ns)
         result.classes = score_classes(result.record.classes, blocks)
         result.iou = None if iou is None else iou.finish()
         if tracks is not None and has_objects:
             load_trackeval()
-            arrays = tracks.finish(), tracks.interpolated() if self._with_nuscenes else None
+            arrays = tracks.finish(), tracks.interpolated() if self.with_nuscenes else None
             result.tracking = score_tracks(arrays[0], blocks, arrays[1])
-            result.tracks = arrays if self._is_pooled else None
+            result.tracks = arrays if self.is_pooled else None
         if type_name == PREDICTED:
             result.prediction = paths.finish()
         return result
 
     def _time_of(self, found: MessageObjects, log_ns: int) -> int:
-        return found.stamp_ns if self._at == AT_STAMP else log_ns
+        return found.stamp_ns if self.at == AT_STAMP else log_ns
 
     def _frame_of(self, found: MessageObjects, type_name: str, at_ns: int,
                   result: TopicResult) -> EvaluatedFrame | None:
         """Return a message beside the ground truth at a time, None without that or its frame."""
-        truth = self._truth.at(at_ns)
+        truth = self.truth.at(at_ns)
         if truth is None:
             return None
         placed = self._placed(found.frame_id, found.stamp_ns)
         if placed is None:
             result.n_without_transform += 1
             return None
-        return self._selection.match(
+        return self.selection.match(
             found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
             merges=type_name == DERIVED)
 
@@ -249,67 +238,60 @@ class Evaluator:
         :raises TrajectoryFormatError: if the ground truth has no ego, or none at a message.
         """
         topic, type_name = key
-        ego = self._truth.ego
-        if ego is None:
-            raise TrajectoryFormatError(self._truth.name, 'no ego', f'one to compare {topic} with')
-        result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
-        rows: list[Floats] = []
-        times_ns: list[int] = []
-        for log_ns, data in messages:
-            message = decode_flat(data, type_name)
-            stamp_ns = nanoseconds(message.header.stamp)
-            at_ns = stamp_ns if self._at == AT_STAMP else log_ns
-            span.add(at_ns)
-            if not self._selection.has_time(at_ns, last_ns):
-                continue
-            placed = self._placed(message.header.frame_id, stamp_ns)
+        result = TopicResult(topic)
+
+        def pose_of(message: Any, stamp_ns: int, ego: EgoTrack) -> Floats | None:
             pose = None if is_unknown(message.pose) else unit_pose(message.pose.pose.values)
-            if pose is None or placed is None:
-                result.n_unusable += pose is None
-                result.n_without_transform += pose is not None
-                # One without a pose is counted once.
-                result.n_without_truth += pose is not None
-                continue
-            last_ns = at_ns
-            times_ns.append(at_ns)
-            rows.append(_at_base_link(
+            if pose is None:
+                result.n_unusable += 1
+                return None
+            placed = self._placed(message.header.frame_id, stamp_ns)
+            return None if placed is None else _at_base_link(
                 pose, motion_of(message.twist), placed,
-                self._base_link(message.child_frame_id, stamp_ns, ego, result)))
-        result.n_unsorted = span.n_late
-        return self._scored_ego(name, result, span, times_ns, rows)
+                self._base_link(message.child_frame_id, stamp_ns, ego, result))
+
+        def poses() -> Iterator[_PoseAt]:
+            for log_ns, data in messages:
+                message = decode_flat(data, type_name)
+                stamp_ns = nanoseconds(message.header.stamp)
+                yield (stamp_ns if self.at == AT_STAMP else log_ns,
+                       partial(pose_of, message, stamp_ns))
+        return self._scored_ego(name, result, poses())
 
     def evaluate_transforms(self, name: str) -> TopicResult:
         """Evaluate the ego of the transforms, at the stamps of those that move."""
-        if self._truth.ego is None:
-            raise TrajectoryFormatError(self._truth.name, 'no ego', 'one to compare /tf with')
-        result, span, last_ns = TopicResult('/tf'), _Span(f'{name}: /tf'), None
-        if self._transforms is None:
-            self._transforms = self._open_transforms()
-        rows: list[Floats] = []
-        times_ns: list[int] = []
-        stamps_ns = self._transforms.stamps_of(BASE_LINK)
+        def pose_at(stamp_ns: int, _ego: EgoTrack) -> Floats | None:
+            placed = self._transformed(self.global_frame, BASE_LINK, stamp_ns)
+            return None if placed is None else np.concatenate((placed[1], placed[0], [math.nan]))
+        stamps_ns = self._loaded().stamps_of(BASE_LINK)
         if not len(stamps_ns):
             raise TrajectoryFormatError(f'{name}: /tf', f'no moving transform to {BASE_LINK}',
-                                        f'those from {self._global_frame} to {BASE_LINK}')
-        for stamp_ns in stamps_ns.tolist():
-            span.add(stamp_ns)
-            if not self._selection.has_time(stamp_ns, last_ns):
+                                        f'those from {self.global_frame} to {BASE_LINK}')
+        return self._scored_ego(name, TopicResult('/tf'), (
+            (stamp_ns, partial(pose_at, stamp_ns)) for stamp_ns in stamps_ns.tolist()))
+
+    def _scored_ego(self, name: str, result: TopicResult,
+                    poses: Iterable[_PoseAt]) -> TopicResult:
+        """Score poses and speeds of base_link in the global frame, (8,) each."""
+        ego = self.truth.ego
+        if ego is None:
+            raise TrajectoryFormatError(self.truth.name, 'no ego',
+                                        f'one to compare {result.topic} with')
+        span = _Span(f'{name}: {result.topic}')
+        times_ns: list[int] = []
+        rows: list[Floats] = []
+        for at_ns, pose_at in poses:
+            span.add(at_ns)
+            if not self.selection.has_time(at_ns, times_ns[-1] if times_ns else None):
                 continue
-            placed = self._transforms.between(self._global_frame, BASE_LINK, stamp_ns)
-            if placed is None:
+            n_unusable, pose = result.n_unusable, pose_at(ego)
+            if pose is not None:
+                times_ns.append(at_ns)
+                rows.append(pose)
+            elif result.n_unusable == n_unusable:
                 result.n_without_transform += 1
                 result.n_without_truth += 1
-                continue
-            last_ns = stamp_ns
-            times_ns.append(stamp_ns)
-            rows.append(np.concatenate((placed[1], placed[0], [math.nan])))
-        return self._scored_ego(name, result, span, times_ns, rows)
-
-    def _scored_ego(self, name: str, result: TopicResult, span: _Span, times_ns: list[int],
-                    rows: list[Floats]) -> TopicResult:
-        """Score poses and speeds of base_link in the global frame, (8,) each."""
-        ego = self._truth.ego
-        assert ego is not None
+        result.n_unsorted = span.n_late
         stamps_ns = np.array(times_ns, np.int64)
         order = stamps_ns.argsort(kind='stable')
         stamps_ns, stack = stamps_ns[order], np.array(rows).reshape(-1, 8)[order]
@@ -322,7 +304,7 @@ class Evaluator:
         try:
             result.ego = score_ego(
                 EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
-                EgoPoses(stamps_ns, truth, speeds).select(have_truth), self._alignment)
+                EgoPoses(stamps_ns, truth, speeds).select(have_truth), self.alignment)
         except DegenerateAlignmentError as error:
             raise TrajectoryFormatError(f'{name}: {result.topic}', 'positions on a line',
                                         'a curve, which can be aligned, or --align none'
@@ -343,22 +325,25 @@ class Evaluator:
         return own_turn, np.zeros(3)
 
     def _ego_origin(self, at_ns: int) -> Floats:
-        if self._truth.ego is None:
+        if self.truth.ego is None:
             return _UNKNOWN_XYZ
-        origin: Floats = self._truth.ego.at(np.array([at_ns], np.int64))[0][0]
+        origin: Floats = self.truth.ego.at(np.array([at_ns], np.int64))[0][0]
         return origin
 
     def _placed(self, frame_id: str, stamp_ns: int) -> tuple[Floats, Floats] | None:
         """Return orientation and origin of a frame in the global frame; None if unknown."""
-        if frame_id.removeprefix('/') in ('', self._global_frame):
+        if frame_id.removeprefix('/') in ('', self.global_frame):
             return np.array(IDENTITY_XYZW), np.zeros(3)
-        return self._transformed(self._global_frame, frame_id, stamp_ns)
+        return self._transformed(self.global_frame, frame_id, stamp_ns)
 
     def _transformed(self, target: str, source: str,
                      stamp_ns: int) -> tuple[Floats, Floats] | None:
-        if self._transforms is None:
-            self._transforms = self._open_transforms()
-        return self._transforms.between(target, source, stamp_ns)
+        return self._loaded().between(target, source, stamp_ns)
+
+    def _loaded(self) -> FrameTransforms:
+        if self.transforms is None:
+            self.transforms = self.open_transforms()
+        return self.transforms
 
     def _check(self, name: str, result: TopicResult, span: _Span) -> None:
         """Check that at least one message has been evaluated."""
@@ -372,13 +357,13 @@ class Evaluator:
                 'at least one other pose')
         if result.n_without_transform:
             raise TrajectoryFormatError(
-                where, f'no transform from its frame to {self._global_frame}',
+                where, f'no transform from its frame to {self.global_frame}',
                 'one in /tf or /tf_static, or -p global_frame:=NAME')
-        stamps = self._truth.stamps_ns
+        stamps = self.truth.stamps_ns
         span_of_truth = f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s' \
             if len(stamps) else 'none'
         raise TrajectoryFormatError(
-            where, f'stamps {span}', f'some within those of {self._truth.name}, {span_of_truth}, '
+            where, f'stamps {span}', f'some within those of {self.truth.name}, {span_of_truth}, '
             'and of the selection (--at, -p stamp_source, --start, --end)')
 
 

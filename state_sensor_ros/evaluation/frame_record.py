@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import math
 from typing import Final
@@ -45,8 +45,6 @@ BANDS: Final[Mapping[str, tuple[float, float]]] = {
     '0-30': (0.0, 30.0), '30-50': (30.0, 50.0), '50+': (50.0, math.inf)}
 _BAND_LIMITS = [low for low, _ in BANDS.values()][1:]
 NO_BAND: Final = -1
-# Frames that are added at once: numpy's call overhead dominates in a frame.
-_N_BATCH = 64
 Records = npt.NDArray[np.void]
 
 _N_DISTANCES = len(MATCH_DISTANCES_M)
@@ -57,15 +55,15 @@ _DETECTION = np.dtype([
 _TRUTH = np.dtype([('frame', np.int32), ('band', np.int8)])
 _FRAME = np.dtype([
     ('stamp_ns', np.int64), ('message', np.int64), ('n_missed', np.int32), ('n_false', np.int32),
-    ('n_matches', np.int32), ('error', np.float64)])
+    ('error', np.float64)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """The R matches at 2 m of some frames, in their order."""
+    """The R matches at 2 m of a frame."""
 
-    frames: Rows  # (R,) index of the frame
-    stamps_ns: Rows  # (R,)
+    frame: int  # its index
+    stamp_ns: int
     stack: Floats  # stack, truth: (R, 9) states
     truth: Floats
     classes: Rows  # (R,)
@@ -97,23 +95,16 @@ def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
                             velocity, attribute))
 
 
-def _matches_of(frames: Sequence[EvaluatedFrame], first: int) -> Matches:
-    """Return the matches of frames, of which the first one has the index ``first``."""
-    pairs = [np.flatnonzero(frame.matches[I_ERRORS] >= 0) for frame in frames]
-    joined = [(frame, rows, frame.matches[I_ERRORS][rows])
-              for frame, rows in zip(frames, pairs, strict=True)]
-    counts = [len(rows) for rows in pairs]
-    stack = np.concatenate([frame.stack.states[rows] for frame, rows, _ in joined])
-    truth = np.concatenate([frame.truth.states[rows] for frame, _, rows in joined])
-    classes = np.concatenate([frame.stack.classes[rows] for frame, rows, _ in joined])
+def _matches_of(frame: EvaluatedFrame, number: int) -> Matches:
+    of_stack = np.flatnonzero(frame.matches[I_ERRORS] >= 0)
+    of_truth = frame.matches[I_ERRORS][of_stack]
+    stack, truth = frame.stack.states[of_stack], frame.truth.states[of_truth]
+    classes = frame.stack.classes[of_stack]
     return Matches(
-        first + np.repeat(np.arange(len(frames)), counts),
-        np.repeat(np.array([frame.stamp_ns for frame in frames], np.int64), counts), stack, truth,
-        classes, np.concatenate([frame.stack.scores[rows] for frame, rows, _ in joined]),
-        np.concatenate([frame.distances[rows] for frame, _, rows in joined]),
-        error_rows(stack, truth, classes),
-        tuple([frame.stack.ids[row] for frame, rows, _ in joined for row in rows.tolist()]),
-        tuple([frame.truth.ids[row] for frame, _, rows in joined for row in rows.tolist()]))
+        number, frame.stamp_ns, stack, truth, classes, frame.stack.scores[of_stack],
+        frame.distances[of_truth], error_rows(stack, truth, classes),
+        tuple([frame.stack.ids[row] for row in of_stack.tolist()]),
+        tuple([frame.truth.ids[row] for row in of_truth.tolist()]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,78 +131,38 @@ def _bands_of(distances: Floats) -> npt.NDArray[np.int8]:
 class FrameRecorder:
     """Records the frames of a topic."""
 
-    # observe: called with the matches of some frames, in the order of time; None for no call.
+    # observe: called with the matches of each frame, in the order of time; None for no call.
 
     def __init__(self, observe: Callable[[Matches], None] | None = None) -> None:
         self._observe = observe
-        self._waiting: list[EvaluatedFrame] = []
-        self._messages: list[int] = []
         self._frames = SpooledRows(_FRAME)
         self._detections = [SpooledRows(_DETECTION) for _ in EVALUATED_CLASSES]
         self._truths = [SpooledRows(_TRUTH) for _ in EVALUATED_CLASSES]
-        self.n_frames = 0
 
     def add(self, frame: EvaluatedFrame, message: int) -> None:
-        self.n_frames += 1
-        self._waiting.append(frame)
-        self._messages.append(message)
-        if len(self._waiting) == _N_BATCH:
-            self._flush()
-
-    def _flush(self) -> None:
-        frames = self._waiting
-        if not frames:
-            return
-        first = self.n_frames - len(frames)
-        matches = _matches_of(frames, first)
-        self._add_objects(frames, first, matches)
-        counts: Rows = np.array([(len(frame.truth.classes), len(frame.stack.classes))
-                                 for frame in frames], np.int64)
-        places = matches.frames - first
-        n_matches = np.bincount(places, minlength=len(frames))
-        rows = np.zeros(len(frames), _FRAME)
-        rows['stamp_ns'] = [frame.stamp_ns for frame in frames]
-        rows['message'] = self._messages
-        rows['n_missed'], rows['n_false'] = counts.T - n_matches
-        rows['n_matches'] = n_matches
-        rows['error'] = np.bincount(places, matches.errors[:, 0], len(frames))
-        self._frames.add(rows)
-        if self._observe is not None:
-            self._observe(matches)
-        self._waiting, self._messages = [], []
-
-    def _add_objects(self, frames: Sequence[EvaluatedFrame], first: int, matches: Matches) -> None:
-        truth_counts = [len(frame.truth.classes) for frame in frames]
-        counts = [len(frame.stack.classes) for frame in frames]
-        numbers = np.arange(first, first + len(frames))
-        matching = np.concatenate([frame.matches for frame in frames], axis=1)
-        truth_distances = np.concatenate([frame.distances for frame in frames])
-        truth_bands = _bands_of(truth_distances)
-        rows = np.zeros(matching.shape[1], _DETECTION)
-        rows['frame'] = np.repeat(numbers, counts)
-        rows['score'] = np.concatenate([frame.stack.scores for frame in frames])
-        are_matches = matching >= 0
-        rows['are_matches'] = are_matches.T
-        bands = np.broadcast_to(_bands_of(np.concatenate(
-            [distances_from(frame.ego_xyz, frame.stack) for frame in frames])),
-            matching.shape).copy()
-        first_truths = np.repeat(np.cumsum(truth_counts) - truth_counts, counts)
-        bands[are_matches] = truth_bands[(matching + first_truths)[are_matches]]
-        rows['bands'] = bands.T
+        number, stack, truth = len(self._frames), frame.stack, frame.truth
+        matches, are_matches = _matches_of(frame, number), frame.matches >= 0
+        rows, truths = np.zeros(len(stack.ids), _DETECTION), np.zeros(len(truth.ids), _TRUTH)
+        truths['frame'], truths['band'] = number, _bands_of(frame.distances)
+        rows['frame'], rows['score'], rows['are_matches'] = number, stack.scores, are_matches.T
+        rows['bands'] = np.where(
+            are_matches, np.append(truths['band'], NO_BAND)[frame.matches],
+            _bands_of(distances_from(frame.ego_xyz, stack))).T
         rows['distance'], rows['errors'] = np.nan, np.nan
         rows['distance'][are_matches[I_ERRORS]] = matches.distances
         rows['errors'][are_matches[I_ERRORS]] = matches.errors
-        truths = np.zeros(len(truth_bands), _TRUTH)
-        truths['frame'], truths['band'] = np.repeat(numbers, truth_counts), truth_bands
-        for objects, records, columns in (
-                ([frame.stack for frame in frames], rows, self._detections),
-                ([frame.truth for frame in frames], truths, self._truths)):
-            classes = np.concatenate([each.classes for each in objects])
-            for number in np.unique(classes).tolist():
-                columns[number].add(records[classes == number])
+        for classes, records, columns in ((stack.classes, rows, self._detections),
+                                          (truth.classes, truths, self._truths)):
+            for class_number in np.unique(classes).tolist():
+                columns[class_number].add(records[classes == class_number])
+        n_matches = len(matches.classes)
+        self._frames.add(np.array((
+            frame.stamp_ns, message, len(truths) - n_matches, len(rows) - n_matches,
+            matches.errors[:, 0].sum()), _FRAME))
+        if self._observe is not None:
+            self._observe(matches)
 
     def finish(self) -> FrameRecord:
-        self._flush()
         return FrameRecord(self._frames.read_all(), {
             name: Detections(detections, truths) for name, detections, truths in zip(
                 EVALUATED_CLASSES, self._detections, self._truths, strict=True)
@@ -221,8 +172,8 @@ class FrameRecorder:
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameRecord:
     # (F,) with the fields ``stamp_ns``, ``message`` index of the message in the topic,
-    # ``n_missed`` and ``n_false`` objects without a match at 2 m, ``n_matches``, ``error`` sum of
-    # their translation errors, m.
+    # ``n_missed`` and ``n_false`` objects without a match at 2 m, ``error`` sum of the translation
+    # errors of the matches, m.
     frames: Records
     classes: dict[str, Detections]  # the detections by the name of the class
 
