@@ -11,10 +11,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
-from functools import partial
 import json
 import math
 from pathlib import Path
@@ -68,8 +66,6 @@ from state_sensor_ros.texts import counted, one_line
 if TYPE_CHECKING:
     from state_sensor_ros.evaluation.evaluator import MatchObserver, TopicResult
     from state_sensor_ros.evaluation.ground_truth import GroundTruth
-    from state_sensor_ros.evaluation.matching import EvaluatedFrame
-    from state_sensor_ros.evaluation.stack_messages import TopicKey
     from state_sensor_ros.library.safety import Safety
 
 # Options that only topics of objects use.
@@ -108,8 +104,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
                             definition=args.definition, alignment=args.align)
     with matches_written(args, interruption) as observe, \
             clock_shown('evaluate', is_quiet=args.quiet):
-        evaluation = evaluated(args, stack, observe)
-    truth, topic_results = evaluation.truth, evaluation.topic_results
+        truth, topic_results, safety = _evaluated(args, stack, observe)
     result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
                        alignment=args.align)
     result['confidence'] = intervals_of(
@@ -122,8 +117,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     for found in topic_results:
         _warn(stack, found)
     changed = None if old is None else changes(result, old)
-    write_outputs(args, interruption, stack, topic_results, result, changed, evaluation.safety,
-                  partial(_frames_again, args, stack, evaluation))
+    write_outputs(args, interruption, stack, topic_results, result, changed, safety)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
@@ -170,31 +164,9 @@ def _check_bound_names(args: argparse.Namespace) -> None:
             raise ConfigError(path, 'no such number', option) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """
-    The evaluation of a bag.
-
-    ``truth`` the ground truth; ``topic_results`` result of each topic; ``evaluator`` of them;
-    ``keys`` names and types of the topics; ``safety`` measures of safety, None without a page or
-    an ego.
-    """
-
-    truth: GroundTruth
-    topic_results: list[TopicResult]
-    evaluator: Evaluator
-    keys: list[TopicKey]
-    safety: Safety | None
-
-
-def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None) -> Evaluation:
-    """
-    Evaluate the topics of a bag.
-
-    :param args: the parsed options.
-    :param stack: path of the bag.
-    :param observe: called with the matches of each topic as they are found, None for no call.
-    """
+def _evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None,
+               ) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
+    """Return ground truth, results and measures of safety, None without a page or an ego."""
     settings = settings_of(args)
     with _opened(args, stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic, pattern=args.objects_topic,
@@ -232,19 +204,8 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
                                             error.expected) from error
     if args.ego_tf:
         topic_results.append(evaluator.evaluate_transforms(stack))
-    return Evaluation(
-        truth, topic_results, evaluator, keys,
+    return truth, topic_results, (
         None if collector is None or not collector.has_actor else collector.safety())
-
-
-def _frames_again(args: argparse.Namespace, stack: str, evaluation: Evaluation, topic: str,
-                  numbers: Sequence[int]) -> list[EvaluatedFrame]:
-    """Read frames of a topic again, by the index of their message."""
-    key = next(key for key in evaluation.keys if key[0] == topic)
-    with _opened(args, stack) as bag:
-        frames = evaluation.evaluator.frames_again(key, (
-            (log_ns, data) for _, log_ns, data in bag.messages({key})), frozenset(numbers))
-    return [frames[number] for number in numbers if number in frames]
 
 
 def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:

@@ -31,7 +31,6 @@ from state_sensor_ros.evaluation.evaluator import MatchObserver, TopicResult
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES, Matches
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
-    EvaluatedFrame,
     MATCH_DISTANCES_M,
 )
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
@@ -72,8 +71,7 @@ def check_outputs(args: argparse.Namespace, given: frozenset[str], *, is_many: b
 
 def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
                   topic_results: list[TopicResult], result: dict[str, Any],
-                  changes: list[Change] | None, safety: Safety | None,
-                  frames_again: Callable[[str, Sequence[int]], Sequence[EvaluatedFrame]]) -> None:
+                  changes: list[Change] | None, safety: Safety | None) -> None:
     """Write the curves and the page, if the options name them."""
     # changes: what got better or worse, None without an earlier result.
     # safety: measures of the ego in the ground truth, None without an ego.
@@ -87,7 +85,7 @@ def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: s
         from state_sensor_ros.evaluation.evaluation_page import write_page
         with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
             write_page(file.handle, one_line(stack), one_line(args.truth), topic_results, result,
-                       changes, None if safety is None else _safety_section(safety), frames_again)
+                       changes, None if safety is None else _safety_section(safety))
         show_result(args.html, size_of(args.html), is_quiet=is_quiet)
 
 

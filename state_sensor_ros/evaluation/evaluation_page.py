@@ -10,14 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 
 from state_sensor_ros.evaluation import evaluation_plots as plots
-from state_sensor_ros.evaluation.evaluation_plots import moment_of, worst_messages
+from state_sensor_ros.evaluation.evaluation_plots import moment_of
 from state_sensor_ros.evaluation.evaluation_result import AGAINST, Change, numbers_of
 from state_sensor_ros.evaluation.evaluation_tables import (
     change_texts,
@@ -74,15 +74,13 @@ FIGURES: Final = (
             (f'miss rate at {horizon} s', f'prediction/{horizon}.0/miss_rate', ''))),
     ('ATE', 'ego/ate_rmse', ' m'),
     ('RPE over 1 m', 'ego/rpe_rmse', ' m'))
-# Reads frames of a topic again: name of the topic, indices of messages.
-FramesAgain = Callable[[str, Sequence[int]], Sequence[EvaluatedFrame]]
 _N_CHANGES = 15
 _N_EVENTS = 20
 
 
 def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[TopicResult],
                result: Mapping[str, Any], changes: Sequence[Change] | None,
-               safety: plots.SafetySection | None, frames_again: FramesAgain) -> None:
+               safety: plots.SafetySection | None) -> None:
     """Write the page."""
     # result: their result, as ``result_of`` returns it, with the confidence intervals.
     # changes: what got better or worse, None without an earlier result.
@@ -98,7 +96,7 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
                      'is left out once (jackknife).</p>')
     parts += [*_figures(result, intervals), *_changes(changes), *_tables(result, intervals)]
     for found in topic_results:
-        parts += _sections(found, frames_again)
+        parts += _sections(found)
     parts += _safety(safety)
     write_document(file, f'Evaluation of {stack}', parts)
 
@@ -219,7 +217,7 @@ def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Itera
     return _table(headings, [''.join(f'<td>{escape(text)}</td>' for text in row) for row in rows])
 
 
-def _sections(found: TopicResult, frames_again: FramesAgain) -> Iterator[str]:
+def _sections(found: TopicResult) -> Iterator[str]:
     topic = f'<code>{escape(found.topic)}</code>'
     if found.ego is not None and found.ego_stamps_ns is not None:
         times_s = (found.ego_stamps_ns - found.ego_stamps_ns[0]) * 1e-9
@@ -243,8 +241,7 @@ def _sections(found: TopicResult, frames_again: FramesAgain) -> Iterator[str]:
             yield _image(plots.errors_over(values, matches['errors'], label, width=width),
                          f'errors over {heading}')
     yield _image(plots.counts_over_time(frames), 'misses and false positives over time')
-    yield from _worst(frames_again(found.topic, worst_messages(frames)),
-                      int(frames['stamp_ns'][0]))
+    yield from _worst(found.record.worst, int(frames['stamp_ns'][0]))
 
 
 def _worst(frames: Sequence[EvaluatedFrame], begin_ns: int) -> Iterator[str]:
@@ -253,7 +250,7 @@ def _worst(frames: Sequence[EvaluatedFrame], begin_ns: int) -> Iterator[str]:
         yield '<p>No moment has an error.</p>'
         return
     yield ('<p>By the number of misses and of false positives (no match within 2 m) plus the sum '
-           'of the translation errors divided by 2 m; at least half a second apart. A '
+           'of the translation errors divided by 2 m; at most one of each half second. A '
            'picture shows 90 m by 70 m where most of them are.</p>'
            '<div class="moments">')
     for number, moment in enumerate(map(moment_of, frames), 1):

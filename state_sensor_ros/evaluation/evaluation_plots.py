@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 import math
-from typing import Any, Final
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -41,11 +41,6 @@ from state_sensor_ros.evaluation.matching import (
 from state_sensor_ros.frame import Bools, Floats
 from state_sensor_ros.rotations import plane_rotations
 
-N_MOMENTS: Final = 10
-# Least time between two of them, so that they are not ten frames of one second.
-_APART_NS = 500_000_000
-# Smaller costs are rounding.
-_LEAST_COST = 1e-6
 _TRUTH, _STACK, _MISSED, _FALSE = '#495057', '#1c7ed6', '#d6336c', '#f08c00'
 _LINES = ('#0b7285', '#1c7ed6', '#7048e8', '#c2255c')
 _N_BINS = 40
@@ -91,24 +86,6 @@ def moment_of(frame: EvaluatedFrame) -> Moment:
     errors = np.linalg.norm(
         frame.stack.states[rows, XY] - frame.truth.states[matches[rows], XY], axis=1)
     return Moment(frame, len(frame.truth.ids) - len(rows), len(matches) - len(rows), errors)
-
-
-def worst_messages(frames: Records) -> list[int]:
-    """
-    Return the index of the messages of the greatest cost, the worst first, at most N_MOMENTS.
-
-    The cost is the number of misses and of false positives plus the sum of errors by 2 m.
-    """
-    costs = frames['n_missed'] + frames['n_false'] + frames['error'] / MATCH_DISTANCES_M[I_ERRORS]
-    stamps_ns = frames['stamp_ns']
-    chosen: list[int] = []
-    for row in np.argsort(-costs, kind='stable').tolist():
-        if len(chosen) == N_MOMENTS or costs[row] < _LEAST_COST:
-            break
-        if all(abs(stamps_ns[row] - stamps_ns[other]) >= _APART_NS for other in chosen):
-            chosen.append(row)
-    messages: list[int] = frames['message'][chosen].tolist()
-    return messages
 
 
 def _png(figure: Figure) -> str:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 import math
@@ -150,7 +150,7 @@ class Evaluator:
         # None once a message has no ids.
         tracks: TrackRecorder | None = TrackRecorder(interpolates=self.with_nuscenes)
         has_objects = False
-        for number, (log_ns, data) in enumerate(messages):
+        for log_ns, data in messages:
             found = objects_in(data, type_name)
             at_ns = self._time_of(found, log_ns)
             span.add(at_ns)
@@ -167,7 +167,7 @@ class Evaluator:
                 has_objects = True
                 if not found.has_ids:
                     tracks = None
-            recorder.add(frame, number)
+            recorder.add(frame)
             if iou is not None:
                 iou.add(frame)
             if tracks is not None:
@@ -207,26 +207,6 @@ class Evaluator:
             merges=type_name == DERIVED)
 
     @np.errstate(all='ignore')
-    def frames_again(self, key: TopicKey, messages: Messages,
-                     numbers: Collection[int]) -> dict[int, EvaluatedFrame]:
-        """
-        Return frames of a topic that has been evaluated, by the index of their message.
-
-        :param key: name and type of the topic.
-        :param messages: all messages of the topic.
-        :param numbers: indices of the messages.
-        """
-        frames = {}
-        for number, (log_ns, data) in enumerate(messages):
-            if number in numbers:
-                found = objects_in(data, key[1])
-                frame = self._frame_of(found, key[1], self._time_of(found, log_ns),
-                                       TopicResult(key[0]))
-                if frame is not None:
-                    frames[number] = frame
-        return frames
-
-    @np.errstate(all='ignore')
     def evaluate_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicResult:
         """
         Evaluate the odometry of the ego.
@@ -240,7 +220,8 @@ class Evaluator:
         topic, type_name = key
         result = TopicResult(topic)
 
-        def pose_of(message: Any, stamp_ns: int, ego: EgoTrack) -> Floats | None:
+        def pose_of(message: Any, stamp_ns: int,  # noqa: ANN401
+                    ego: EgoTrack) -> Floats | None:
             pose = None if is_unknown(message.pose) else unit_pose(message.pose.pose.values)
             if pose is None:
                 result.n_unusable += 1

@@ -45,6 +45,10 @@ BANDS: Final[Mapping[str, tuple[float, float]]] = {
     '0-30': (0.0, 30.0), '30-50': (30.0, 50.0), '50+': (50.0, math.inf)}
 _BAND_LIMITS = [low for low, _ in BANDS.values()][1:]
 NO_BAND: Final = -1
+N_MOMENTS: Final = 10
+_APART_NS = 500_000_000
+# Smaller costs are rounding.
+_LEAST_COST = 1e-6
 Records = npt.NDArray[np.void]
 
 _N_DISTANCES = len(MATCH_DISTANCES_M)
@@ -53,9 +57,7 @@ _DETECTION = np.dtype([
     ('bands', np.int8, _N_DISTANCES), ('distance', np.float32),
     ('errors', np.float64, len(ERROR_NAMES))])
 _TRUTH = np.dtype([('frame', np.int32), ('band', np.int8)])
-_FRAME = np.dtype([
-    ('stamp_ns', np.int64), ('message', np.int64), ('n_missed', np.int32), ('n_false', np.int32),
-    ('error', np.float64)])
+_FRAME = np.dtype([('stamp_ns', np.int64), ('n_missed', np.int32), ('n_false', np.int32)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,10 +138,11 @@ class FrameRecorder:
     def __init__(self, observe: Callable[[Matches], None] | None = None) -> None:
         self._observe = observe
         self._frames = SpooledRows(_FRAME)
+        self._worst: dict[int, tuple[float, EvaluatedFrame]] = {}
         self._detections = [SpooledRows(_DETECTION) for _ in EVALUATED_CLASSES]
         self._truths = [SpooledRows(_TRUTH) for _ in EVALUATED_CLASSES]
 
-    def add(self, frame: EvaluatedFrame, message: int) -> None:
+    def add(self, frame: EvaluatedFrame) -> None:
         number, stack, truth = len(self._frames), frame.stack, frame.truth
         matches, are_matches = _matches_of(frame, number), frame.matches >= 0
         rows, truths = np.zeros(len(stack.ids), _DETECTION), np.zeros(len(truth.ids), _TRUTH)
@@ -155,10 +158,14 @@ class FrameRecorder:
                                           (truth.classes, truths, self._truths)):
             for class_number in np.unique(classes).tolist():
                 columns[class_number].add(records[classes == class_number])
-        n_matches = len(matches.classes)
-        self._frames.add(np.array((
-            frame.stamp_ns, message, len(truths) - n_matches, len(rows) - n_matches,
-            matches.errors[:, 0].sum()), _FRAME))
+        n_missed, n_false = (len(each) - len(matches.classes) for each in (truths, rows))
+        self._frames.add(np.array((frame.stamp_ns, n_missed, n_false), _FRAME))
+        cost = n_missed + n_false + float(matches.errors[:, 0].sum()) / MATCH_DISTANCES_M[I_ERRORS]
+        place = frame.stamp_ns // _APART_NS
+        if cost > self._worst.get(place, (_LEAST_COST, frame))[0]:
+            self._worst[place] = cost, frame
+            if len(self._worst) > N_MOMENTS:
+                del self._worst[min(self._worst, key=lambda each: self._worst[each][0])]
         if self._observe is not None:
             self._observe(matches)
 
@@ -166,16 +173,19 @@ class FrameRecorder:
         return FrameRecord(self._frames.read_all(), {
             name: Detections(detections, truths) for name, detections, truths in zip(
                 EVALUATED_CLASSES, self._detections, self._truths, strict=True)
-            if len(detections) or len(truths)})
+            if len(detections) or len(truths)}, tuple(
+                frame for _, frame in sorted(self._worst.values(), key=lambda each: -each[0])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameRecord:
-    # (F,) with the fields ``stamp_ns``, ``message`` index of the message in the topic,
-    # ``n_missed`` and ``n_false`` objects without a match at 2 m, ``error`` sum of the translation
-    # errors of the matches, m.
+    # (F,) with the fields ``stamp_ns``, and ``n_missed`` and ``n_false``: objects without a match
+    # at 2 m.
     frames: Records
     classes: dict[str, Detections]  # the detections by the name of the class
+    # The frames of the greatest cost, the worst first, at most one of each half second. The cost
+    # is the number of misses and of false positives plus the sum of the errors by 2 m.
+    worst: tuple[EvaluatedFrame, ...] = ()
 
     @property
     def stamps_ns(self) -> Rows:

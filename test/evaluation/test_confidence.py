@@ -70,7 +70,7 @@ def evaluated(stacks, sums=None):
     for i, rows in enumerate(stacks):
         stack = objects(rows)
         frame = EvaluatedFrame(i * PERIOD_NS, stack, truth, match(stack, truth), np.zeros(3))
-        recorder.add(frame, i)
+        recorder.add(frame)
         tracks.add(frame)
     record = recorder.finish()
     blocks = time_blocks(record.stamps_ns)

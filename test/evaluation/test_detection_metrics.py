@@ -48,7 +48,7 @@ def scored(frames, ego_xyz=NOWHERE):
     recorder = FrameRecorder()
     for i, (stack, truth) in enumerate(frames):
         stack, truth = object_set(stack), object_set(truth)
-        recorder.add(EvaluatedFrame(i, stack, truth, match(stack, truth), ego_xyz), i)
+        recorder.add(EvaluatedFrame(i, stack, truth, match(stack, truth), ego_xyz))
     record = recorder.finish()
     return {each.name: each
             for each in score_classes(record.classes, time_blocks(record.stamps_ns))}

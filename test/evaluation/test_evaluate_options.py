@@ -379,7 +379,7 @@ def test_other_messages_have_the_numbers_of_nuscenes_devkit(nuscenes, type_name)
         states = np.array([[*row[2:8], row[9], row[8], row[10]] for row in rows])
         truth = ObjectSet(tuple(map(str, range(len(rows)))), np.array(
             [EVALUATED_CLASSES.index(row[0]) for row in rows]), states, np.ones(len(rows)))
-        recorder.add(EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), np.zeros(3)), i)
+        recorder.add(EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), np.zeros(3)))
     record = recorder.finish()
     scores = {each.name: each for each in score_classes(
         record.classes, time_blocks(record.stamps_ns))}
