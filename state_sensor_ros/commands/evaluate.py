@@ -104,7 +104,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
                             definition=args.definition, alignment=args.align)
     with matches_written(args, interruption) as observe, \
             clock_shown('evaluate', is_quiet=args.quiet):
-        truth, topic_results, safety = _evaluated(args, stack, observe)
+        truth, topic_results, safety = evaluated(args, stack, observe)
     result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
                        alignment=args.align)
     result['confidence'] = intervals_of(
@@ -164,7 +164,7 @@ def _check_bound_names(args: argparse.Namespace) -> None:
             raise ConfigError(path, 'no such number', option) from None
 
 
-def _evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None,
+def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None,
                ) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
     """Return ground truth, results and measures of safety, None without a page or an ego."""
     settings = settings_of(args)

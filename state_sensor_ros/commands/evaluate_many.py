@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
@@ -26,6 +27,7 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.evaluation.evaluation_result import (
     AGAINST,
     changes,
+    numbers_of,
     read_results,
     result_of_bag,
 )
@@ -99,7 +101,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     elif not args.quiet:
         rows = records if len(records) < 2 else [*records, _mean(records), *pooled]
         print_records(rows, 'bag', [heading for heading, _ in _SHOWN],
-                      lambda record: [_text(record, path) for _, path in _SHOWN], width=7)
+                      _cells, width=7)
         _print_changes(args, records, earlier)
     n_failed = sum(record['error'] is not None for record in records)
     if n_failed:
@@ -165,24 +167,14 @@ def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
 
 
 def _mean(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a record of the means over the bags that have the numbers, which are shown."""
-    from state_sensor_ros.evaluation.evaluation_result import numbers_of
+    """Return a record of the means over the bags that have the numbers, by their paths."""
     found = [dict(numbers_of(record)) for record in records if record['error'] is None]
-    means: dict[str, Any] = {'file': 'mean', 'error': None}
-    for _, path in _SHOWN:
-        numbers = [number for each in found if (number := each.get(path)) is not None]
-        part, *keys = path.split('/')
-        value: Any = sum(numbers) / len(numbers) if numbers else None
-        for key in reversed(keys):
-            value = {key: value}
-        means[part] = {**means.get(part, {}), **value} if keys else value
-    return means
+    return {'file': 'mean', 'error': None, **{
+        path: fmean(numbers) for _, path in _SHOWN
+        if (numbers := [number for each in found if (number := each.get(path)) is not None])}}
 
 
-def _text(record: Mapping[str, Any], path: str) -> str:
-    value: Any = record
-    for key in path.split('/'):
-        value = value.get(key) if isinstance(value, dict) else None
-    if value is None:
-        return '-'
-    return str(value) if isinstance(value, int) else f'{value:.4f}'
+def _cells(record: Mapping[str, Any]) -> list[str]:
+    numbers = dict(numbers_of(record))
+    return ['-' if (number := numbers.get(path)) is None
+            else f'{number:.{4 if "/" in path else 0}f}' for _, path in _SHOWN]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, ExitStack
+from contextlib import contextmanager
 import os
 from typing import Any, BinaryIO, TYPE_CHECKING
 
@@ -100,32 +100,51 @@ def _safety_section(safety: Safety) -> SafetySection:
         tuple((event.start, event.end) for event in events))
 
 
+class _Table:
+    """A table in a Parquet or CSV file, which is opened when the first rows are written."""
+
+    def __init__(self, opened: Callable[[], BinaryIO], *, is_csv: bool = False) -> None:
+        self._opened, self._is_csv = opened, is_csv
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+        self.n_rows = self._n_written = 0
+
+    def add(self, table: Any) -> None:  # noqa: ANN401
+        self._waiting.append(table)
+        self.n_rows += table.num_rows
+        if self.n_rows - self._n_written >= _ROWS_OF_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+        table = pa.concat_tables(self._waiting)
+        if self._writer is None:
+            make = csv.CSVWriter if self._is_csv else parquet.ParquetWriter
+            self._writer = make(self._opened(), table.schema)
+        self._writer.write_table(table)
+        self._waiting, self._n_written = [], self.n_rows
+
+    def finish(self) -> int:
+        """Write the last rows and the end of the file; return the number of rows."""
+        import pyarrow as pa
+        if not self._waiting and self._writer is None:
+            self.add(pa.table({'topic': pa.array([], pa.string())}))
+        if self._waiting:
+            self._flush()
+        self._writer.close()
+        return self.n_rows
+
+
 def join_tables(parts: Iterable[tuple[str, str]], out: BinaryIO, *, is_csv: bool) -> int:
     """Write the rows of several tables as one, with the bag in the first column."""
     import pyarrow as pa
-    from pyarrow import csv, parquet
-    n_rows, schema = 0, pa.schema([('bag', pa.string())])
-    with ExitStack() as stack:
-        writer: Any = None
-
-        def write(table: Any) -> None:  # noqa: ANN401
-            nonlocal writer
-            if writer is None:
-                make = csv.CSVWriter if is_csv else parquet.ParquetWriter
-                writer = stack.enter_context(make(out, table.schema))
-            writer.write_table(table)
-
-        for bag, path in parts:
-            table = parquet.read_table(path)
-            table = table.add_column(0, 'bag', pa.array([bag] * table.num_rows, pa.string()))
-            # A bag without objects has the first columns only.
-            schema = table.schema if len(table.schema) > len(schema) else schema
-            if table.num_rows:
-                write(table)
-                n_rows += table.num_rows
-        if writer is None:
-            write(schema.empty_table())
-    return n_rows
+    from pyarrow import parquet
+    joined = _Table(lambda: out, is_csv=is_csv)
+    for bag, path in parts:
+        table = parquet.read_table(path)
+        joined.add(table.add_column(0, 'bag', pa.array([bag] * table.num_rows, pa.string())))
+    return joined.finish()
 
 
 @contextmanager
@@ -136,66 +155,36 @@ def matches_written(args: argparse.Namespace,
         yield None
         return
     with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
-        table = MatchTable(lambda: file.handle)
-        yield table.add
+        table = _Table(lambda: file.handle)
+        yield lambda topic, matches: table.add(_match_rows(topic, matches))
         table.finish()
-    show_result(args.parquet, [f'{table.n_matches} matches', *size_of(args.parquet)],
+    show_result(args.parquet, [f'{table.n_rows} matches', *size_of(args.parquet)],
                 is_quiet=args.quiet or args.json)
 
 
-class MatchTable:
-    """A Parquet table with a row for each match at 2 m: ground truth, detection, errors."""
-
-    def __init__(self, opened: Callable[[], BinaryIO]) -> None:
-        self._opened = opened
-        self._writer: Any = None
-        self._waiting: list[Any] = []
-        self._n_waiting = 0
-        self.n_matches = 0
-
-    def add(self, topic: str, matches: Matches) -> None:
-        import pyarrow as pa
-        n_matches = len(matches.classes)
-        columns = {
-            'topic': pa.array([topic] * n_matches, pa.string()),
-            'stamp_ns': pa.array([matches.stamp_ns] * n_matches, pa.int64()),
-            'frame': pa.array([matches.frame] * n_matches, pa.int64()),
-            'class': pa.array([EVALUATED_CLASSES[number] for number in matches.classes.tolist()],
-                              pa.string()),
-            'truth_id': pa.array(matches.truth_ids, pa.string()),
-            'stack_id': pa.array(matches.stack_ids, pa.string()),
-            'score': pa.array(matches.scores), 'ego_distance': pa.array(matches.distances)}
-        columns |= {name: pa.array(matches.errors[:, i]) for i, name in enumerate(ERROR_NAMES)}
-        for prefix, states in (('truth', matches.truth), ('stack', matches.stack)):
-            columns |= {f'{prefix}_{name}': pa.array(states[:, i])
-                        for i, name in enumerate(_STATES)}
-        self._waiting.append(pa.table(columns))
-        self._n_waiting += n_matches
-        if self._n_waiting >= _ROWS_OF_GROUP:
-            self._flush()
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-        table = pa.concat_tables(self._waiting) if self._waiting else pa.table(
-            {'topic': pa.array([], pa.string())})
-        if self._writer is None:
-            self._writer = parquet.ParquetWriter(self._opened(), table.schema)
-        self._writer.write_table(table)
-        self.n_matches += self._n_waiting
-        self._waiting, self._n_waiting = [], 0
-
-    def finish(self) -> None:
-        """Write the last rows and the end of the file."""
-        if self._waiting or self._writer is None:
-            self._flush()
-        self._writer.close()
+def _match_rows(topic: str, matches: Matches) -> Any:  # noqa: ANN401
+    """Return a row for each match at 2 m: ground truth, detection, errors."""
+    import pyarrow as pa
+    n_matches = len(matches.classes)
+    columns = {
+        'topic': pa.array([topic] * n_matches, pa.string()),
+        'stamp_ns': pa.array([matches.stamp_ns] * n_matches, pa.int64()),
+        'frame': pa.array([matches.frame] * n_matches, pa.int64()),
+        'class': pa.array([EVALUATED_CLASSES[number] for number in matches.classes.tolist()],
+                          pa.string()),
+        'truth_id': pa.array(matches.truth_ids, pa.string()),
+        'stack_id': pa.array(matches.stack_ids, pa.string()),
+        'score': pa.array(matches.scores), 'ego_distance': pa.array(matches.distances)}
+    columns |= {name: pa.array(matches.errors[:, i]) for i, name in enumerate(ERROR_NAMES)}
+    for prefix, states in (('truth', matches.truth), ('stack', matches.stack)):
+        columns |= {f'{prefix}_{name}': pa.array(states[:, i])
+                    for i, name in enumerate(_STATES)}
+    return pa.table(columns)
 
 
 def _write_curves(topic_results: Sequence[TopicResult], file: BinaryIO, *, is_csv: bool) -> int:
     """Write a row for each class, match distance and recall: precision and confidence."""
     import pyarrow as pa
-    from pyarrow import csv, parquet
     rows = [(found.topic, scores.name, distance, *point)
             for found in topic_results for scores in found.classes or ()
             if (curves := scores.curves) is not None
@@ -208,8 +197,6 @@ def _write_curves(topic_results: Sequence[TopicResult], file: BinaryIO, *, is_cs
         [dict(zip(names, row, strict=True)) for row in rows],
         pa.schema([(name, pa.string() if name in ('topic', 'class') else pa.float64())
                    for name in names]))
-    if is_csv:
-        csv.write_csv(table, file)
-    else:
-        parquet.write_table(table, file)
-    return int(table.num_rows)
+    curves_table = _Table(lambda: file, is_csv=is_csv)
+    curves_table.add(table)
+    return curves_table.finish()

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 import pickle
 from typing import Any
@@ -23,7 +23,6 @@ from state_sensor_ros.evaluation.detection_metrics import score_classes
 from state_sensor_ros.evaluation.evaluation_result import numbers_of, result_of
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import Detections, FrameRecord
-from state_sensor_ros.evaluation.iou_metrics import IouMatches
 from state_sensor_ros.evaluation.prediction_metrics import PathSums
 from state_sensor_ros.evaluation.resampling import TimeBlocks
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
@@ -31,52 +30,38 @@ from state_sensor_ros.evaluation.track_record import TrackArrays
 from state_sensor_ros.evaluation.tracking_metrics import load_trackeval, score_tracks
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What a bag adds: numbers of frames, rows by class, tracks as they are and interpolated."""
-
-    counts: tuple[int, int, int]
-    frames: Any
-    classes: dict[str, tuple[Any, Any]]
-    tracks: tuple[TrackArrays | None, ...] | None
-    prediction: PathSums | None
-    iou: IouMatches | None
-
-
 def write_part(path: str, topic_results: Sequence[TopicResult], n_truth_frames: int) -> None:
     """Write what a bag adds to the pool, of its first topic of objects."""
-    found = next((each for each in topic_results if each.record is not None), None)
-    if found is None or found.record is None:
-        return
-    part = _Part(
-        (found.n_frames, found.n_without_truth, n_truth_frames), found.record.frames,
-        {name: (of_class.detections.read_all(), of_class.truths.read_all())
-         for name, of_class in found.record.classes.items()}, found.tracks, found.prediction,
-        found.iou)
-    Path(path).write_bytes(pickle.dumps(part))
+    for found in topic_results:
+        if found.record is not None:
+            Path(path).write_bytes(pickle.dumps((found, found.record, n_truth_frames)))
+            return
 
 
 def pooled_result(paths: Sequence[str], definition: str) -> dict[str, Any] | None:
     """Return the result of all bags with their parts; its intervals rest on bags."""
-    parts: list[_Part] = [pickle.loads(Path(path).read_bytes()) for path in paths]
-    if not parts:
+    if not paths:
         return None
-    firsts = np.cumsum([0, *(len(part.frames) for part in parts)])
+    parts: tuple[TopicResult, ...]
+    records: tuple[FrameRecord, ...]
+    parts, records, n_truth_frames = zip(*[
+        pickle.loads(Path(path).read_bytes()) for path in paths], strict=True)
+    firsts = np.cumsum([0, *(len(record.frames) for record in records)])
     blocks = TimeBlocks(np.repeat(np.arange(len(parts)), np.diff(firsts)), len(parts), 0.0)
     classes: dict[str, Detections] = {}
-    for part, first in zip(parts, firsts.tolist(), strict=False):
-        for name, both in part.classes.items():
+    for record, first in zip(records, firsts.tolist(), strict=False):
+        for name, of_bag in record.classes.items():
+            both = [rows.read_all().copy() for rows in (of_bag.detections, of_bag.truths)]
             if name not in classes:
                 classes[name] = Detections(*(SpooledRows(rows.dtype) for rows in both))
             for spooled, rows in zip((classes[name].detections, classes[name].truths), both,
                                      strict=True):
-                moved = rows.copy()
-                moved['frame'] += first
-                spooled.add(moved)
-    record = FrameRecord(np.concatenate([part.frames for part in parts]), classes)
-    found = TopicResult('pooled', record=record, classes=score_classes(classes, blocks))
-    found.n_frames, found.n_without_truth, n_truth_frames = np.sum(
-        [part.counts for part in parts], axis=0).tolist()
+                rows['frame'] += first
+                spooled.add(rows)
+    found = TopicResult(
+        'pooled', sum(part.n_frames for part in parts),
+        sum(part.n_without_truth for part in parts), classes=score_classes(classes, blocks),
+        record=FrameRecord(np.concatenate([record.frames for record in records]), classes))
     tracks = [part.tracks for part in parts]
     if all(each is not None for each in tracks):
         load_trackeval()
@@ -93,7 +78,7 @@ def pooled_result(paths: Sequence[str], definition: str) -> dict[str, Any] | Non
     if ious:
         found.iou = replace(ious[0], rows=np.concatenate([each.rows for each in ious]),
                             n_truths=np.sum([each.n_truths for each in ious], axis=0))
-    result = result_of([found], n_truth_frames, definition=definition)
+    result = result_of([found], sum(n_truth_frames), definition=definition)
     with np.errstate(all='ignore'):
         result['confidence'] = intervals_of(
             [found], dict(numbers_of(result)), definition, blocks)

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import gettempdir, TemporaryFile
 from typing import Any, IO
@@ -40,6 +40,9 @@ class SpooledRows:
 
     def __len__(self) -> int:
         return (self._n_written + len(self._last)) // self.dtype.itemsize
+
+    def __reduce__(self) -> tuple[Callable[..., SpooledRows], tuple[npt.NDArray[Any]]]:
+        return _spooled, (self.read_all(),)
 
     def add(self, rows: npt.ArrayLike) -> None:
         """Add rows; ``rows``: (K,) array."""
@@ -78,6 +81,12 @@ class SpooledRows:
     def read_all(self) -> npt.NDArray[Any]:
         """Return all rows, (N,)."""
         return self.read(0, len(self))
+
+
+def _spooled(rows: npt.NDArray[Any]) -> SpooledRows:
+    spooled = SpooledRows(rows.dtype)
+    spooled.add(rows)
+    return spooled
 
 
 @contextmanager
