@@ -66,6 +66,8 @@ _SOCKET_BUFFER_BYTES = 2 ** 19
 # A peer that vanished without closing is found within a minute; a short interruption of the
 # network does not end the connection of the world port, which is silent during an episode.
 _KEEPALIVE = (('TCP_KEEPIDLE', 30), ('TCP_KEEPINTVL', 10), ('TCP_KEEPCNT', 3))
+# While data waits there are no such probes: a peer that has vanished, or reads nothing.
+_UNREAD_MS = 60_000
 _CHUNK_BYTES = 2 ** 18
 # Time for a peer that remains to read the end, once it has acknowledged what was sent to it.
 _LINGER_S = 1.0
@@ -158,7 +160,7 @@ def _connected(address: tuple[str, int]) -> socket.socket:
 def _set_options(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEPALIVE:
+    for option, value in (*_KEEPALIVE, ('TCP_USER_TIMEOUT', _UNREAD_MS)):
         if hasattr(socket, option):  # not on every operating system
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 

@@ -29,6 +29,7 @@ import pytest
 from relay_rig import echo_server, process_of_relay, relayed
 from stopwatch import until
 
+from state_sensor_ros.connections import relay_process
 from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE, NodeLink
 from state_sensor_ros.connections.relay_process import MAX_CONNECTIONS
 from state_sensor_ros.errors import TransportError
@@ -361,6 +362,33 @@ def test_relay_probes_silent_connections():
             if fields[3] == '01' and ((here, there) == own or there == server):
                 timers.append(fields[5].partition(':')[0])
     assert timers == ['02', '02']
+
+
+def test_relay_gives_up_a_client_that_takes_no_byte(monkeypatch):
+    """It neither reads nor resets; a peer that vanished while data waits is the same."""
+    monkeypatch.setattr(relay_process, '_UNREAD_MS', 500)
+    ended = threading.Event()
+
+    def flood(connection):
+        with suppress(ConnectionError):
+            while True:
+                connection.sendall(bytes(2 ** 16))
+        ended.set()
+    listener, (ours, theirs) = socket.create_server(('127.0.0.1', 0)), socket.socketpair()
+    port = listener.getsockname()[1]
+    with ours, serving(0, flood) as first:
+        relay = relay_process.RelayProcess({
+            'link': theirs.detach(), 'listeners': [listener.detach()], 'host': '127.0.0.1',
+            'ports': [first], 'copied': 0, 'described': 1, 'max_frame_bytes': 2 ** 20,
+            'patience_s': AWAIT_S})
+        thread = threading.Thread(target=relay.run)
+        thread.start()
+        with connect(port, 2 ** 12) as client:
+            assert ended.wait(AWAIT_S)
+            assert client.fileno() >= 0
+        ours.close()
+        thread.join(AWAIT_S)
+        assert not thread.is_alive()
 
 
 def resident_bytes(process):
