@@ -108,11 +108,15 @@ class Movements:
             lateral = np.nan_to_num(step.columns[:, LATERAL_SPEED])
             speeds = np.where(is_unknown, np.sqrt(np.maximum(ways**2 - lateral**2, 0.0)), speeds)
             step.columns[:, SPEED] = speeds
-        climbed, moved = moved[:, 2], moved[:, :2]
+        climbed = moved[:, 2]
+        # People turn on the spot: their middles then move, and they do not.
+        moved = np.where(step.is_person[:, None], front_moved, moved[:, :2])
         ahead, left = _axes(step.yaws)
         lateral = np.nan_to_num(step.columns[:, LATERAL_SPEED])
         velocity = (np.cos(step.slopes) * np.hypot(speeds, lateral))[:, None] * ahead
-        to_side = np.sum(moved * left, 1)
+        # SUMO's speed of people is without steps to their sides, of which they take some alone.
+        to_side = np.where(step.is_person, np.hypot(*(moved - velocity).T),
+                           np.sum(moved * left, 1))
         is_sideways = (np.abs(to_side) < _MOST_LATERAL_SPEED) & self._is_beyond_rounding(
             step, to_side) & (np.abs(np.sum(moved * ahead, 1) - speeds) < _MOST_LATERAL_SPEED)
         velocity[is_sideways] = moved[is_sideways]

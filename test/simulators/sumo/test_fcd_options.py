@@ -75,7 +75,8 @@ def test_option_keeps_positions_types_names_and_times(options, tmp_path, monkeyp
     rounding_m = 2e-6 if '--precision' in options else 0.012
     # Without the lane it is the movement between two rounded positions.
     tolerance = 0.02 / STEP_S if options and LANELESS.issuperset(options) else 0.1
-    n_actors = n_speeds = 0
+    n_actors = n_speeds = n_walks = 0
+    last = {}
     with sensor.open_recording('fcd.xml') as recording:
         for frame in recording:
             fronts, forward = fronts_of(frame)
@@ -89,12 +90,21 @@ def test_option_keeps_positions_types_names_and_times(options, tmp_path, monkeyp
                 assert 'bicycle' in frame.tags[row] or vclass != 'bicycle'
                 assert 'truck' in frame.tags[row] or vclass != 'truck'
                 n_actors += 1
-                # People also step aside; only their movement says how fast.
-                if np.isfinite(speeds[row]) and not name.startswith('walker'):
+                n_speeds += np.isfinite(speeds[row])
+                if name.startswith('walker'):
+                    before_s, before = last.get(name, (frame.game_time, front))
+                    last[name] = frame.game_time, front
+                    moved = np.subtract(front, before) / ((frame.game_time - before_s) or 1.0)
+                    # SUMO's speed of people is without steps to their sides.
+                    if 0.0 < np.linalg.norm(moved) < 3.0:
+                        n_walks += 1
+                        assert frame.velocity_xyz[row, :2] == pytest.approx(
+                            moved, abs=1.5 * rounding_m / STEP_S + 0.01)
+                elif np.isfinite(speeds[row]):
                     assert speeds[row] == pytest.approx(
                         speed, abs=tolerance + 0.3 * sideways[row])
-                n_speeds += np.isfinite(speeds[row])
     assert n_speeds > 0.9 * n_actors > 0
+    assert n_walks > 10 or len(last) < 3
 
 
 @pytest.mark.parametrize('options', REFUSED, ids=' '.join)
