@@ -21,7 +21,7 @@ import numpy.typing as npt
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.evaluation.matching import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XY, XYZ, YAW
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
-from state_sensor_ros.frame import Bools, Floats, Frame, Rows
+from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
@@ -170,13 +170,13 @@ class GroundTruth:
                          classes.astype(np.int64), states, np.ones(len(actors))), \
             self.are_selected[actors]
 
-    def rows_at(self, stamp_ns: int, *, is_far: bool = False) -> TruthRows | None:
+    def rows_at(self, stamp_ns: int) -> TruthRows | None:
         """Return the objects of :meth:`at`, as :meth:`frame` does."""
         if not len(self.stamps_ns):
             return None
         [before], [after], [share], [is_near] = brackets(
             self.stamps_ns, np.array([stamp_ns], np.int64))
-        if not is_near and not (is_far and before != after):
+        if not is_near:
             return None
         nearest, other = (after, before) if share > 0.5 else (before, after)
         actors, classes, states = self.frame(int(nearest))
@@ -193,14 +193,9 @@ class GroundTruth:
         by_velocity[:, XY] += np.nan_to_num(states[:, VELOCITY]) * moved_s
         if other is None:
             return by_velocity
-        others, _, other_states = self.frame(other)
-        if not len(others):
-            return by_velocity
-        places = np.searchsorted(others, actors).clip(0, len(others) - 1)
-        is_there = others[places] == actors
-        change = other_states[places] - states
+        change = self._states_of(other, actors) - states
         change[:, YAW] = wrapped(change[:, YAW])
-        return np.where(is_there[:, None], states + share * change, by_velocity)
+        return np.where(np.isnan(change[:, :1]), by_velocity, states + share * change)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -211,30 +206,28 @@ class GroundTruth:
         actors: Rows = np.array([self._numbers[name] for name in names], np.int64)
         return actors
 
-    def positions_at(self, names: Sequence[str], stamps_ns: Rows) -> Floats:
-        """Return positions of objects while they are present."""
-        # stamps_ns: (P,) int64.
-        # Returns (K, P, 2) float64, m, NaN if the truth does not have the object.
-        actors = self.actors_of(names)
-        found: Floats = np.full((len(names), len(stamps_ns), 2), np.nan)
+    def states_at(self, actors: Ints | Rows, stamps_ns: Rows) -> Floats:
+        """Return states of actors (K,) while they are present, (K, P, 9), NaN otherwise."""
+        found: Floats = np.full((len(actors), len(stamps_ns), N_COLUMNS), np.nan)
         before, after, share, _ = brackets(self.stamps_ns, stamps_ns)
         # Exactly at a stamp the other frame is not needed.
         before = np.where(self.stamps_ns[after] == stamps_ns, after, before)
         is_known = (before != after) | (self.stamps_ns[after] == stamps_ns)
         for i in np.flatnonzero(is_known).tolist():
-            found[:, i] = self._position_xy(int(before[i]), actors)
+            found[:, i] = self._states_of(int(before[i]), actors)
             if before[i] != after[i]:
-                last = self._position_xy(int(after[i]), actors)
-                found[:, i] += share[i] * (last - found[:, i])
+                change = self._states_of(int(after[i]), actors) - found[:, i]
+                change[:, YAW] = wrapped(change[:, YAW])
+                found[:, i] += share[i] * change
         return found
 
-    def _position_xy(self, frame: int, actors: Rows) -> Floats:
-        """Return (K, 2) positions of actors in a frame, NaN for those that it does not have."""
+    def _states_of(self, frame: int, actors: Ints | Rows) -> Floats:
+        """Return (K, 9) states of actors in a frame, NaN for those that it does not have."""
         present, _, states = self.frame(frame)
         if not len(present):
-            return np.full((len(actors), 2), np.nan)
+            return np.full((len(actors), N_COLUMNS), np.nan)
         places = np.minimum(np.searchsorted(present, actors), len(present) - 1)
-        return np.where((present[places] == actors)[:, None], states[places, XY], np.nan)
+        return np.where((present[places] == actors)[:, None], states[places], np.nan)
 
 
 class GroundTruthBuilder:

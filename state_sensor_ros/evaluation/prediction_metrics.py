@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 import math
 from typing import Final
 
@@ -35,7 +34,7 @@ from state_sensor_ros.evaluation.matching import (
     XY,
     YAW,
 )
-from state_sensor_ros.frame import Floats, Ints, Rows
+from state_sensor_ros.frame import Floats, Rows
 
 HORIZONS_S: Final = (3.0, 5.0, 8.0)
 # Numbers of paths of greatest confidence that count, beside all.
@@ -69,20 +68,18 @@ class PathScorer:
         self._horizons_s = tuple(sorted(horizons_s))
         self._horizons_ns = tuple(round(horizon_s * 1e9) for horizon_s in self._horizons_s)
         self._path_counts = (ALL_PATHS, *path_counts)
-        # The points of several frames have equal times.
-        self._rows_at = lru_cache(truth.n_cached)(partial(truth.rows_at, is_far=True))
         self._sums: list[Floats] = []
         self._n_matched = 0
 
     def add(self, frame: EvaluatedFrame, now_ns: int) -> None:
         matches = frame.matches[I_ERRORS]
         rows = np.flatnonzero(matches >= 0)
-        names = [frame.truth.ids[row] for row in matches[rows].tolist()]
+        actors = self._truth.actors_of([frame.truth.ids[row] for row in matches[rows].tolist()])
         paths = [sorted(frame.stack.paths[row], key=lambda path: -path.confidence)
                  for row in rows.tolist()]
         self._n_matched += sum(map(bool, paths))
-        displaced = self._displacements(paths, names, now_ns)
-        overlap_ns = self._overlap_times(paths, frame.stack.states[rows], names, now_ns)
+        displaced = self._displacements(paths, actors, now_ns)
+        overlap_ns = self._overlap_times(paths, frame.stack.states[rows], actors, now_ns)
         self._sums.append(np.stack([self._horizon_sums(displaced, overlap_ns, i)
                                     for i in range(len(self._horizons_s))]))
 
@@ -91,7 +88,7 @@ class PathScorer:
         return PathSums(self._horizons_s, self._path_counts,
                         np.stack(self._sums) if self._sums else np.zeros(shape), self._n_matched)
 
-    def _displacements(self, paths: Sequence[Sequence[PathOfObject]], names: Sequence[str],
+    def _displacements(self, paths: Sequence[Sequence[PathOfObject]], actors: Rows,
                        now_ns: int) -> list[_Displaced]:
         """Return the distances of the points of paths to the ground truth."""
         found = []
@@ -106,13 +103,13 @@ class PathScorer:
             share = (place - before)[:, None]
             stacked = np.array(poses)[:, :, :2]
             path_xy = stacked[:, before] * (1.0 - share) + stacked[:, before + 1] * share
-            true_xy = self._truth.positions_at([names[row] for row in objects], now_ns + wanted_ns)
+            true_xy = self._truth.states_at(actors[objects], now_ns + wanted_ns)[..., XY]
             found.append(_Displaced(step_ns, (n_poses - 1) * step_ns, np.array(objects),
                                     np.array(ranks), np.linalg.norm(path_xy - true_xy, axis=2)))
         return found
 
     def _overlap_times(self, paths: Sequence[Sequence[PathOfObject]], states: Floats,
-                       names: Sequence[str], now_ns: int) -> Floats:
+                       actors: Rows, now_ns: int) -> Floats:
         """
         Return when the most likely path of each object first overlaps with another actor.
 
@@ -123,10 +120,10 @@ class PathScorer:
         :returns: (K,) float64, ns from now, infinite for never.
         """
         first_ns = np.full(len(paths), np.inf)
-        now = self._rows_at(now_ns)
+        now = self._truth.rows_at(now_ns)
         if now is None:
             return first_ns
-        present, own = now[0], self._truth.actors_of(names)
+        present = now[0]
         likeliest = _alike([of_object[:1] for of_object in paths])
         for (step_ns, n_poses), (objects, _, poses) in likeliest.items():
             n_steps = min(n_poses - 1, self._horizons_ns[-1] // step_ns) if step_ns > 0 else 0
@@ -141,24 +138,14 @@ class PathScorer:
             n_chunk = max(_N_BOXES // max(len(objects), len(present), 1), 1)
             for first in range(0, n_steps, n_chunk):
                 some = boxes[first:first + n_chunk]
-                at, rows, columns = overlapping(some, np.stack([
-                    self._states_at(present, now_ns + (first + i) * step_ns)
-                    for i in range(1, len(some) + 1)]))
-                is_other = present[columns] != own[np.array(objects)[rows]]
+                times_ns = now_ns + step_ns * np.arange(first + 1, first + len(some) + 1)
+                at, rows, columns = overlapping(
+                    some, self._truth.states_at(present, times_ns).swapaxes(0, 1))
+                is_other = present[columns] != actors[np.array(objects)[rows]]
                 hits[first + at[is_other], rows[is_other]] = True
             steps = np.where(hits.any(axis=0), hits.argmax(axis=0) + 1.0, np.inf)
             first_ns[objects] = np.minimum(first_ns[objects], steps * step_ns)
         return first_ns
-
-    def _states_at(self, actors: Ints, stamp_ns: int) -> Floats:
-        """Return (K, 9) states of actors at a time, NaN for those that are not present."""
-        states = np.full((len(actors), 9), np.nan)
-        found = self._rows_at(stamp_ns)
-        if found is not None:
-            _, rows, places = np.intersect1d(actors, found[0], assume_unique=True,
-                                             return_indices=True)
-            states[rows] = found[2][places]
-        return states
 
     def _horizon_sums(self, displaced: Sequence[_Displaced], overlap_ns: Floats,
                       i_horizon: int) -> Floats:
