@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from statistics import fmean
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -94,7 +95,8 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
                      f'intervals. They rest on {confidence["n"]} blocks of '
                      f'{confidence["block_s"]:.3g} s, or on the number in brackets, each of which '
                      'is left out once (jackknife).</p>')
-    parts += [*_figures(result, intervals), *_changes(changes), *_tables(result, intervals)]
+    parts += [*_figures(dict(numbers_of(result)), intervals), *_changes(changes),
+              *_tables(result, intervals)]
     for found in topic_results:
         parts += _sections(found)
     parts += _safety(safety)
@@ -110,25 +112,25 @@ def write_document(file: BinaryIO, title: str, parts: Sequence[str]) -> None:
         '</body></html>\n')).encode('utf-8', 'replace'))
 
 
-def _figures(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator[str]:
-    numbers = dict(numbers_of(result))
+def _figures(numbers: Mapping[str, float | None],
+             intervals: Mapping[str, str]) -> Iterator[str]:
     yield '<div class="figures">'
     for name, path, unit in FIGURES:
         number, change = numbers.get(path), numbers.get(f'{AGAINST}/{path}')
         if number is not None:
-            yield _figure(name, f'{number:.3f}{unit}', intervals.get(path, ''), change)
+            than_before = '' if change is None else \
+                f'<small>{change:+.4f} against before</small>'
+            yield (f'<div>{name}<b>{number:.3f}{unit}</b>{intervals.get(path, "")}{than_before}'
+                   '</div>')
     yield '</div>'
 
 
-def _figure(name: str, number: str, interval: str, change: float | None) -> str:
-    than_before = '' if change is None else f'<small>{change:+.4f} against before</small>'
-    return f'<div>{name}<b>{number}</b>{interval}{than_before}</div>'
-
-
-def _table(headings: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
+def _table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Yield a table; ``rows``: cells as HTML."""
     yield '<table><thead><tr>' + ''.join(f'<th>{escape(heading)}</th>' for heading in headings)
     yield '</tr></thead><tbody>'
-    yield from (f'<tr>{cells}</tr>' for cells in rows)
+    for cells in rows:
+        yield '<tr>' + ''.join(f'<td>{cell}</td>' for cell in cells) + '</tr>'
     yield '</tbody></table>'
 
 
@@ -149,16 +151,15 @@ def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
         yield f'<section><h3 class="{name}">{counted(len(chosen), "number")} {name}</h3>'
         if chosen:
             yield from _table(('number', 'old', 'new', 'change'), [
-                _change_cells(change, name) for change in chosen[:_N_CHANGES]])
+                (escape(change.path), *_change_cells(change, name))
+                for change in chosen[:_N_CHANGES]])
         yield '</section>'
     yield '</div>'
 
 
-def _change_cells(change: Change, class_: str) -> str:
+def _change_cells(change: Change, class_: str) -> tuple[str, ...]:
     old, new, difference = change_texts(change)
-    note = f'<small>{note_of(change)}</small>'
-    return (f'<td>{escape(change.path)}</td><td>{old}</td><td>{new}</td>'
-            f'<td class="{class_}">{difference}{note}</td>')
+    return old, new, f'<span class="{class_}">{difference}</span><small>{note_of(change)}</small>'
 
 
 def _tables(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator[str]:
@@ -184,9 +185,8 @@ def _tables(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator
 
 def table_elements(table: ResultTable, intervals: Mapping[str, str]) -> Iterator[str]:
     yield from _table((table.title, *table.headings), [
-        f'<td>{escape(row.name)}</td>' + ''.join(
-            f'<td>{text_of(number)}{intervals.get(f"{row.path}/{key}", "")}</td>'
-            for key, number in row.numbers.items()) for row in table.rows])
+        (escape(row.name), *(text_of(number) + intervals.get(f'{row.path}/{key}', '')
+                             for key, number in row.numbers.items())) for row in table.rows])
     if table.note:
         yield f'<p>{escape(table.note)}</p>'
 
@@ -201,20 +201,17 @@ def _safety(section: plots.SafetySection | None) -> Iterator[str]:
         yield '<p>There is no other actor to measure.</p>'
         return
     yield '<div class="beside"><section><h3>Worst moments</h3>'
-    yield from _text_table(('measure', 'value', 'game time', 'other actor'), section.worst)
+    yield from _table(('measure', 'value', 'game time', 'other actor'),
+                      (map(escape, row) for row in section.worst))
     yield f'</section><section><h3>{counted(len(section.events), "event")}</h3>'
     if section.events:
-        yield from _text_table(('event', 'game time', 'other actor', 'worst'),
-                               section.events[:_N_EVENTS])
+        yield from _table(('event', 'game time', 'other actor', 'worst'),
+                          (map(escape, row) for row in section.events[:_N_EVENTS]))
     if len(section.events) > _N_EVENTS:
         yield (f'<p>and {len(section.events) - _N_EVENTS} later ones '
                '(<code>inspect --safety</code> has all)</p>')
     yield '</section></div>'
     yield _image(plots.safety_over_time(section), 'measures of safety over time')
-
-
-def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    return _table(headings, [''.join(f'<td>{escape(text)}</td>' for text in row) for row in rows])
 
 
 def _sections(found: TopicResult) -> Iterator[str]:
@@ -275,20 +272,15 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]],
     text = (f'{counted(len(results), "bag")} evaluated, {len(records) - len(results)} failed. '
             f'Small figures are {100.0 * LEVEL:g} % confidence intervals of the mean, from '
             f'{MIN_UNITS} bags on.')
-    parts = [f'<p>{text}</p>', '<div class="figures">']
-    for name, path, unit in FIGURES:
-        numbers = [number for _, found in results
-                   if (number := found.get(path)) is not None]
-        if numbers:
-            changes = [change for _, found in results
-                       if (change := found.get(f'{AGAINST}/{path}')) is not None]
-            parts.append(_figure(name, f'{sum(numbers) / len(numbers):.3f}{unit}',
-                                 interval_text(mean_interval(path, numbers), len(numbers),
-                                               len(results)),
-                                 sum(changes) / len(changes) if changes else None))
-    shown = [(name, path) for name, path, _ in FIGURES
-             if any(path in found for _, found in results)]
-    parts += ['</div><h2>Bags</h2>', *table_elements(ResultTable(
+    columns = {path: numbers for _, figure, _ in FIGURES for path in (
+        figure, f'{AGAINST}/{figure}') if (numbers := [
+            number for _, found in results if (number := found.get(path)) is not None])}
+    parts = [f'<p>{text}</p>', *_figures(
+        {path: fmean(numbers) for path, numbers in columns.items()},
+        {path: interval_text(mean_interval(path, numbers), len(numbers), len(results))
+         for path, numbers in columns.items()})]
+    shown = [(name, path) for name, path, _ in FIGURES if path in columns]
+    parts += ['<h2>Bags</h2>', *table_elements(ResultTable(
         'bag', tuple(name for name, _ in shown),
         tuple(Row(name, '', {path: found.get(path) for _, path in shown})
               for name, found in (*results, *(

@@ -152,8 +152,7 @@ def errors_over(values: Floats, errors: Floats, label: str, *,
                               linewidth=0.0, label='10 % to 90 %')
             axes.plot(centers, rows[:, 1], color=_STACK, marker='.', markersize=4, label='mean')
             axes.set_ylim(0.0, max(axes.get_ylim()[1], _LEAST_TOPS[index - 1]))
-            axes.legend(frameon=False, fontsize=8, ncols=2, loc='lower right',
-                        bbox_to_anchor=(1.0, 1.0))
+            _add_legend(axes)
         else:
             axes.text(0.5, 0.5, 'not in the messages', ha='center', va='center',
                       transform=axes.transAxes, color=_TRUTH)
@@ -183,26 +182,33 @@ def _spread(errors: Floats) -> tuple[float, float, float]:
 def counts_over_time(frames: Records) -> str:
     """Draw the numbers of misses and of false positives over time."""
     times = (frames['stamp_ns'] - frames['stamp_ns'][0]) * 1e-9
-    figure = Figure(figsize=(11.2, 2.4), layout='constrained')
-    axes = _axes(figure, 1, 1, 1, 'time since the first frame (s)', 'objects in a frame')
-    for name, color, counts in (
-            ('misses', _MISSED, frames['n_missed']),
-            ('false positives', _FALSE, frames['n_false'])):
-        axes.step(times, counts, where='mid', color=color, label=name, linewidth=1.2)
-    axes.set_ylim(0.0, max(axes.get_ylim()[1], 1.0))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(frameon=False, fontsize=8, ncols=2, loc='lower right', bbox_to_anchor=(1.0, 1.0))
-    return _png(figure)
+    return _over_time('time since the first frame (s)', 'objects in a frame', times, (
+        ('misses', _MISSED, frames['n_missed']),
+        ('false positives', _FALSE, frames['n_false'])), drawstyle='steps-mid')
 
 
 def ego_over_time(distances: Floats) -> str:
     """Draw the error of the ego's position over time."""
     # distances: (T, 2) float64, time, s, and error, m.
+    return _over_time('time since the first pose (s)', 'error of the ego (m)',
+                      distances[:, 0] - distances[0, 0], (('', _STACK, distances[:, 1]),))
+
+
+def _over_time(x: str, y: str, times: Floats, curves: Sequence[tuple[str, str, Any]],
+               drawstyle: Any = 'default') -> str:  # noqa: ANN401
     figure = Figure(figsize=(11.2, 2.4), layout='constrained')
-    axes = _axes(figure, 1, 1, 1, 'time since the first pose (s)', 'error of the ego (m)')
-    axes.plot(distances[:, 0] - distances[0, 0], distances[:, 1], color=_STACK, linewidth=1.4)
-    axes.set_ylim(bottom=0.0)
+    axes = _axes(figure, 1, 1, 1, x, y)
+    for name, color, values in curves:
+        axes.plot(times, values, color=color, label=name, linewidth=1.3, drawstyle=drawstyle)
+    axes.set_ylim(0.0, max(axes.get_ylim()[1], 1.0) if curves[1:] else None)
+    if curves[1:]:
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        _add_legend(axes)
     return _png(figure)
+
+
+def _add_legend(axes: Axes) -> None:
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc='lower right', bbox_to_anchor=(1.0, 1.0))
 
 
 def safety_over_time(section: SafetySection) -> str:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 import math
 from pathlib import Path
@@ -147,16 +147,23 @@ def _prediction(found: PathSums) -> dict[str, Any]:
 
 
 def _ego(scores: EgoScores, alignment: str) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        'ate_rmse': scores.statistics['ate/translation']['rmse'],
-        'rpe_rmse': scores.statistics['rpe/1m/translation']['rmse']}
-    for path, numbers in scores.statistics.items():
+    found = scores.statistics
+    return _nested((
+        ('ate_rmse', found['ate/translation']['rmse']),
+        ('rpe_rmse', found['rpe/1m/translation']['rmse']), *found.items(),
+        ('alignment', alignment), ('scale', scores.scale)))
+
+
+def _nested(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a result of values by their paths."""
+    result: dict[str, Any] = {}
+    for path, value in values:
         *keys, name = path.split('/')
         part = result
         for key in keys:
             part = part.setdefault(key, {})
-        part[name] = numbers
-    return {**result, 'alignment': alignment, 'scale': scores.scale}
+        part[name] = value
+    return result
 
 
 def number_at(result: Mapping[str, Any], path: str) -> float | None:
@@ -267,25 +274,18 @@ def _decoded(data: bytes) -> list[dict[str, Any]]:
 
 def against(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of the result that compares it with an earlier one."""
-    found = changes(new, old)
-    return {**_differences(new, old), 'lost': [
+    found, before = changes(new, old), _compared(old)
+    return {**_nested(
+        (path, None if None in (number, before[path]) else number - before[path])
+        for path, number in _compared(new).items() if path in before), 'lost': [
         change.path for change in found if change.new is None], 'intervals': {
         change.path: [change.new - change.old - change.half, change.new - change.old + change.half]
         for change in found if change.half is not None and change.new is not None}}
 
 
-def _differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the differences of the numbers that both results have, None if undefined."""
-    found: dict[str, Any] = {}
-    for key, value in new.items():
-        if key in _NOT_COMPARED or key not in old:
-            continue
-        other = old[key]
-        if isinstance(value, Mapping) and isinstance(other, Mapping):
-            found[key] = _differences(value, other)
-        elif _is_number(value) and _is_number(other):
-            found[key] = None if value is None or other is None else value - other
-    return found
+def _compared(result: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(numbers_of({key: value for key, value in result.items()
+                            if key not in _NOT_COMPARED}))
 
 
 def _is_number(value: object) -> bool:
@@ -297,8 +297,7 @@ def _is_number(value: object) -> bool:
 
 def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
     """Return the main numbers that are lost, or got better or worse, the greatest change first."""
-    ours, before = (dict(numbers_of({key: value for key, value in result.items()
-                                     if key not in _NOT_COMPARED})) for result in (new, old))
+    ours, before = _compared(new), _compared(old)
     confidences = [result.get('confidence', {}) for result in (new, old)]
     found = []
     for path, other in before.items():

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.evaluation_result import Change, DISTANCES
+from state_sensor_ros.evaluation.evaluation_result import Change, DISTANCES, numbers_of
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 
 _UNKNOWN = CLASS_NAMES[UNKNOWN]
@@ -148,13 +148,9 @@ def ego_table(ego: Mapping[str, Any]) -> ResultTable:
                   (f'RPE {length} rotation rad', f'rpe/{length}/rotation')]
     parts += [('longitudinal error m', 'longitudinal_error'), ('lateral error m', 'lateral_error'),
               ('speed error m/s', 'speed_error')]
-    rows = []
-    for name, path in parts:
-        scores: Any = ego
-        for key in path.split('/'):
-            scores = scores[key]
-        if scores['rmse'] is not None:
-            rows.append(Row(name, f'ego/{path}', {key: scores[key] for key in _STATISTICS}))
+    numbers = dict(numbers_of(ego))
+    rows = [Row(name, f'ego/{path}', {key: numbers[f'{path}/{key}'] for key in _STATISTICS})
+            for name, path in parts if numbers[f'{path}/rmse'] is not None]
     title = 'ego' if ego['alignment'] == 'none' else f'ego, aligned by {ego["alignment"]}'
     return ResultTable(title, _STATISTICS, tuple(rows))
 

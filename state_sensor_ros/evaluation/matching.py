@@ -41,7 +41,8 @@ MATCH_DISTANCES_M: Final = (0.5, 1.0, 2.0, 4.0)
 # Most objects in a frame, and pairs of them near each other: 0.5 GB.
 MAX_OBJECTS: Final = 100_000
 MAX_PAIRS: Final = 4_000_000
-_FAR = 1e100
+_MAX_CELL = 1e9
+_CELL_CODE: Rows = np.array((1 << 32, 1), np.int64)
 # Index in MATCH_DISTANCES_M: errors, recall and precision are those of the matches at 2 m.
 I_ERRORS: Final = 2
 
@@ -112,19 +113,29 @@ def near_pairs(places: Floats, others: Floats, limit_m: float) -> tuple[Rows, Ro
     :param limit_m: distance of the centers in the plane, m, which is less.
     :returns: (P,) rows of the first, (P,) rows of the second, in this order; (P,) float64, m.
     """
-    from scipy.spatial import cKDTree
     n_most = max(len(places), len(others))
     if n_most > MAX_OBJECTS:
         raise DecodeError('objects', f'{n_most} objects in a frame', f'at most {MAX_OBJECTS}')
-    # Squares of greater numbers are infinite.
-    first, second = (cKDTree(xy.clip(-_FAR, _FAR)) for xy in (places, others))
-    n_pairs = int(first.count_neighbors(second, limit_m))
+    cells, other_cells = (np.floor(np.clip(xy / limit_m, -_MAX_CELL, _MAX_CELL)).astype(np.int64)
+                          for xy in (places, others))
+    codes = other_cells @ _CELL_CODE
+    order = codes.argsort(kind='stable')
+    # Three neighboring cells of a column are one range of codes.
+    middles = ((cells[:, None] + [(-1, 0), (0, 0), (1, 0)]) @ _CELL_CODE).ravel()
+    begins = np.searchsorted(codes, middles - 1, 'left', sorter=order)
+    ends = np.searchsorted(codes, middles + 1, 'right', sorter=order)
+    counts = ends - begins
+    n_pairs = int(counts.sum())
     if n_pairs > MAX_PAIRS:
         raise DecodeError('objects', f'{n_pairs} pairs of objects beside each other in a frame',
                           f'at most {MAX_PAIRS}')
-    pairs = first.sparse_distance_matrix(second, limit_m, output_type='ndarray')
-    pairs = np.sort(pairs[pairs['v'] < limit_m], order=('i', 'j'))
-    return pairs['i'], pairs['j'], pairs['v']
+    rows = np.repeat(np.arange(len(middles)) // 3, counts)
+    columns = order[np.arange(n_pairs) + np.repeat(begins - np.cumsum(counts) + counts, counts)]
+    difference = places[rows] - others[columns]
+    distances: Floats = np.sqrt(np.einsum('pi,pi->p', difference, difference))
+    chosen = np.flatnonzero(distances < limit_m)
+    chosen = chosen[np.lexsort((columns[chosen], rows[chosen]))]
+    return rows[chosen], columns[chosen], distances[chosen]
 
 
 def match(stack: ObjectSet, truth: ObjectSet) -> Rows:

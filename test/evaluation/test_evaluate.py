@@ -761,8 +761,7 @@ def test_earlier_run_that_is_odd(tmp_path, capsys, evaluate, stack):
                        '"tracking": {"hota": null, "mota": 1e308, "idf1": {}, "misses": 1'
                        + '0' * 400 + '}}')
     assert evaluate(stack, '--against', earlier)['against'] == {
-        'tracking': {'hota': None, 'mota': pytest.approx(-1e308)}, 'ego': {}, 'lost': [],
-        'intervals': {}}
+        'tracking': {'hota': None, 'mota': pytest.approx(-1e308)}, 'lost': [], 'intervals': {}}
     assert 'No such file' in evaluate(stack, '--against', tmp_path / 'none.json', code=1)
 
 
