@@ -52,6 +52,8 @@ _OPEN_DRIVE = '~/map/opendrive', 'std_msgs/msg/String'
 _LIGHTS = 'traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'
 # The end of a payload with lights after the frame, and before it their size.
 _WITH_LIGHTS, _SIZE = b'+lights\0', struct.Struct('<I')
+# In a place: a factor above the number of frames of one log time; the latest that lights may be.
+_MAX_EQUAL, _MOST_LATER_NS = 2**20, 2**42
 _LINE_LIST, _ADD = 5, 0
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 
@@ -90,7 +92,7 @@ class Bag(OpenBag):
         """
         Yield each serialized StateFrame, it with the traffic lights of its stamp, its place.
 
-        There is no place for messages of two log times.
+        The place also has the time from the log time of the frame to that of its lights.
 
         :param at_ns: the only log time whose messages are read; None for all.
         :raises TrajectoryFormatError: if the bag is damaged.
@@ -106,11 +108,29 @@ class Bag(OpenBag):
             else:
                 lights, lights_ns = data, log_ns
             if frame and lights and stamp_of(frame) == stamp_of(lights):
-                yield (frame, b''.join((frame, lights, _SIZE.pack(len(lights)), _WITH_LIGHTS)),
-                       (frame_ns, n_equal) if frame_ns == lights_ns else None)
+                later_ns = lights_ns - frame_ns
+                yield frame, _with_lights(frame, lights), None if abs(later_ns) > _MOST_LATER_NS \
+                    else (frame_ns, later_ns * _MAX_EQUAL + n_equal)
                 frame = b''
         if frame:
             yield frame, frame, (frame_ns, n_equal)
+
+    def frame_with_lights_at(self, place: MessagePlace) -> bytes:
+        """
+        Return a frame with its traffic lights by its place.
+
+        :raises TrajectoryFormatError: if it is no longer there.
+        """
+        at_ns, (later_ns, number) = place[0], divmod(place[1], _MAX_EQUAL)
+        if not later_ns:
+            for _, payload, _ in islice(self.frames_with_lights(at_ns), number, None):
+                return payload
+        lights_key = f'{self._node}/{_LIGHTS[0]}', _LIGHTS[1]
+        for _, _, frame in islice(self.messages({self._frames}, at_ns), number, None):
+            for _, _, lights in self.messages({lights_key}, at_ns + later_ns):
+                if stamp_of(lights) == stamp_of(frame):
+                    return _with_lights(frame, lights)
+        raise TrajectoryFormatError(self.name, f'no frame at {at_ns} ns', 'the same bag as before')
 
     def placed_frames(self) -> Iterator[tuple[MessagePlace, bytes]]:
         """
@@ -200,6 +220,10 @@ class Bag(OpenBag):
         return chosen
 
 
+def _with_lights(frame: bytes, lights: bytes) -> bytes:
+    return b''.join((frame, lights, _SIZE.pack(len(lights)), _WITH_LIGHTS))
+
+
 class Roads(NamedTuple):
     """Names of roads by number, lines of the map, and its document, of all frames of a bag."""
 
@@ -281,11 +305,7 @@ class BagRecording:
                                 f'message {index} of {self.topic}', index + 1, place)
 
     def payloads(self) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
-        """
-        Yield each serialized StateFrame, the payload that the decoder takes, its place.
-
-        A frame whose traffic lights have another log time has no place.
-        """
+        """Yield each serialized StateFrame, the payload that the decoder takes, its place."""
         if self.bag.has(*_LIGHTS):
             return self.bag.frames_with_lights()
         return ((data, data, place) for place, data in self.bag.placed_frames())
@@ -299,10 +319,7 @@ class BagRecording:
         """
         if not self.bag.has(*_LIGHTS):
             return self.bag.frame_at(byte_range)
-        at_ns, number = byte_range
-        for _, payload, _ in islice(self.bag.frames_with_lights(at_ns), number, None):
-            return payload
-        raise TrajectoryFormatError(self.name, f'no frame at {at_ns} ns', 'the same bag as before')
+        return self.bag.frame_with_lights_at(byte_range)
 
     def close(self) -> None:
         """Close the bag."""

@@ -42,6 +42,8 @@ from state_sensor_ros.files.storage.storage_file import (
 from state_sensor_ros.files.whole.output import temporary_folder
 
 _FORMATS = {MCAP_MAGIC: 'mcap', b'SQLite format 3\0': 'sqlite3', ZSTD_MAGIC: 'zstd'}
+# Size of the smallest page of SQLite; a smaller file has no message.
+_PAGE_BYTES = 512
 # A bag that is being written is a folder in another one.
 _MAX_DEPTH = 3
 # With the same attributes and methods.
@@ -59,11 +61,15 @@ class FoundBag:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file by its first bytes."""
+    """Return the format of a file by its first bytes, of an MCAP file also by its last ones."""
     # Returns ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
     with path.open('rb') as file:
-        begin = file.read(max(map(len, _FORMATS)))
-    return next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
+        begin = file.read(_PAGE_BYTES)
+        found = next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
+        if not found and len(begin) == _PAGE_BYTES:
+            file.seek(-len(MCAP_MAGIC), os.SEEK_END)
+            return 'mcap' if file.read() == MCAP_MAGIC else ''
+    return '' if found == 'sqlite3' and len(begin) < _PAGE_BYTES else found
 
 
 def find_bag(path: Path, limits: BagLimits) -> FoundBag | None:
@@ -79,7 +85,7 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
         here = Path(where)
         if len(here.relative_to(path).parts) >= _MAX_DEPTH:
             names.clear()
-        storage_files = [here / name for name in files if _is_storage(here / name)]
+        storage_files = [here / name for name in files if is_storage(here / name)]
         if storage_files:
             folders[here] = storage_files
     if len(folders) != 1:
@@ -97,7 +103,8 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
         f'all of {file.name}, which is not there' for file in named if file not in storage_files])
 
 
-def _is_storage(path: Path) -> bool:
+def is_storage(path: Path) -> bool:
+    """Return whether a file may have messages that can be repaired."""
     name = format_of(path) if path.is_file() else ''
     return bool(name) and (name != 'zstd' or path.name.endswith(COMPRESSED_SUFFIX))
 

@@ -24,6 +24,7 @@ from state_sensor_ros.files.bags.bag_metadata import (
     read_metadata,
     STORAGE_OF_SUFFIX,
 )
+from state_sensor_ros.files.bags.bag_repair import is_storage
 from state_sensor_ros.files.bags.bag_topics import definition, MAX_DEFINITION_BYTES, type_hash
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
@@ -35,10 +36,12 @@ from state_sensor_ros.files.storage.mcap_file import MAGIC
 from state_sensor_ros.files.storage.mcap_reader import McapReader
 from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
 from state_sensor_ros.files.storage.storage_file import (
+    BagError,
     BagLimits,
     CDR,
     damaged,
     DEFAULT_LIMITS,
+    REPAIRABLE,
     ROS2MSG,
     StoredTopic,
 )
@@ -68,11 +71,18 @@ class OpenBag:
         self._stack = ExitStack()
         self._storages: list[Storage] = []
         self._metadata: BagMetadata | None = None
-        for file in path.iterdir() if path.is_dir() else [path]:
+        files = [*path.iterdir()] if path.is_dir() else [path]
+        for file in files:
             check_regular(file)
         try:
             with self._reading():
                 self._open(path)
+        except BagError as error:
+            self.close()
+            if error.expected == REPAIRABLE and not any(map(is_storage, files)):
+                raise BagError(error.where, error.found, 'a whole bag; no repair is possible',
+                               error.fault) from error
+            raise
         except BaseException:
             self.close()
             raise

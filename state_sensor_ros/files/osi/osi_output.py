@@ -104,9 +104,12 @@ class OsiOutput(WholeFile, FrameWriter):
             self._add(rows)
 
     def flush(self) -> None:
-        """Write the messages that are known; an MCAP file gets them in chunks."""
+        """Write the messages that are known."""
         for rows in self._maker.flush():
             self._add(rows)
+        # Before mcap 1.6 chunks end only by their sizes.
+        if self._mcap is not None and hasattr(self._mcap, 'flush'):
+            self._mcap.flush()
         super().flush()
 
     def complete(self) -> None:

@@ -19,7 +19,7 @@ from state_sensor_ros.errors import TrajectoryFormatError
 StoredMessage = tuple[int, int, bytes]
 # The language of definitions and the serialization that this package writes.
 ROS2MSG, CDR = 'ros2msg', 'cdr'
-_REPAIRABLE = 'a whole bag; `state_sensor repair` recovers its readable messages'
+REPAIRABLE = 'a whole bag; `state_sensor repair` recovers its readable messages'
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class BagError(TrajectoryFormatError):
 
 def damaged(where: str, fault: str) -> BagError:
     """Return the error for a violation of a bag's format."""
-    return BagError(where, f'a damaged bag ({fault})', _REPAIRABLE, fault)
+    return BagError(where, f'a damaged bag ({fault})', REPAIRABLE, fault)
 
 
 def too_large(where: str, what: str, limit: int) -> BagError:

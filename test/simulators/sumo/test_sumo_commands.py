@@ -21,6 +21,8 @@ from budgets import AWAIT_S
 import numpy as np
 from process_state import children
 import pytest
+from rosbags.rosbag2 import StoragePlugin
+from stack_bags import messages_of, write_bag
 from sumo_runs import GRID, HILL, write_hill
 
 from state_sensor_ros import open_recording
@@ -149,8 +151,17 @@ def test_sumo_network_and_ego_of_fcd_output_are_parameters(recorded, tmp_path, c
     assert 'none.net.xml (no such file or directory); expected a network of SUMO' in error
 
 
-def test_frame_of_a_bag_with_traffic_lights_is_read_alone(recorded, monkeypatch):
-    with open_recording(recorded) as recording:
+@pytest.mark.parametrize('later_ns', [0, 1_500_000, -40_000_000])
+@pytest.mark.parametrize('storage', StoragePlugin)
+def test_frame_of_a_bag_with_traffic_lights_is_read_alone(recorded, tmp_path, monkeypatch,
+                                                          later_ns, storage):
+    """A recorder receives the traffic lights of a frame at another time."""
+    assert main(['convert', str(recorded), str(tmp_path / 'whole'), '-q']) == 0
+    bag = write_bag(tmp_path / 'bag', sorted((
+        (name, type_name, 10**9 + log_ns + later_ns * name.endswith('/traffic_lights'), message)
+        for name, type_name, log_ns, message in messages_of(tmp_path / 'whole')),
+        key=lambda row: row[2]), storage)
+    with open_recording(bag) as recording:
         frames = list(recording)
         assert len(recording) == len(frames)
         monkeypatch.setattr(BagRecording, 'payloads', None)
