@@ -32,18 +32,8 @@ from state_sensor_ros.commands.reading import warn_of_unmatched
 from state_sensor_ros.commands.summary import is_standard_output
 from state_sensor_ros.commands.truth_reading import read_areas, read_truth
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
+from state_sensor_ros.evaluation import evaluation_result
 from state_sensor_ros.evaluation.confidence import intervals_of
-from state_sensor_ros.evaluation.evaluation_result import (
-    AGAINST,
-    against,
-    changes,
-    number_at,
-    numbers_of,
-    possible_result,
-    read_results,
-    result_of,
-    result_of_bag,
-)
 from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
 from state_sensor_ros.evaluation.evaluator import Evaluator
 from state_sensor_ros.evaluation.frame_transforms import (
@@ -100,23 +90,24 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     # One of many bags has its earlier result from the process that has read the file.
     old = getattr(args, 'earlier', None)
     if old is None and args.against is not None:
-        old = result_of_bag(args.against, read_results(args.against), stack,
-                            definition=args.definition, alignment=args.align)
+        old = evaluation_result.result_of_bag(
+            args.against, evaluation_result.read_results(args.against), stack,
+            definition=args.definition, alignment=args.align)
     with matches_written(args, interruption) as observe, \
             clock_shown('evaluate', is_quiet=args.quiet):
         truth, topic_results, safety = evaluated(args, stack, observe)
-    result = result_of(topic_results, len(truth.stamps_ns), definition=args.definition,
-                       alignment=args.align)
+    result = evaluation_result.result_of(
+        topic_results, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
     result['confidence'] = intervals_of(
-        topic_results, dict(numbers_of(result)), args.definition)
+        topic_results, dict(evaluation_result.numbers_of(result)), args.definition)
     if old is not None:
-        result[AGAINST] = against(result, old)
+        result[evaluation_result.AGAINST] = evaluation_result.against(result, old)
     if getattr(args, 'part_of_pool', ''):
         from state_sensor_ros.evaluation.pooling import write_part
         write_part(args.part_of_pool, topic_results, len(truth.stamps_ns))
     for found in topic_results:
         _warn(stack, found)
-    changed = None if old is None else changes(result, old)
+    changed = None if old is None else evaluation_result.changes(result, old)
     write_outputs(args, interruption, stack, topic_results, result, changed, safety)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
@@ -148,7 +139,7 @@ def _check_bound_names(args: argparse.Namespace) -> None:
     bounds = [*args.fail_below, *args.fail_above]
     if not bounds:
         return
-    possible, with_all = (possible_result(
+    possible, with_all = (evaluation_result.possible_result(
         definition, has_earlier=has_earlier, horizons_s=args.horizons, path_counts=args.k,
         iou_thresholds=_iou_thresholds(args))
         for definition, has_earlier in ((args.definition, args.against is not None),
@@ -156,9 +147,9 @@ def _check_bound_names(args: argparse.Namespace) -> None:
     for text in bounds:
         path = text.rpartition('=')[0]
         try:
-            number_at(possible, path)
+            evaluation_result.number_at(possible, path)
         except ConfigError:
-            number_at(with_all, path)
+            evaluation_result.number_at(with_all, path)
             option = '--against OLD.json' if path.startswith('against/') and not args.against \
                 else '--definition nuscenes'
             raise ConfigError(path, 'no such number', option) from None
@@ -293,7 +284,7 @@ def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -
     for bounds, word, sign in ((args.fail_below, 'least', -1.0), (args.fail_above, 'most', 1.0)):
         for text in bounds:
             path, _, limit = text.rpartition('=')
-            number_found = number_at(result, path)
+            number_found = evaluation_result.number_at(result, path)
             if number_found is None or sign * (number_found - float(limit)) > 0.0:
                 failures.append((path, 'no value' if number_found is None
                                  else f'{number_found:.6g}', f'at {word} {limit}'))

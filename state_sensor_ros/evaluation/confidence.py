@@ -22,30 +22,14 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.detection_metrics import (
-    average_precision,
-    averaged_classes,
-    BlockCounts,
-    ClassScores,
-    MAP_WEIGHT,
-    N_RANKS,
-    NUSCENES,
-    recall_means,
-    RECALLS,
-)
+from state_sensor_ros.evaluation import detection_metrics, resampling
+from state_sensor_ros.evaluation.detection_metrics import BlockCounts, MAP_WEIGHT
 from state_sensor_ros.evaluation.ego_metrics import EgoScores
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES
 from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.prediction_metrics import OVERLAP_NAME, PathSums, SCORE_NAMES
-from state_sensor_ros.evaluation.resampling import (
-    half_width,
-    interval,
-    LEVEL,
-    time_blocks,
-    TimeBlocks,
-    weights_without,
-)
+from state_sensor_ros.evaluation.resampling import TimeBlocks
 from state_sensor_ros.evaluation.tracking_metrics import average_scores, TrackingScores
 from state_sensor_ros.frame import Floats
 
@@ -81,7 +65,7 @@ def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, flo
     block_s, n_blocks, begin_s = 0.0, 0, 0.0
     for result in topic_results:
         stamps_ns = result.ego_stamps_ns if result.record is None else result.record.stamps_ns
-        blocks = None if stamps_ns is None else bags or time_blocks(stamps_ns)
+        blocks = None if stamps_ns is None else bags or resampling.time_blocks(stamps_ns)
         if stamps_ns is None or blocks is None or blocks.n_blocks < 2:
             continue
         if blocks.n_blocks > n_blocks:
@@ -89,15 +73,15 @@ def intervals_of(topic_results: Sequence[TopicResult], numbers: Mapping[str, flo
             begin_s = float(stamps_ns.min()) * 1e-9
         with np.errstate(all='ignore'):
             for path, values, n_units in samples_of(
-                    result, blocks, weights_without(blocks.n_blocks), definition):
+                    result, blocks, resampling.weights_without(blocks.n_blocks), definition):
                 number, differences = numbers.get(path), values - values.mean()
-                found = None if number is None or path in intervals else interval(
+                found = None if number is None or path in intervals else resampling.interval(
                     path, number, differences, n_units)
                 if found is not None:
                     intervals[path], units[path] = list(found), n_units
                     if is_compared(path):
                         deviations[path] = [float(f'{each:.4g}') for each in differences]
-    return {'level': LEVEL, 'resampled': 'blocks' if bags is None else 'bags',
+    return {'level': resampling.LEVEL, 'resampled': 'blocks' if bags is None else 'bags',
             'block_s': block_s, 'n': n_blocks, 'begin_s': begin_s, 'intervals': intervals,
             'units': units, 'deviations': deviations}
 
@@ -109,7 +93,7 @@ def half_of_difference(path: str, new: Mapping[str, Any], old: Mapping[str, Any]
         abs(new[name] - old.get(name, np.inf)) < 1e-3 for name in ('begin_s', 'block_s'))
     if not are_paired:
         return None
-    return half_width(path, np.array(ours) - np.array(theirs),
+    return resampling.half_width(path, np.array(ours) - np.array(theirs),
                       min(new['units'][path], old['units'][path]))
 
 
@@ -178,7 +162,7 @@ def _ego_samples(scores: EgoScores, blocks: TimeBlocks, weights: Floats) -> _Sam
             yield main[path], samples['rmse'], n_units
 
 
-def _detection_samples(classes: Sequence[ClassScores], weights: Floats,
+def _detection_samples(classes: Sequence[detection_metrics.ClassScores], weights: Floats,
                        definition: str) -> _Samples:
     precisions, recall_errors, units = {}, {}, {}
     for scores in classes:
@@ -189,7 +173,7 @@ def _detection_samples(classes: Sequence[ClassScores], weights: Floats,
                                        counts.sums, counts.truths, strict=False):
             yield from ((f'{place}/{name}', values, _n_used(truths + sums[:, -1]))
                         for name, values in _plain_samples(weights @ sums, weights @ truths)
-                        if definition != NUSCENES or name not in ERROR_NAMES)
+                        if definition != detection_metrics.NUSCENES or name not in ERROR_NAMES)
         if scores.curves is None:
             continue
         n_truths = weights @ counts.truths[0]
@@ -200,11 +184,11 @@ def _detection_samples(classes: Sequence[ClassScores], weights: Floats,
         if len(counts.confidences) > 1 and np.isfinite(counts.confidences).all():
             over_recall = recall_errors[scores.name] = _recall_errors(counts, weights, n_truths)
             for name, values in zip(ERROR_NAMES, over_recall.T, strict=True):
-                yield f'{path}/{NUSCENES}/{name}', values, n_units
-                if definition == NUSCENES:
+                yield f'{path}/{detection_metrics.NUSCENES}/{name}', values, n_units
+                if definition == detection_metrics.NUSCENES:
                     yield f'{path}/{name}', values, n_units
     yield from _mean_samples(precisions, recall_errors, [
-        scores.name for scores in averaged_classes(classes)], units)
+        scores.name for scores in detection_metrics.averaged_classes(classes)], units)
 
 
 def _plain_samples(totals: Floats, n_truths: Floats) -> Iterator[tuple[str, Floats]]:
@@ -248,7 +232,7 @@ def _average_precisions(ranks: BlockCounts, weights: Floats, n_truths: Floats) -
         recall = matched / np.maximum(n_truths, 1.0)[:, None]
         curves = np.stack([np.interp(_FINE_RECALLS, *both, right=0.0)
                            for both in zip(recall, precision, strict=True)])
-        found[:, i] = average_precision(curves)
+        found[:, i] = detection_metrics.average_precision(curves)
     return found
 
 
@@ -263,7 +247,7 @@ def _ranked_counts(counts: Floats, weights: Floats) -> Iterator[Floats]:
     """
     n_columns = counts.shape[1] * counts.shape[2]
     for of_kind in counts:
-        if counts.shape[2] < N_RANKS and n_columns <= _MAX_COLUMNS:
+        if counts.shape[2] < detection_metrics.N_RANKS and n_columns <= _MAX_COLUMNS:
             by_rank = weights[:, None, ::-1] * of_kind.T[:, ::-1]
             yield by_rank.reshape(len(weights), n_columns)
         else:
@@ -284,6 +268,6 @@ def _recall_errors(ranks: BlockCounts, weights: Floats, n_truths: Floats) -> Flo
     are_unknown = known[:, :, -1] == 0.0
     means[are_unknown] = 1.0
     for i, recall in enumerate(recalls):
-        confidences = np.interp(RECALLS, recall, ranks.confidences, right=0.0)
-        found[i] = recall_means(ranks.confidences, means[:, i].T, confidences)
+        confidences = np.interp(detection_metrics.RECALLS, recall, ranks.confidences, right=0.0)
+        found[i] = detection_metrics.recall_means(ranks.confidences, means[:, i].T, confidences)
     return found

@@ -18,24 +18,9 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from state_sensor_ros.evaluation import evaluation_plots as plots
+from state_sensor_ros.evaluation import evaluation_tables as tables
 from state_sensor_ros.evaluation.evaluation_plots import moment_of
 from state_sensor_ros.evaluation.evaluation_result import AGAINST, Change, numbers_of
-from state_sensor_ros.evaluation.evaluation_tables import (
-    change_texts,
-    class_tracking_table,
-    CLEAR,
-    detection_table,
-    ego_table,
-    heading_of,
-    iou_tables,
-    note_of,
-    prediction_table,
-    ResultTable,
-    Row,
-    text_of,
-    TRACKING,
-    word_of,
-)
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import EvaluatedFrame
 from state_sensor_ros.evaluation.resampling import LEVEL, mean_interval, MIN_UNITS
@@ -89,7 +74,7 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
     confidence = result['confidence']
     intervals = {path: interval_text(limits, confidence['units'][path], confidence['n'])
                  for path, limits in confidence['intervals'].items()}
-    parts = [f'<p>Ground truth: {escape(truth)}. {heading_of(result)}.</p>']
+    parts = [f'<p>Ground truth: {escape(truth)}. {tables.heading_of(result)}.</p>']
     if intervals:
         parts.append(f'<p>Small figures are {100.0 * confidence["level"]:g} % confidence '
                      f'intervals. They rest on {confidence["n"]} blocks of '
@@ -147,7 +132,7 @@ def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
         return
     yield '<h2>Against the earlier run</h2><div class="beside">'
     for name in ('better', 'worse', 'lost'):
-        chosen = [change for change in changes if word_of(change) == name]
+        chosen = [change for change in changes if tables.word_of(change) == name]
         yield f'<section><h3 class="{name}">{counted(len(chosen), "number")} {name}</h3>'
         if chosen:
             yield from _table(('number', 'old', 'new', 'change'), [
@@ -158,34 +143,37 @@ def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
 
 
 def _change_cells(change: Change, class_: str) -> tuple[str, ...]:
-    old, new, difference = change_texts(change)
-    return old, new, f'<span class="{class_}">{difference}</span><small>{note_of(change)}</small>'
+    old, new, difference = tables.change_texts(change)
+    return old, new, (f'<span class="{class_}">{difference}</span>'
+                      f'<small>{tables.note_of(change)}</small>')
 
 
 def _tables(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator[str]:
     if 'detection' in result:
         yield '<h2>Detection</h2>'
-        for table in (detection_table(result['detection']), *iou_tables(result['detection'])):
+        for table in (tables.detection_table(result['detection']),
+                      *tables.iou_tables(result['detection'])):
             yield from table_elements(table, intervals)
     if 'tracking' in result:
         tracking = result['tracking']
-        names = [names for names in (*TRACKING, *CLEAR) if names[1] in tracking]
+        names = [names for names in (*tables.TRACKING, *tables.CLEAR) if names[1] in tracking]
         yield '<h2>Tracking</h2>'
-        yield from table_elements(ResultTable('', tuple(heading for heading, _ in names), (Row(
-            'all objects', 'tracking', {key: tracking[key] for _, key in names}),)), intervals)
+        yield from table_elements(tables.ResultTable('', tuple(heading for heading, _ in names), (
+            tables.Row('all objects', 'tracking', {key: tracking[key] for _, key in names}),)),
+            intervals)
         if 'amota' in tracking:
-            yield from table_elements(class_tracking_table(tracking), intervals)
+            yield from table_elements(tables.class_tracking_table(tracking), intervals)
     if 'prediction' in result:
         yield '<h2>Prediction</h2>'
-        yield from table_elements(prediction_table(result['prediction']), intervals)
+        yield from table_elements(tables.prediction_table(result['prediction']), intervals)
     if 'ego' in result:
         yield '<h2>Ego</h2>'
-        yield from table_elements(ego_table(result['ego']), intervals)
+        yield from table_elements(tables.ego_table(result['ego']), intervals)
 
 
-def table_elements(table: ResultTable, intervals: Mapping[str, str]) -> Iterator[str]:
+def table_elements(table: tables.ResultTable, intervals: Mapping[str, str]) -> Iterator[str]:
     yield from _table((table.title, *table.headings), [
-        (escape(row.name), *(text_of(number) + intervals.get(f'{row.path}/{key}', '')
+        (escape(row.name), *(tables.text_of(number) + intervals.get(f'{row.path}/{key}', '')
                              for key, number in row.numbers.items())) for row in table.rows])
     if table.note:
         yield f'<p>{escape(table.note)}</p>'
@@ -280,9 +268,9 @@ def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]],
         {path: interval_text(mean_interval(path, numbers), len(numbers), len(results))
          for path, numbers in columns.items()})]
     shown = [(name, path) for name, path, _ in FIGURES if path in columns]
-    parts += ['<h2>Bags</h2>', *table_elements(ResultTable(
+    parts += ['<h2>Bags</h2>', *table_elements(tables.ResultTable(
         'bag', tuple(name for name, _ in shown),
-        tuple(Row(name, '', {path: found.get(path) for _, path in shown})
+        tuple(tables.Row(name, '', {path: found.get(path) for _, path in shown})
               for name, found in (*results, *(
                   (str(record['file']), dict(numbers_of(record))) for record in pooled)))), {})]
     parts += [f'<p class="worse">{escape(str(record["file"]))}: {escape(str(record["error"]))}</p>'

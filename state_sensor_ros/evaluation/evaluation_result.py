@@ -21,41 +21,17 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.evaluation.confidence import (
-    half_of_difference,
-    intervals_of,
-    is_compared,
-    MORE,
-)
-from state_sensor_ros.evaluation.detection_metrics import (
-    ClassScores,
-    detection_score,
-    mean_average_precision,
-    mean_recall_errors,
-    NUSCENES,
-    PLAIN,
-)
+from state_sensor_ros.evaluation import confidence as intervals
+from state_sensor_ros.evaluation import detection_metrics, prediction_metrics, tracking_metrics
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, NUSCENES, PLAIN
 from state_sensor_ros.evaluation.ego_metrics import EgoPoses, EgoScores, score_ego
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import BANDS, ERROR_NAMES
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
 from state_sensor_ros.evaluation.iou_metrics import IouScorer
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.prediction_metrics import (
-    ALL_PATHS,
-    path_scores,
-    PathScorer,
-    PathSums,
-)
 from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.track_record import TrackRecorder
-from state_sensor_ros.evaluation.tracking_metrics import (
-    class_means,
-    score_tracks,
-    ThresholdScores,
-    TrackingScores,
-    WORST,
-)
 from state_sensor_ros.texts import one_line
 
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
@@ -98,14 +74,14 @@ def _known(value: Any) -> Any:  # noqa: ANN401
 
 def _detection(classes: Sequence[ClassScores], definition: str,
                iou: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    means = mean_recall_errors(classes).tolist()
+    means = detection_metrics.mean_recall_errors(classes).tolist()
     return {
-        'map': mean_average_precision(classes),
+        'map': detection_metrics.mean_average_precision(classes),
         'classes': {scores.name: {
             **_class(scores, definition),
             **({'bands': {name: _class(band, definition) for name, band in scores.bands.items()}}
                if scores.bands else {}), **iou.get(scores.name, {})} for scores in classes},
-        'nds': detection_score(classes),
+        'nds': detection_metrics.detection_score(classes),
         **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)},
         'definition': definition}
 
@@ -129,21 +105,21 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _tracking(scores: TrackingScores) -> dict[str, Any]:
+def _tracking(scores: tracking_metrics.TrackingScores) -> dict[str, Any]:
     result: dict[str, Any] = dict(scores.numbers)
     if scores.classes is not None:
-        means = class_means(scores.classes)
+        means = tracking_metrics.class_means(scores.classes)
         result |= {name: means.pop(name) for name in ('amota', 'amotp')}
         result[NUSCENES] = means
         result['classes'] = {name: found.numbers for name, found in scores.classes.items()}
     return result
 
 
-def _prediction(found: PathSums) -> dict[str, Any]:
+def _prediction(found: prediction_metrics.PathSums) -> dict[str, Any]:
     return {str(horizon_s): {
-        **by_count[ALL_PATHS], 'matched': found.n_matched,
+        **by_count[prediction_metrics.ALL_PATHS], 'matched': found.n_matched,
         'k': {str(n_paths): dict(scores) for n_paths, scores in by_count.items() if n_paths}}
-        for horizon_s, by_count in path_scores(found).items()}
+        for horizon_s, by_count in prediction_metrics.path_scores(found).items()}
 
 
 def _ego(scores: EgoScores, alignment: str) -> dict[str, Any]:
@@ -302,14 +278,14 @@ def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
     found = []
     for path, other in before.items():
         number = ours.get(path)
-        if other is None or not is_compared(path):
+        if other is None or not intervals.is_compared(path):
             continue
         if number is None or abs(number - other) > max(
                 _LEAST_SHARE * max(abs(number), abs(other)), _LEAST_CHANGE):
             is_better = number is not None and (number > other) == (
-                path.rpartition('/')[2] in MORE)
+                path.rpartition('/')[2] in intervals.MORE)
             found.append(Change(path, other, number, is_better, None if number is None
-                                else half_of_difference(path, *confidences)))
+                                else intervals.half_of_difference(path, *confidences)))
     return sorted(found, key=lambda change: -change.size)
 
 
@@ -319,21 +295,21 @@ def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[
     """Return a result with every name that a result can have; its numbers mean nothing."""
     nothing = np.zeros(0, np.int64)
     poses = EgoPoses(nothing, np.zeros((0, 7)), np.zeros(0))
-    tracking = score_tracks(TrackRecorder().finish(), time_blocks(nothing), None)
+    tracking = tracking_metrics.score_tracks(TrackRecorder().finish(), time_blocks(nothing), None)
     if definition == NUSCENES:
-        names = ('amota', 'amotp', *WORST)
+        names = ('amota', 'amotp', *tracking_metrics.WORST)
         tracking = replace(tracking, classes=dict.fromkeys(
-            EVALUATED_CLASSES, ThresholdScores(
+            EVALUATED_CLASSES, tracking_metrics.ThresholdScores(
                 np.zeros(1), np.zeros((1, 1, 4)), dict.fromkeys(names, 0.0))))
     found = TopicResult(
         '', classes=[_class_scores(name, is_band=False) for name in EVALUATED_CLASSES],
         tracking=tracking, ego=score_ego(poses, poses, 'none'),
-        prediction=PathScorer(GroundTruthBuilder('').finish(None), horizons_s,
+        prediction=prediction_metrics.PathScorer(GroundTruthBuilder('').finish(None), horizons_s,
                               path_counts).finish(),
         iou=replace(IouScorer(iou_thresholds).finish(), n_truths=np.ones(
             len(EVALUATED_CLASSES), np.int64)))
     result = result_of([found], 0, definition=definition)
-    result['confidence'] = intervals_of([], {}, definition)
+    result['confidence'] = intervals.intervals_of([], {}, definition)
     return {**result, AGAINST: against(result, result)} if has_earlier else result
 
 

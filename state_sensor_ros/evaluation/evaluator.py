@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.evaluation import stack_messages
 from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
 from state_sensor_ros.evaluation.ego_metrics import (
     DegenerateAlignmentError,
@@ -38,19 +39,7 @@ from state_sensor_ros.evaluation.prediction_metrics import (
     PathSums,
 )
 from state_sensor_ros.evaluation.resampling import time_blocks
-from state_sensor_ros.evaluation.stack_messages import (
-    decode_flat,
-    DERIVED,
-    is_unknown,
-    MessageObjects,
-    motion_of,
-    nanoseconds,
-    objects_in,
-    PREDICTED,
-    TopicKey,
-    TRACKED,
-    unit_pose,
-)
+from state_sensor_ros.evaluation.stack_messages import TopicKey, unit_pose
 from state_sensor_ros.evaluation.track_record import TrackArrays, TrackRecorder
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,
@@ -141,7 +130,7 @@ class Evaluator:
         :raises TrajectoryFormatError: if none has ground truth.
         """
         topic, type_name = key
-        if type_name in (TRACKED, PREDICTED):
+        if type_name in (stack_messages.TRACKED, stack_messages.PREDICTED):
             load_trackeval()
         result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
         paths = PathScorer(self.truth, self.horizons_s, self.path_counts)
@@ -151,7 +140,7 @@ class Evaluator:
         tracks: TrackRecorder | None = TrackRecorder(interpolates=self.with_nuscenes)
         has_objects = False
         for log_ns, data in messages:
-            found = objects_in(data, type_name)
+            found = stack_messages.objects_in(data, type_name)
             at_ns = self._time_of(found, log_ns)
             span.add(at_ns)
             if not self.selection.has_time(at_ns, last_ns):
@@ -172,7 +161,7 @@ class Evaluator:
                 iou.add(frame)
             if tracks is not None:
                 tracks.add(frame)
-            if type_name == PREDICTED:
+            if type_name == stack_messages.PREDICTED:
                 paths.add(frame, at_ns)
         result.record = recorder.finish()
         result.n_frames = len(result.record.frames)
@@ -185,14 +174,14 @@ class Evaluator:
             arrays = tracks.finish(), tracks.interpolated() if self.with_nuscenes else None
             result.tracking = score_tracks(arrays[0], blocks, arrays[1])
             result.tracks = arrays if self.is_pooled else None
-        if type_name == PREDICTED:
+        if type_name == stack_messages.PREDICTED:
             result.prediction = paths.finish()
         return result
 
-    def _time_of(self, found: MessageObjects, log_ns: int) -> int:
+    def _time_of(self, found: stack_messages.MessageObjects, log_ns: int) -> int:
         return found.stamp_ns if self.at == AT_STAMP else log_ns
 
-    def _frame_of(self, found: MessageObjects, type_name: str, at_ns: int,
+    def _frame_of(self, found: stack_messages.MessageObjects, type_name: str, at_ns: int,
                   result: TopicResult) -> EvaluatedFrame | None:
         """Return a message beside the ground truth at a time, None without that or its frame."""
         truth = self.truth.at(at_ns)
@@ -204,7 +193,7 @@ class Evaluator:
             return None
         return self.selection.match(
             found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
-            merges=type_name == DERIVED)
+            merges=type_name == stack_messages.DERIVED)
 
     @np.errstate(all='ignore')
     def evaluate_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicResult:
@@ -222,19 +211,20 @@ class Evaluator:
 
         def pose_of(message: Any, stamp_ns: int,  # noqa: ANN401
                     ego: EgoTrack) -> Floats | None:
-            pose = None if is_unknown(message.pose) else unit_pose(message.pose.pose.values)
+            pose = None if stack_messages.is_unknown(message.pose) else unit_pose(
+                message.pose.pose.values)
             if pose is None:
                 result.n_unusable += 1
                 return None
             placed = self._placed(message.header.frame_id, stamp_ns)
             return None if placed is None else _at_base_link(
-                pose, motion_of(message.twist), placed,
+                pose, stack_messages.motion_of(message.twist), placed,
                 self._base_link(message.child_frame_id, stamp_ns, ego, result))
 
         def poses() -> Iterator[_PoseAt]:
             for log_ns, data in messages:
-                message = decode_flat(data, type_name)
-                stamp_ns = nanoseconds(message.header.stamp)
+                message = stack_messages.decode_flat(data, type_name)
+                stamp_ns = stack_messages.nanoseconds(message.header.stamp)
                 yield (stamp_ns if self.at == AT_STAMP else log_ns,
                        partial(pose_of, message, stamp_ns))
         return self._scored_ego(name, result, poses())

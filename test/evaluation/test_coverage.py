@@ -100,7 +100,7 @@ def true_numbers():
 def test_intervals_have_the_true_value_as_often_as_they_say(monkeypatch, true_numbers, n_blocks):
     random = np.random.default_rng(n_blocks)
     blocks = TimeBlocks(np.arange(n_blocks), n_blocks, 10.0)
-    monkeypatch.setattr(confidence, 'time_blocks', lambda stamps_ns: blocks)
+    monkeypatch.setattr(confidence.resampling, 'time_blocks', lambda stamps_ns: blocks)
     covered = {}
     for _ in range(N_RUNS):
         found = drawn(random, n_blocks)
