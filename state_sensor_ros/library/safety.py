@@ -514,12 +514,12 @@ class SafetyCollector:
 
     def safety(self) -> Safety:
         if not self._name:
-            found, near = f'no actor {self._actor!r}', near_names([self._actor], self._others)
+            found, others = f'no actor {self._actor!r}', near_names([self._actor], self._others)
             if self._actor == EGO:
-                found, near = ('no ego', '') if self._ego_tag == EGO_TAG else (
+                found, others = ('no ego', '') if self._ego_tag == EGO_TAG else (
                     f'no actor tagged {self._ego_tag!r}',
                     near_names([self._ego_tag], self._others))
-            raise StateError('actor', found, f'an actor of the recording{near}')
+            raise StateError('actor', found, f'an actor of the recording{others}')
         times, speeds = np.array(self._times), np.array(self._speeds)
         acceleration = np.where(np.isnan(speeds[:, 1]), _differences(times, speeds[:, 0]),
                                 speeds[:, 1])
