@@ -24,13 +24,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.evaluation.evaluation_result import (
-    AGAINST,
-    changes,
-    numbers_of,
-    read_results,
-    result_of_bag,
-)
+from state_sensor_ros.evaluation import evaluation_result
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.whole.output import print_output, temporary_folder
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -144,10 +138,10 @@ def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[st
     """Return the earlier result of each bag; one without fails when it is evaluated."""
     if args.against is None:
         return {}
-    results, found = read_results(args.against), {}
+    results, found = evaluation_result.read_results(args.against), {}
     for stack in stacks:
         with suppress(TrajectoryFormatError):
-            found[stack] = result_of_bag(args.against, results, stack,
+            found[stack] = evaluation_result.result_of_bag(args.against, results, stack,
                                          definition=args.definition, alignment=args.align)
     return found
 
@@ -159,8 +153,8 @@ def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
         return
     print_output(f'against {one_line(args.against)}:')
     for record in records:
-        if AGAINST in record:
-            found = changes(record, earlier[record['file']])
+        if evaluation_result.AGAINST in record:
+            found = evaluation_result.changes(record, earlier[record['file']])
             n_better = sum(change.is_better for change in found)
             print_output(f'{one_line(record["file"])}: {counted(n_better, "number")} better, '
                          f'{len(found) - n_better} worse')
@@ -168,13 +162,14 @@ def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
 
 def _mean(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a record of the means over the bags that have the numbers, by their paths."""
-    found = [dict(numbers_of(record)) for record in records if record['error'] is None]
+    found = [dict(evaluation_result.numbers_of(record)) for record in records
+             if record['error'] is None]
     return {'file': 'mean', 'error': None, **{
         path: fmean(numbers) for _, path in _SHOWN
         if (numbers := [number for each in found if (number := each.get(path)) is not None])}}
 
 
 def _cells(record: Mapping[str, Any]) -> list[str]:
-    numbers = dict(numbers_of(record))
+    numbers = dict(evaluation_result.numbers_of(record))
     return ['-' if (number := numbers.get(path)) is None
             else f'{number:.{4 if "/" in path else 0}f}' for _, path in _SHOWN]

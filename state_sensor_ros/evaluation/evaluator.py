@@ -19,33 +19,21 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.evaluation import stack_messages
-from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
-from state_sensor_ros.evaluation.ego_metrics import (
-    DegenerateAlignmentError,
-    EgoPoses,
-    EgoScores,
-    score_ego,
+from state_sensor_ros.evaluation import (
+    ego_metrics,
+    prediction_metrics,
+    stack_messages,
+    tracking_metrics,
 )
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
 from state_sensor_ros.evaluation.frame_record import FrameRecord, FrameRecorder, Matches
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
 from state_sensor_ros.evaluation.iou_metrics import IouMatches, IouScorer
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
-from state_sensor_ros.evaluation.prediction_metrics import (
-    HORIZONS_S,
-    PATH_COUNTS,
-    PathScorer,
-    PathSums,
-)
 from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.stack_messages import TopicKey, unit_pose
 from state_sensor_ros.evaluation.track_record import TrackArrays, TrackRecorder
-from state_sensor_ros.evaluation.tracking_metrics import (
-    load_trackeval,
-    score_tracks,
-    TrackingScores,
-)
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.texts import counted
@@ -86,9 +74,9 @@ class TopicResult:
     n_unusable: int = 0
     record: FrameRecord | None = None
     classes: list[ClassScores] | None = None
-    tracking: TrackingScores | None = None
-    prediction: PathSums | None = None
-    ego: EgoScores | None = None
+    tracking: tracking_metrics.TrackingScores | None = None
+    prediction: prediction_metrics.PathSums | None = None
+    ego: ego_metrics.EgoScores | None = None
     ego_stamps_ns: Rows | None = None
     unplaced_child: str = ''
     n_unsorted: int = 0
@@ -109,8 +97,9 @@ class Evaluator:
     with_nuscenes: bool  # whether tracks are scored as by nuScenes, too
     # Returns the transforms of the bag; called once, and only if a message is in another frame.
     open_transforms: Callable[[], FrameTransforms]
-    horizons_s: Sequence[float] = HORIZONS_S
-    path_counts: Sequence[int] = PATH_COUNTS  # of the most confident paths, beside all
+    horizons_s: Sequence[float] = prediction_metrics.HORIZONS_S
+    # Numbers of the most confident paths that count, beside all.
+    path_counts: Sequence[int] = prediction_metrics.PATH_COUNTS
     iou_thresholds: Sequence[tuple[str, float]] = ()
     is_pooled: bool = False
     # Called with the matches of each topic as they are found, None for no call.
@@ -131,13 +120,13 @@ class Evaluator:
         """
         topic, type_name = key
         if type_name in (stack_messages.TRACKED, stack_messages.PREDICTED):
-            load_trackeval()
+            tracking_metrics.load_trackeval()
         result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
-        paths = PathScorer(self.truth, self.horizons_s, self.path_counts)
+        paths = prediction_metrics.PathScorer(self.truth, self.horizons_s, self.path_counts)
         iou = IouScorer(self.iou_thresholds) if self.iou_thresholds else None
         recorder = FrameRecorder(None if self.observe is None else partial(self.observe, topic))
         # None once a message has no ids.
-        tracks: TrackRecorder | None = TrackRecorder(interpolates=self.with_nuscenes)
+        tracks: TrackRecorder | None = TrackRecorder()
         has_objects = False
         for log_ns, data in messages:
             found = stack_messages.objects_in(data, type_name)
@@ -170,9 +159,9 @@ class Evaluator:
         result.classes = score_classes(result.record.classes, blocks)
         result.iou = None if iou is None else iou.finish()
         if tracks is not None and has_objects:
-            load_trackeval()
+            tracking_metrics.load_trackeval()
             arrays = tracks.finish(), tracks.interpolated() if self.with_nuscenes else None
-            result.tracking = score_tracks(arrays[0], blocks, arrays[1])
+            result.tracking = tracking_metrics.score_tracks(arrays[0], blocks, arrays[1])
             result.tracks = arrays if self.is_pooled else None
         if type_name == stack_messages.PREDICTED:
             result.prediction = paths.finish()
@@ -273,10 +262,10 @@ class Evaluator:
         self._check(name, result, span)
         result.ego_stamps_ns = stamps_ns[have_truth]
         try:
-            result.ego = score_ego(
-                EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
-                EgoPoses(stamps_ns, truth, speeds).select(have_truth), self.alignment)
-        except DegenerateAlignmentError as error:
+            result.ego = ego_metrics.score_ego(
+                ego_metrics.EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
+                ego_metrics.EgoPoses(stamps_ns, truth, speeds).select(have_truth), self.alignment)
+        except ego_metrics.DegenerateAlignmentError as error:
             raise TrajectoryFormatError(f'{name}: {result.topic}', 'positions on a line',
                                         'a curve, which can be aligned, or --align none'
                                         ) from error

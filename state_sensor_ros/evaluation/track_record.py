@@ -18,22 +18,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.evaluation.matching import (
-    EvaluatedFrame,
-    I_ERRORS,
-    MATCH_DISTANCES_M,
-    near_pairs,
-    XY,
-)
+from state_sensor_ros.evaluation import matching
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Rows
 
-LIMIT_M: Final = MATCH_DISTANCES_M[I_ERRORS]
+LIMIT_M: Final = matching.MATCH_DISTANCES_M[matching.I_ERRORS]
 ZERO_SIMILARITY_M: Final = 4.0
-_OBJECT = np.dtype([('frame', np.int32), ('id', np.int32), ('class', np.int8)])
-_STACK_OBJECT = np.dtype([*_OBJECT.descr, ('score', np.float64)])
+_OBJECT = np.dtype([('frame', np.int32), ('id', np.int32), ('class', np.int8),
+                    ('score', np.float64), ('xy', np.float64, 2)])
 _PAIR = np.dtype([('truth', np.int32), ('stack', np.int32), ('distance', np.float64)])
-_PLACE = np.dtype([('x', np.float64), ('y', np.float64)])
 # An id, with its place among the equal ids of a frame if it is not the first.
 _Track = str | tuple[str, int]
 # Rows and ids: half the memory of int64.
@@ -70,51 +63,45 @@ class TrackArrays:
 class TrackRecorder:
     """Records the objects of frames, and their pairs."""
 
-    def __init__(self, *, interpolates: bool = False) -> None:
+    def __init__(self) -> None:
         self._truth_numbers: dict[_Track, int] = {}
         self._stack_numbers: dict[_Track, int] = {}
         self._stamps_ns: list[int] = []
-        self._truths, self._stacks = SpooledRows(_OBJECT), SpooledRows(_STACK_OBJECT)
-        self._places = [SpooledRows(_PLACE), SpooledRows(_PLACE)] if interpolates else []
+        self._truths, self._stacks = SpooledRows(_OBJECT), SpooledRows(_OBJECT)
         self._pairs = SpooledRows(_PAIR)
 
-    def add(self, frame: EvaluatedFrame) -> None:
+    def add(self, frame: matching.EvaluatedFrame) -> None:
         """Add a frame."""
         # frame: frame after the last one, with the ids of the stack's objects.
         number = len(self._stamps_ns)
         self._stamps_ns.append(frame.stamp_ns)
         self._pairs.add(_pairs_of(
-            frame.truth.states[:, XY], frame.stack.states[:, XY],
+            frame.truth.states[:, matching.XY], frame.stack.states[:, matching.XY],
             len(self._truths), len(self._stacks)))
-        for objects, kind, numbers, column in (
-                (frame.truth, _OBJECT, self._truth_numbers, self._truths),
-                (frame.stack, _STACK_OBJECT, self._stack_numbers, self._stacks)):
-            rows = np.zeros(len(objects.ids), kind)
-            rows['frame'], rows['class'] = number, objects.classes
+        for objects, numbers, column in (
+                (frame.truth, self._truth_numbers, self._truths),
+                (frame.stack, self._stack_numbers, self._stacks)):
+            rows = np.zeros(len(objects.ids), _OBJECT)
+            rows['frame'], rows['class'], rows['score'] = number, objects.classes, objects.scores
             rows['id'] = _numbered(objects.ids, numbers)
-            if kind is _STACK_OBJECT:
-                rows['score'] = objects.scores
+            rows['xy'] = objects.states[:, matching.XY]
             column.add(rows)
-        for places, objects in zip(self._places, (frame.truth, frame.stack), strict=False):
-            places.add(objects.states[:, XY].reshape(-1).view(_PLACE))
 
     def finish(self) -> TrackArrays:
         return self._arrays(self._truths.read_all(), self._stack_rows(), self._pairs.read_all())
 
     def interpolated(self) -> TrackArrays:
         """Return the tracks with interpolated objects in their gaps, as the loader of nuScenes."""
-        (truths, truth_xy), (stacks, stack_xy) = (
-            _filled(rows, places.read_all(), np.array(self._stamps_ns, np.int64))
-            for rows, places in zip((self._truths.read_all(), self._stack_rows()), self._places,
-                                    strict=True))
+        truths, stacks = (_filled(rows, np.array(self._stamps_ns, np.int64))
+                          for rows in (self._truths.read_all(), self._stack_rows()))
         pairs: list[npt.NDArray[np.void]] = [np.zeros(0, _PAIR)]
         truth_ends, stack_ends = (
             np.searchsorted(rows['frame'], np.arange(len(self._stamps_ns) + 1)).tolist()
             for rows in (truths, stacks))
         for i in range(len(self._stamps_ns)):
             pairs.append(_pairs_of(
-                truth_xy[truth_ends[i]:truth_ends[i + 1]],
-                stack_xy[stack_ends[i]:stack_ends[i + 1]], truth_ends[i], stack_ends[i]))
+                truths['xy'][truth_ends[i]:truth_ends[i + 1]],
+                stacks['xy'][stack_ends[i]:stack_ends[i + 1]], truth_ends[i], stack_ends[i]))
         return self._arrays(truths, stacks, np.concatenate(pairs))
 
     def _stack_rows(self) -> npt.NDArray[np.void]:
@@ -139,17 +126,15 @@ class TrackRecorder:
 
 def _pairs_of(truth_xy: Floats, stack_xy: Floats, first_truth: int,
               first_stack: int) -> npt.NDArray[np.void]:
-    truths, stacks, distances = near_pairs(truth_xy, stack_xy, ZERO_SIMILARITY_M)
+    truths, stacks, distances = matching.near_pairs(truth_xy, stack_xy, ZERO_SIMILARITY_M)
     pairs = np.zeros(len(truths), _PAIR)
     pairs['truth'], pairs['stack'] = truths + first_truth, stacks + first_stack
     pairs['distance'] = distances
     return pairs
 
 
-def _filled(rows: npt.NDArray[np.void], places: npt.NDArray[np.void],
-            stamps_ns: Rows) -> tuple[npt.NDArray[np.void], Floats]:
-    """Return objects with those of the gaps in their tracks, by frame, and their centers."""
-    xy = np.column_stack((places['x'], places['y']))
+def _filled(rows: npt.NDArray[np.void], stamps_ns: Rows) -> npt.NDArray[np.void]:
+    """Return objects with those of the gaps in their tracks, by frame."""
     order = np.lexsort((rows['frame'], rows['id']))
     before, after = order[:-1], order[1:]
     gaps = np.where(rows['id'][before] == rows['id'][after],
@@ -163,12 +148,10 @@ def _filled(rows: npt.NDArray[np.void], places: npt.NDArray[np.void],
     # nuscenes-devkit weights the later box by the time to it: it goes through a gap backward. Its
     # published numbers are made so.
     share = ((last - times) / np.maximum(last - first, 1))[:, None]
-    if 'score' in (made.dtype.names or ()):
-        made['score'] = (1.0 - share[:, 0]) * made['score'] + share[:, 0] * made['score']
+    made['score'] = (1.0 - share[:, 0]) * made['score'] + share[:, 0] * made['score']
+    made['xy'] = rows['xy'][before] + share * (made['xy'] - rows['xy'][before])
     rows = np.concatenate((rows, made))
-    xy = np.concatenate((xy, xy[before] + share * (xy[after] - xy[before])))
-    by_frame = np.argsort(rows['frame'], kind='stable')
-    return rows[by_frame], xy[by_frame]
+    return rows[np.argsort(rows['frame'], kind='stable')]
 
 
 def _numbered(ids: tuple[str, ...], numbers: dict[_Track, int]) -> Rows:

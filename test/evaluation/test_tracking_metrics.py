@@ -47,7 +47,7 @@ def object_set(rows):
 
 def scored(truths, stacks):
     """Return the scores of frames of rows, two in a second."""
-    recorder = TrackRecorder(interpolates=True)
+    recorder = TrackRecorder()
     for i, (truth, stack) in enumerate(zip(truths, stacks, strict=True)):
         truth, stack = object_set(truth), object_set(stack)
         recorder.add(EvaluatedFrame(i * PERIOD_NS, stack, truth, match(stack, truth),
