@@ -17,6 +17,7 @@ waits lets the clock advance to the next event. Equal schedules give equal runs.
 import _thread
 from contextlib import contextmanager
 import errno
+from functools import partial
 import heapq
 from itertools import count
 from queue import Empty, Full
@@ -39,15 +40,16 @@ class Thread:
 
     def __init__(self, group=None, target=None, name='', args=(), kwargs=None, daemon=True):
         self._call, self.name, self.daemon = lambda: target(*args, **(kwargs or {})), name, daemon
-        self.is_ready = lambda: True
-        self.turn, self.is_over, self.is_woken = _thread.allocate_lock(), False, False
+        self.turn, self.is_over = _thread.allocate_lock(), False
+        # Whether it waits, in which of its waits, and whether its end is an event already.
+        self.is_waiting, self.n_waits, self.is_due = False, 0, False
         self.process = self.machine.process
         self.turn.acquire()
 
     def start(self):
         self.machine.threads.append(self)
         _thread.start_new_thread(self._run, ())
-        self.machine.resume_soon(self)
+        self.machine.at(0.0, lambda: self.machine.hand_over(self), self.process)
 
     def _run(self):
         self.turn.acquire()
@@ -59,6 +61,7 @@ class Thread:
         except BaseException as error:  # noqa: BLE001
             self.machine.failures.append(error)
         self.is_over = True
+        self.machine.threads.remove(self)
         self.machine.turn.release()
 
     def join(self, timeout=None):
@@ -99,17 +102,19 @@ class Machine:
         heapq.heappush(self._events, (self.now_s + max(seconds, 0.0), next(self._numbers), call,
                                       process or self.process))
 
-    def resume_soon(self, thread, seconds=0.0):
-        self.at(seconds, lambda: self._resume(thread), thread.process)
-
-    def _resume(self, thread):
-        if thread.is_over or (thread.is_woken and not thread.is_ready()):
-            return
-        before, self.current, process = self.current, thread, self.process
-        self.process = thread.process
+    def hand_over(self, thread):
+        """Let a thread run until it waits."""
+        before, self.current = self.current, thread
+        process, self.process = self.process, thread.process
         thread.turn.release()
         self.turn.acquire()
         self.current, self.process = before, process
+
+    def _resume(self, thread, n_waits):
+        if thread.n_waits == n_waits and thread.is_waiting:
+            thread.is_due = False
+            if thread.is_ready() or self.now_s >= thread.until_s:
+                self.hand_over(thread)
 
     def wait(self, timeout, is_ready):
         """Wait in a thread until the result of a call is true; return the result."""
@@ -118,14 +123,14 @@ class Machine:
             return True
         if thread is None:
             raise RuntimeError('an event would wait')
-        until_s = self.now_s + (ETERNITY_S if timeout is None else max(timeout, 0.0))
-        thread.is_ready, thread.is_woken = (
-            lambda: is_ready() or self.now_s >= until_s or self.is_over), True
+        thread.until_s = self.now_s + (ETERNITY_S if timeout is None else max(timeout, 0.0))
+        thread.n_waits += 1
+        thread.is_ready, thread.is_waiting, thread.is_due = is_ready, True, False
         if timeout is not None:
-            self.resume_soon(thread, timeout)
+            self.at(timeout, partial(self._resume, thread, thread.n_waits), thread.process)
         self.turn.release()
         thread.turn.acquire()
-        thread.is_woken = False
+        thread.is_waiting = False
         if self.is_over:
             raise Ended
         return is_ready()
@@ -133,8 +138,9 @@ class Machine:
     def changed(self):
         """Resume the threads whose wait may be over."""
         for thread in self.threads:
-            if thread.is_woken and not thread.is_over and thread.is_ready():
-                self.resume_soon(thread)
+            if thread.is_waiting and not thread.is_due and thread.is_ready():
+                thread.is_due = True
+                self.at(0.0, partial(self._resume, thread, thread.n_waits), thread.process)
 
     def run(self, seconds):
         """Advance the clock."""
@@ -169,11 +175,8 @@ class Machine:
     def close(self):
         """End all threads."""
         self.is_over = True
-        for thread in self.threads:
-            if not thread.is_over:
-                self.current = thread
-                thread.turn.release()
-                self.turn.acquire()
+        for thread in tuple(self.threads):
+            self.hand_over(thread)
 
 
 class Lock:
