@@ -320,8 +320,8 @@ class EgoDriver:
                 f'no command for {self._parameters.timeout:g} s: the ego brakes'))
         elif state is DriverState.STALE and before is DriverState.DRIVING:
             self._reports.put(partial(
-                self._report, 'control stale', 'no new frame with the ego for '
-                f'{self._stale_after:g} s (stale_after): the ego brakes'))
+                self._report, 'control stale', 'no new frame with the ego and its '
+                f'speed for {self._stale_after:g} s (stale_after): the ego brakes'))
         elif state in (DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
                        DriverState.LEFT):
             self._reports.put(partial(self._report, 'control state', state.value))

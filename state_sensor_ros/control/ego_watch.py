@@ -39,15 +39,12 @@ class EgoWatch:
         # From here the age of the ego counts: at first from the activation.
         self._fresh_s = time.monotonic()
         self._was_paused = False
-        # Of a source that gives none, the pedals of a stack have no limit.
-        self.has_speed = False
 
     def see(self, frame: EgoFrame) -> None:
         last, self.last = self.last, frame
         step_s = math.nan if last is None else frame.game_time - last.game_time
         self._acceleration = 0.0
-        self.has_speed = self.has_speed or math.isfinite(frame.speed)
-        if math.isfinite(frame.speed) or (frame.has_ego and not self.has_speed):
+        if math.isfinite(frame.speed):
             self._fresh_s = frame.received_s
             if last is not None and step_s > _SHORTEST_STEP_S:
                 gain = (frame.speed - last.speed) / step_s

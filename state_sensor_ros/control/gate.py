@@ -87,8 +87,6 @@ class Gate:
         # Acceleration by the pedals that have passed, the same as it has an effect, and at most
         # with what is added to it, m/s2.
         self._pedals = self._expected = self._gain = 0.0
-        # Of the last known speed: whether it was backward, and what is added to the pedals, m/s2.
-        self._is_backward, self._extra = False, 0.0
         # Predicted speed, m/s, at this steady time, since the frame of this time.
         self._speed, self._at_s, self._game_time = 0.0, 0.0, math.nan
 
@@ -124,10 +122,10 @@ class Gate:
         """
         left_s = math.inf if motion.is_paused else self._stale_after - motion.age_s
         command = replace(command, until_s=now_s + min(self._parameters.timeout - stack_s, left_s))
+        if math.isnan(motion.speed):
+            # Whatever is wanted, it could be too fast.
+            return command.full_brake()
         if not math.isnan(command.speed) or motion.is_paused:
-            return command
-        if math.isnan(motion.speed) and math.isnan(self._game_time):
-            # Of a source that gives no speed: only pedals get here, and only a stack sees.
             return command
         command = self._limited(command, motion, now_s, abs(wanted_speed))
         return replace(command, until_s=min(command.until_s, self._stands_s(
@@ -156,13 +154,10 @@ class Gate:
         """Return pedals that do not take the ego beyond the largest and the wanted speed."""
         parameters = self._parameters
         self._expected += _SHARE * (self._pedals - self._expected)
-        if math.isfinite(motion.speed):
-            self._is_backward = motion.speed < 0.0
-            # What a slope, or an engine that is stronger than it should be, adds to the pedals.
-            acceleration = -motion.acceleration if self._is_backward else motion.acceleration
-            self._extra = max(acceleration - self._expected,
-                              -slowing_by_slope(motion.climb, motion.speed))
-        extra = self._extra
+        is_backward = motion.speed < 0.0
+        # What a slope, or an engine that is stronger than it should be, adds to the pedals, m/s2.
+        extra = max((-motion.acceleration if is_backward else motion.acceleration)
+                    - self._expected, -slowing_by_slope(motion.climb, motion.speed))
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
         predicted = self._predicted(motion, now_s)
         room = parameters.max_speed + _EXCESS - predicted
@@ -171,19 +166,19 @@ class Gate:
         if most < 0.0:
             command = replace(command, throttle=0.0,
                               brake=max(command.brake, min(-most / parameters.full_brake, 1.0)))
-        elif thrust > most and command.reverse is self._is_backward:
+        elif thrust > most and command.reverse is is_backward:
             command = replace(command, throttle=most / parameters.full_throttle)
         thrust = parameters.full_throttle * command.throttle
         self._pedals = thrust - parameters.full_brake * command.brake
         self._gain = max(extra + thrust, 0.0)
-        if not thrust or not self._gain or command.reverse is not self._is_backward:
+        if not thrust or not self._gain or command.reverse is not is_backward:
             return command
         room = min(room, wanted_speed + _EXCESS - predicted)
         return replace(command, coast_s=now_s + max(room, 0.0) / self._gain)
 
     def _predicted(self, motion: EgoMotion, now_s: float) -> float:
         """Return the speed to which the pedals have led since the last frame."""
-        if motion.game_time != self._game_time and math.isfinite(motion.speed):
+        if motion.game_time != self._game_time:
             self._game_time = motion.game_time
             self._speed, self._at_s = abs(motion.speed), now_s - motion.age_s
         self._speed += self._gain * max(now_s - self._at_s, 0.0)

@@ -47,7 +47,7 @@ from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
 from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
 from state_sensor_ros.control.gate import DriverState, EgoMotion
 from state_sensor_ros.errors import reason_of, StateError
-from state_sensor_ros.frame import climb_of, speed_along
+from state_sensor_ros.frame import climb_of, Frame, speed_along, speed_by_positions
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
@@ -73,6 +73,8 @@ _N_WAITS = 20
 STATE_WAIT_S = 1.0
 # Speed of an ego that moves, m/s.
 _MOVES = 0.3
+# Longest time between two frames whose positions give a speed, s: it is that of half of it ago.
+_LONGEST_STEP_S = 0.25
 # States in which the ego cannot be driven, and what happens to it is not known.
 _ERRORS = frozenset((DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
                      DriverState.DEFECT))
@@ -284,7 +286,6 @@ class Commanding:
         self._topics = CommandTopics(node, new_input(parameters), self._driver,
                                      parameters.timeout, log.warn)
         self._last = CommandCounters()
-        self._needs_speed = settings.control_input != 'vehicle_control'
         self._mode_service: Service | None = None
         self._indicators: IndicatorTopics | None = None
         if settings.control_input == 'autoware':
@@ -299,22 +300,25 @@ class Commanding:
         snapshot = self._snapshot()
         if snapshot is None or snapshot is self._seen or snapshot.received_ns < self._begun_ns:
             return
-        self._seen = snapshot
+        before, self._seen = self._seen, snapshot
         frame, i_ego = snapshot.frame, snapshot.actor_list.i_ego
         has_ego = i_ego >= 0 and bool(frame.has_pose()[i_ego])
+        speed = speed_along(frame, i_ego) if has_ego else math.nan
+        if has_ego and math.isnan(speed) and before is not None:
+            speed = _speed_since(before, frame, i_ego)
         self._watch.see(EgoFrame(
             time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9,
-            frame.game_time, speed_along(frame, i_ego) if has_ego else math.nan,
+            frame.game_time, speed,
             climb_of(frame, i_ego) if has_ego else math.nan, has_ego,
             snapshot.actor_list.n_egos))
-        if has_ego and not self._is_begun:
+        if math.isfinite(speed) and not self._is_begun:
             self._is_begun = True
-            self._begin(self._motion().speed)
+            self._begin(speed)
         self._driver.frame_arrived()
 
     def _begin(self, speed: float) -> None:
         """Report an ego that moves at the start, and brake it if a killed node has left it."""
-        if self._driver.state is DriverState.IDLE and not abs(speed) <= _MOVES:
+        if self._driver.state is DriverState.IDLE and abs(speed) > _MOVES:
             text = (f'the ego moves at {speed:.1f} m/s before the first command: an autopilot, '
                     'another client or the last command of a killed driver drives it until then')
             if self._brakes_left:
@@ -379,7 +383,7 @@ class Commanding:
             return [state.value]
         faults = ['no command for a while'] if is_timed_out else []
         if state is DriverState.DRIVING:
-            if self._needs_speed and math.isnan(self._motion().speed):
+            if math.isnan(self._motion().speed):
                 faults.append('the ego brakes: its speed is unknown')
             if self._topics.unknown_state:
                 faults.append('the ego does not move: no message on '
@@ -413,7 +417,7 @@ class Commanding:
             return 'the ego brakes: no frame has arrived'
         if not last.has_ego:
             return 'the ego brakes: it is not in the frames, so its speed is unknown'
-        if math.isnan(last.speed) and self._watch.has_speed:
+        if math.isnan(last.speed):
             return 'the ego brakes: its speed is unknown'
         return f'the ego brakes: its last new frame is {self._motion().age_s:.1f} s old'
 
@@ -442,6 +446,14 @@ class Commanding:
             message.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
             message.header.frame_id = frame_id
             self._publisher.publish(message)
+
+
+def _speed_since(before: Snapshot, frame: Frame, i_ego: int) -> float:
+    """Return the speed of an ego without a velocity, NaN if the frame before is too old."""
+    i_before = before.actor_list.i_ego
+    is_near = 0.0 < frame.game_time - before.frame.game_time < _LONGEST_STEP_S
+    return speed_by_positions(before.frame, i_before, frame, i_ego) \
+        if is_near and i_before >= 0 else math.nan
 
 
 def _mark(address: str, log: NodeLog) -> DriveMark | None:

@@ -96,8 +96,9 @@ class Vehicle:
 class Frame:
     """What the node uses of a frame."""
 
-    def __init__(self, game_time, speed, has_ego, n_egos, pedals):
-        self.game_time, self.speed = game_time, speed
+    def __init__(self, game_time, speed, x, has_ego, n_egos, pedals, *, has_speed=True):
+        self.game_time, self.speed, self.x = game_time, speed, x
+        self.given_speed = speed if has_speed else math.nan
         self.row = 0 if has_ego else -1
         self.n_egos = n_egos if has_ego else 0
         self.names = ('ego', 'other')
@@ -558,7 +559,7 @@ class World:
         self.game_time, self.stack_offset_s, self.log_fails = 0.0, 0.0, False
         self.snapshot, self.frame_fault, self.is_late = None, '', 0.0
         self.is_frozen = self.is_paused = self.are_frames_lost = False
-        self.has_ego, self.n_egos, self.callback_failures = True, 1, 0
+        self.has_ego, self.n_egos, self.has_speed = True, 1, True
         self.frame_period, self.n_ticks = 1, 0
         self.fails = ''
         self._stack = ExitStack()
@@ -589,7 +590,9 @@ class World:
             (commanding_module, 'message_class', lambda name: _message_class),
             (commanding_module, 'import_module', lambda name: SimpleNamespace(
                 ControlModeCommand=None)),
-            (commanding_module, 'speed_along', lambda frame, row: frame.speed),
+            (commanding_module, 'speed_along', lambda frame, row: frame.given_speed),
+            (commanding_module, 'speed_by_positions', lambda before, _, frame, row: (
+                frame.x - before.x) / (frame.game_time - before.game_time)),
             (commanding_module, 'climb_of', lambda frame, row: self.plan.vehicle.slope),
             (commanding_module, 'await_delivery', lambda *a: None),
             (commanding_module, 'Time', lambda nanoseconds: SimpleNamespace(to_msg=lambda: 0))]
@@ -602,7 +605,8 @@ class World:
         """Start the simulator, and the node's commands."""
         self.simulator.start()
         self.machine.process = 'node'
-        log = SimpleNamespace(warn=self.report, defect=self.defects.append)
+        log = SimpleNamespace(warn=self.report, defect=self.defects.append,
+                              info=lambda text: None)
         self.commanding = commanding_module.Commanding(
             self.node, self.settings, self.simulator.commands, self._snapshot,
             getattr(self.simulator, 'source', self).health, 'simulator', log)
@@ -650,8 +654,8 @@ class World:
             self.simulator.frame_leaves(self.frame())
 
     def frame(self):
-        return Frame(self.game_time, self.simulator.speed, self.has_ego, self.n_egos,
-                     self.simulator.pedals)
+        return Frame(self.game_time, self.simulator.speed, self.plan.vehicle.x, self.has_ego,
+                     self.n_egos, self.simulator.pedals, has_speed=self.has_speed)
 
     def deliver(self, frame):
         """Have the node decode a frame."""

@@ -248,6 +248,9 @@ class Run:
         elif kind == 'no ego':
             world.has_ego = False
             self.later(seconds, lambda: setattr(world, 'has_ego', True))
+        elif kind == 'no speed':
+            world.has_speed = False
+            self.later(seconds, lambda: setattr(world, 'has_speed', True))
         elif kind == 'two egos':
             world.n_egos = 2
             self.later(seconds, lambda: setattr(world, 'n_egos', 1))
@@ -333,6 +336,8 @@ class Run:
             self.frame_s = now_s
         elif now_s - self.frame_s > self.world.settings.stale_after:
             found.append('no new frame')
+        if self.frame is not None and self.frame.row < 0:
+            found.append('no speed')
         if self.frame is not None and self.frame.n_egos > 1:
             found.append('two egos')
         if self.plan.control_input == 'autoware' and self.gear == PARK:
@@ -496,7 +501,8 @@ FAULTS = {
     'replies': strategies.tuples(strategies.sampled_from([0.3, 3.0, 60.0]), SECONDS),
     'rpc': SECONDS, 'blocked': SECONDS, 'cut': SECONDS,
     'frames': strategies.tuples(strategies.sampled_from(
-        ['late', 'slow', 'frozen', 'lost', 'stall', 'no ego', 'two egos', 'time back']), SECONDS),
+        ['late', 'slow', 'frozen', 'lost', 'stall', 'no ego', 'no speed', 'two egos',
+         'time back']), SECONDS),
     'clock': strategies.sampled_from([-100.0, -2.0, 2.0, 100.0]), 'descriptors': SECONDS,
     'exception': strategies.tuples(strategies.sampled_from(
         ['graph', 'snapshot', 'report', 'decision']),
@@ -513,6 +519,9 @@ def plans(draw, simulators=tuple(OWN), faults=tuple(FAULTS)):
     control_input = draw(strategies.sampled_from(tuple(INPUTS)))
     acts = [(0.3, 'speed', (draw(strategies.sampled_from([5.0, 9.5, 15.0, 30.0])),
                             draw(strategies.sampled_from([0.0, 2.0, 8.0])), 0.0))]
+    missing = draw(strategies.sampled_from(['', '', '', '', 'no ego', 'no speed']))
+    if missing:
+        acts.append((0.0, 'frames', (missing, draw(strategies.sampled_from([2.0, 60.0])))))
     for _ in range(draw(strategies.integers(1, 4))):
         at_s = draw(tenths(0.5, 6.0))
         if draw(strategies.booleans()):

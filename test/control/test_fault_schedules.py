@@ -49,6 +49,14 @@ CASES = {
     'pedals without an ego': Plan('sumo', 'vehicle_control', (
         (0.3, 'speed', (30.0, 0.0, 0.0)), (2.0, 'frames', ('no ego', 6.0))),
         own={'control.max_speed': 10.0}),
+    'first pedals without an ego': Plan('carla', 'vehicle_control', (
+        (0.0, 'frames', ('no ego', 6.0)), (0.3, 'speed', (30.0, 0.0, 0.0)))),
+    'pedals without velocities': Plan('monodrive', 'vehicle_control', (
+        (0.0, 'frames', ('no speed', 60.0)), (0.3, 'speed', (30.0, 0.0, 0.0))),
+        own={'control.max_speed': 10.0}),
+    'speeds without velocities': Plan('monodrive', 'twist', (
+        (0.0, 'frames', ('no speed', 60.0)), (0.3, 'speed', (5.0, 0.0, 0.0)),
+        (5.0, 'speed', (0.0, 0.0, 0.0)))),
     'stop uphill without frames': Plan('carla', 'twist', (
         (0.3, 'speed', (9.5, 0.0, 0.0)), (3.6, 'frames', ('lost', 2.0)),
         (3.6, 'speed', (0.0, 8.0, 0.0))), slope=0.3),

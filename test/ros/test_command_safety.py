@@ -411,7 +411,8 @@ class LateReplies:
 def test_brake_does_not_wait_for_a_late_reply(domain, listener, end):
     with driven(domain) as (peer, node), listening(domain, 'rival') as other:
         stack, managed = Stack(listener).matched(), Managed(listener)
-        stack.publish_until(DRIVE, lambda: controls(peer))
+        stack.publish_until(DRIVE, lambda: controls(peer)
+                            and not is_brake(controls(peer)[-1]))
         late, n_connections = LateReplies(peer), peer.events.count('control opened')
         stack.publish_until(DRIVE, lambda: peer.n_outstanding
                             and peer.types()[-1] == 'SampleSensorsCommand_ID')

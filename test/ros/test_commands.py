@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Commands to the ego: what the simulator gets, and every rule that makes them safe."""
 
+from itertools import count
 import math
 import os
 import re
@@ -28,7 +29,7 @@ from commands_rig import (
 from programs import start_node
 import pytest
 from rig import END_S, Managed, NodeProcess
-from scripted_simulator import complete, reply
+from scripted_simulator import complete, frame, reply
 from stopwatch import Stopwatch
 
 TIMEOUT_S = 0.5
@@ -45,10 +46,11 @@ def test_pedals_reach_the_simulator_and_the_status(domain, listener):
         assert not controls(peer)
         assert managed.request('activate')
         stack.matched()
-        stack.publish_until(DRIVE, lambda: stack.sent and controls(peer))
-        assert controls(peer)[0] == {'forward_amount': 0.5, 'right_amount': -0.25,
-                                     'brake_amount': 0.0, 'drive_mode': 1}
-        sent = stack.sent[0]
+        # It brakes until two positions give a speed.
+        stack.publish_until(DRIVE, lambda: stack.sent and stack.sent[-1].throttle)
+        assert controls(peer)[-1] == {'forward_amount': 0.5, 'right_amount': -0.25,
+                                      'brake_amount': 0.0, 'drive_mode': 1}
+        sent = stack.sent[-1]
         assert (sent.origin, sent.throttle, sent.brake, sent.steer, sent.raw_steer) == (
             3, 0.5, 0.0, 0.25, -0.25)
         assert sent.steering_angle == pytest.approx(0.25 * 1.2217)
@@ -97,8 +99,7 @@ def test_time_out_is_a_parameter(domain, listener):
 
     with driven(domain, **{'control.timeout': 3.0}) as (peer, _):
         stack = Stack(listener).matched()
-        stack.publish_until(drive, lambda: controls(peer))
-        assert not is_brake(controls(peer)[-1])
+        stack.publish_until(drive, lambda: controls(peer) and not is_brake(controls(peer)[-1]))
         listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake')
         assert time.monotonic() - published_s[-1] > 3.0
 
@@ -269,6 +270,17 @@ def test_ego_without_a_speed_brakes_and_is_named(domain, listener):
         stack.publish_until(twist(5.0), lambda: 'its speed is unknown'
                             in stack.status().get('message', ''))
         assert stack.status()['level'] == 1
+        assert all(map(is_brake, controls(peer)))
+
+
+def test_ego_without_velocities_is_limited_by_its_positions(domain, listener):
+    # 40 m/s, in cm.
+    payloads = (frame(i / 20).replace(b'[100.0', b'[%d.0' % (200 * i)) for i in count())
+    with driven(domain, payloads) as (peer, _):
+        stack = Stack(listener).matched()
+        stack.publish_until(pedals(throttle=1.0), lambda: 'does not obey'
+                            in stack.status().get('message', ''))
+        assert 'a brake is ordered at 40.0 m/s' in stack.status()['message']
         assert all(map(is_brake, controls(peer)))
 
 

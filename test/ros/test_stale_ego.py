@@ -69,7 +69,8 @@ def brakes_and_says(stack, node, text, is_braking):
     stack.listener.until(is_braking, what='the brake')
     stack.listener.until(lambda: text in stack.status().get('message', ''), what=text)
     assert (stack.status()['level'], stack.status()['state']) == (1, 'stale')
-    line = f'no new frame with the ego for {STALE_S:g} s (stale_after): the ego brakes'
+    line = (f'no new frame with the ego and its speed for {STALE_S:g} s (stale_after): '
+            'the ego brakes')
     stack.listener.until(lambda: line in node.log, what='the line of the log')
 
 
