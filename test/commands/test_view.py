@@ -356,7 +356,7 @@ def test_view_keeps_the_frames_of_a_live_stream_at_a_signal(tmp_path):
     with ScriptedSimulator() as peer, sending(peer, 20):
         process = start('view', '--port', peer.port, '--save', out, is_new=True)
         peer.wait_for(lambda p: 'sensor opened' in p.events)
-        part = next(iter(wait_for_part(tmp_path, process)))
+        part = wait_for_part(tmp_path, process)
         assert part.name.endswith('.part')
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=AWAIT_S)
@@ -379,11 +379,14 @@ def test_view_of_a_live_stream_that_ends_before_the_first_frame(tmp_path, option
 
 
 def wait_for_part(folder, process):
+    """Return the part once it grows: its beginning is written before the first frame."""
+    begun = {}
     while True:
         assert process.poll() is None
-        parts = [path for path in folder.iterdir() if path.stat().st_size > 5000]
-        if parts:
-            return parts
+        for path in folder.iterdir():
+            n_bytes = path.stat().st_size
+            if n_bytes > 5000 and n_bytes > begun.setdefault(path, n_bytes):
+                return path
         select.select([], [], [], 0.01)
 
 
