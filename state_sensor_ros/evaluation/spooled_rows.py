@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+import os
 from tempfile import gettempdir, TemporaryFile
 from typing import Any, IO
 
@@ -19,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import reason_of, SinkError
-from state_sensor_ros.files.storage.input_file import pread
 
 # So many bytes of rows are in memory until they are written.
 _KEPT_BYTES = 1 << 16
@@ -34,48 +34,33 @@ class SpooledRows:
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
-        self._last = bytearray()
         self._file: IO[bytes] | None = None
-        self._n_written = 0
+        self._n_rows = 0
 
     def __len__(self) -> int:
-        return (self._n_written + len(self._last)) // self.dtype.itemsize
+        return self._n_rows
 
     def __reduce__(self) -> tuple[Callable[..., SpooledRows], tuple[npt.NDArray[Any]]]:
         return _spooled, (self.read_all(),)
 
     def add(self, rows: npt.ArrayLike) -> None:
         """Add rows; ``rows``: (K,) array."""
-        self._last += np.ascontiguousarray(rows, self.dtype).tobytes()
-        if len(self._last) >= _KEPT_BYTES:
-            with _temporary_errors():
-                self._write()
-
-    def _write(self) -> None:
-        if self._file is None:
-            # Without a buffer: one would be written again when the file is closed after an error.
-            self._file = TemporaryFile(buffering=0)  # noqa: SIM115
-        data = memoryview(self._last)
-        while data:
-            n_written = self._file.write(data)
-            self._n_written += n_written
-            data = data[n_written:]
-        self._last = bytearray()
+        data = np.ascontiguousarray(rows, self.dtype).tobytes()
+        with _temporary_errors():
+            if self._file is None:
+                self._file = TemporaryFile(buffering=_KEPT_BYTES)  # noqa: SIM115
+            self._file.write(data)
+        self._n_rows += len(data) // self.dtype.itemsize
 
     def read(self, first: int, end: int) -> npt.NDArray[Any]:
-        """Return rows, (K,); ``end``: index after the last row."""
-        begin, stop = (row * self.dtype.itemsize for row in (first, end))
-        data = bytearray()
+        """Return rows, (K,), which cannot be written; ``end``: index after the last row."""
+        if self._file is None:
+            return np.zeros(0, self.dtype)
         with _temporary_errors():
-            while begin + len(data) < min(stop, self._n_written):
-                assert self._file is not None
-                at = begin + len(data)
-                part = pread(self._file.fileno(), min(stop, self._n_written) - at, at)
-                if not part:
-                    raise OSError('a temporary file has been cut')
-                data += part
-        if stop > self._n_written:
-            data += self._last[max(begin - self._n_written, 0):stop - self._n_written]
+            self._file.seek(first * self.dtype.itemsize)
+            data = self._file.read((end - first) * self.dtype.itemsize)
+            # The next rows are added at the end.
+            self._file.seek(0, os.SEEK_END)
         return np.frombuffer(data, self.dtype)
 
     def read_all(self) -> npt.NDArray[Any]:

@@ -105,7 +105,7 @@ class TrackRecorder:
         return self._arrays(truths, stacks, np.concatenate(pairs))
 
     def _stack_rows(self) -> npt.NDArray[np.void]:
-        stacks = self._stacks.read_all()
+        stacks = self._stacks.read_all().copy()
         ids = stacks['id']
         # With the rounding of nuscenes-devkit, which decides what is at a threshold.
         scores = np.split(stacks['score'][np.argsort(ids, kind='stable')],
