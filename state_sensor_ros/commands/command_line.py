@@ -56,6 +56,8 @@ COMMANDS = {
 FAILED = 1
 
 # Errors of a write, which has no name of a file.
+# No parameter has an effect on these: none is advised.
+_WITHOUT_PARAMETERS = ('echo', 'parameters', 'repair', 'topics')
 _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EBADF, errno.EIO, errno.EFBIG, errno.EINVAL)
 
 
@@ -158,8 +160,9 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     if words[:1] != named:
         parser.parse_program(words)
     [name] = named
-    commands[name].explain = lambda option, values: import_module(
-        f'{_COMMANDS}.parameter_values').present_spelling(option, values)
+    if name not in _WITHOUT_PARAMETERS:
+        commands[name].explain = lambda option, values: import_module(
+            f'{_COMMANDS}.parameter_values').present_spelling(option, values)
     args = commands[name].parse(words[1:])
     if is_program:
         reserve()

@@ -99,8 +99,11 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
         if failures:
             show_failures(failures)
     if failures:
-        raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings '
-                                    'could not be converted')
+        raise TrajectoryFormatError(
+            args.output, f'{len(waiting) - len(failures)} of {len(waiting)} converted'
+            + (f', {len(jobs) - len(waiting)} already up to date' if len(jobs) > len(waiting)
+               else '') + f'; {len(failures)} failed: '
+            + listed(sorted(job.source for job, _ in failures)))
     facts = [f'{counted(len(waiting), "recording")} converted',
              *([f'{n_old} in place of an older output'] if n_old else []),
              f'{len(jobs) - len(waiting)} already up to date',

@@ -14,8 +14,6 @@ import argparse
 from dataclasses import replace
 import math
 from pathlib import Path
-import shlex
-import sys
 
 from state_sensor_ros.commands.format_options import (
     open_input,
@@ -27,7 +25,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import clock_shown
 from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.summary import facts_of, show_result, size_of
+from state_sensor_ros.commands.summary import facts_of, opening, show_result, size_of
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import (
@@ -72,15 +70,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         with clock_shown('draw', is_quiet=args.quiet):
             write(scene, args, file)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
-    show_result(args.output, [*facts, '; '.join([*size_of(args.output), _opening(args.output)])],
+    show_result(args.output, [*facts, '; '.join([*size_of(args.output), opening(args.output)])],
                 is_quiet=args.quiet)
-
-
-def _opening(path: str) -> str:
-    """Return how to open a file."""
-    if sys.platform == 'win32':
-        return f'open it: start "" "{path}"'
-    return f'open it: {"open" if sys.platform == "darwin" else "xdg-open"} {shlex.quote(path)}'
 
 
 def _scene(args: argparse.Namespace) -> Scene:

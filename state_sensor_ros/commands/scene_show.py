@@ -22,7 +22,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LiveRecording
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.summary import show_result, size_of, Summary
+from state_sensor_ros.commands.summary import opening, show_result, size_of, Summary
 from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.output import print_output
@@ -156,7 +156,8 @@ class SceneShow:
                 self._stream.disconnect()
             except RuntimeError as error:
                 raise _failed_write(args.save, part, error) from error
-        show_result(args.save, [*self._summary.facts, *size_of(args.save)], is_quiet=args.quiet)
+        show_result(args.save, [*self._summary.facts, '; '.join([
+            *size_of(args.save), opening(args.save)])], is_quiet=args.quiet)
 
     def _send(self, flush: Callable[[], None]) -> None:
         """

@@ -16,7 +16,9 @@ from dataclasses import asdict
 import math
 import os
 from pathlib import Path
+import shlex
 import stat
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +51,15 @@ def n_bytes_of(path: Path) -> int:
             return path.stat().st_size
         return sum(file.stat().st_size for file in path.rglob('*') if file.is_file())
     return 0
+
+
+def opening(path: str) -> str:
+    """Return how to open a file."""
+    if sys.platform == 'win32':
+        return f'open it: start "" "{path}"'
+    command = 'rerun' if path.endswith('.rrd') else \
+        'open' if sys.platform == 'darwin' else 'xdg-open'
+    return f'open it: {command} {shlex.quote(path)}'
 
 
 class Summary:

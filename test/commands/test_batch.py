@@ -116,7 +116,8 @@ def test_many_recordings_go_on_after_a_failure(drives, tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == (f'warning: {out}: ignored, because they are bags: '
                         f'{drives / "day1" / "bag"}')
-    assert lines[-1] == (f'error: {out}: 2 of 6 recordings could not be converted')
+    assert lines[-1] == (f'error: {out}: 4 of 6 converted; 2 failed: {drives / "bad.json"}, '
+                         f'{drives / "day1" / "empty.json"}')
     table = lines[lines.index(next(line for line in lines if line.startswith('failed '))) + 1:-1]
     assert [line.split('  ')[0] for line in table] == [
         str(drives / name) for name in ('bad.json', 'day1/empty.json')]
@@ -223,7 +224,8 @@ input_file.check_regular = killed
     assert heading.startswith('failed ')
     assert reason.split('  ') == [str(drives / 'day1' / 'c.json'), (
         'the process ended without a result, twice; it may lack memory')]
-    assert error == f'error: {out}: 1 of 3 recordings could not be converted'
+    assert error == (f'error: {out}: 2 of 3 converted; 1 failed: '
+                     f'{drives / "day1" / "c.json"}')
     assert tree(out) == ['a.json', 'b.json']
 
 

@@ -175,7 +175,7 @@ def test_a_batch_on_a_full_disk_leaves_no_output(drives, tmp_path):
     assert (ended.code, ended.output) == (1, '')
     assert ended.errors.splitlines()[1:] == [
         'drives/a.json  out/a.json: file too large',
-        'error: out: 1 of 1 recordings could not be converted']
+        'error: out: 0 of 1 converted; 1 failed: drives/a.json']
     assert written(tmp_path / 'out') == []
     ended = run_cut_short(*words, folder=tmp_path)
     assert ended.output == 'out: 1 recording converted, 0 already up to date\n'

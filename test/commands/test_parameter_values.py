@@ -229,6 +229,14 @@ def test_old_spelling_is_answered_by_the_new_one(folder, capsys, words, text):
         assert main(['convert', 'in.json', 'out', '-q', '-p', given[1]]) == 0
 
 
+def test_command_without_parameters_does_not_advise_one(capsys):
+    with pytest.raises(SystemExit, match='2'):
+        main(['topics', '--host', 'x'])
+    error = capsys.readouterr().err
+    assert 'unrecognized arguments: --host x' in error
+    assert '-p' not in error.replace('--', '')
+
+
 @pytest.mark.parametrize('command', COMMANDS)
 def test_parameter_is_checked_in_each_command(folder, capsys, command):
     out = {'convert': ['in.json', 'out.json'], 'render': ['in.json', 'out.png'],

@@ -232,8 +232,10 @@ def test_inspect_live_of_nothing(capsys):
     assert f'127.0.0.1:{port}: connection refused; is the ' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('options', [[], ['--live', 'drive.json']])
-def test_inspect_needs_a_recording_or_a_stream(capsys, options):
+@pytest.mark.parametrize(('options', 'text'), [
+    ([], 'expected FILE, or --live for a running simulator'),
+    (['--live', 'drive.json'], '--live reads a simulator, FILE drive.json a recording')])
+def test_inspect_needs_a_recording_or_a_stream(capsys, options, text):
     with pytest.raises(SystemExit, match='2'):
         main(['inspect', *options])
-    assert 'one of FILE and --live is required' in capsys.readouterr().err
+    assert text in capsys.readouterr().err

@@ -252,7 +252,7 @@ def test_simulate_names_a_port_in_use(finish):
     (('simulate', '--bind', 'no..name', '--port', '0'), 'cannot listen on no..name:0: .*'),
     (('simulate', '/no/such/file'), '/no/such/file: no such file or directory'),
     (('synth', '/no/such/folder/x.json', '--frames', '1'),
-     '/no/such/folder/x.json: no such file or directory')])
+     '/no/such/folder/x.json: no such folder /no/such/folder; make it: mkdir -p /no/such/folder')])
 def test_addresses_and_paths_that_cannot_be_are_named(finish, words, error):
     code, output, errors = finish(*words)
     assert (code, output) == (1, '')

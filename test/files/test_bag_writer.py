@@ -273,7 +273,8 @@ def test_bag_names_topics_as_the_node_does(topic, node, expected):
 
 
 def test_bag_in_a_missing_folder_is_one_error(tmp_path):
-    with pytest.raises(SinkError, match='no such file or directory'):
+    text = r'no such folder .*/nowhere; make it: mkdir -p .*/nowhere$'
+    with pytest.raises(SinkError, match=text):
         BagSink(tmp_path / 'nowhere' / 'bag')
 
 

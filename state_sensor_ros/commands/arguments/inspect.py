@@ -52,4 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(args: argparse.Namespace) -> str:
-    return 'one of FILE and --live is required' if args.live is bool(args.file) else ''
+    if args.live and args.file:
+        return f'--live reads a simulator, FILE {args.file[0]} a recording: leave one of them out'
+    return '' if args.live or args.file else 'expected FILE, or --live for a running simulator'

@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
-                        help=f'what the colors show (default: {BY_SPEED})')
+                        help='what the colors show; actor: each vehicle, or each class if there '
+                        f'are more than eight (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
                         help='time of the boxes, or start of the animation, s after the first '
                         'frame (default: the last frame with the ego; animation: the first)')

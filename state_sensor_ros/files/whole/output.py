@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
+import shlex
 import shutil
 import sys
 from types import TracebackType
@@ -35,7 +36,13 @@ def sink_error(name: str, error: OSError) -> SinkError:
     :param name: name of the output.
     :param error: error of the operating system; a SinkError is returned unchanged.
     """
-    return error if isinstance(error, SinkError) else SinkError(name, reason_of(error))
+    if isinstance(error, SinkError):
+        return error
+    folder = Path(name).parent
+    if isinstance(error, FileNotFoundError) and not folder.exists():
+        quoted = shlex.quote(str(folder))
+        return SinkError(name, f'no such folder {folder}; make it: mkdir -p {quoted}')
+    return SinkError(name, reason_of(error))
 
 
 def unnamed(name: str, error: OSError, part: Path) -> SinkError:
