@@ -120,15 +120,15 @@ class Gate:
         :param stack_s: age of the command, s.
         :param now_s: steady time.
         """
-        left_s = math.inf if motion.is_paused else self._stale_after - motion.age_s
-        command = replace(command, until_s=now_s + min(self._parameters.timeout - stack_s, left_s))
         if math.isnan(motion.speed):
             # Whatever is wanted, it could be too fast.
             return command.full_brake()
+        left_s = math.inf if motion.is_paused else self._stale_after - motion.age_s
+        until_s = now_s + min(self._parameters.timeout - stack_s, left_s)
         if not math.isnan(command.speed) or motion.is_paused:
-            return command
+            return replace(command, until_s=until_s)
         command = self._limited(command, motion, now_s, abs(wanted_speed))
-        return replace(command, until_s=min(command.until_s, self._stands_s(
+        return replace(command, until_s=min(until_s, self._stands_s(
             command, motion, now_s - motion.age_s)))
 
     def _stands_s(self, command: EgoCommand, motion: EgoMotion, frame_s: float) -> float:

@@ -102,9 +102,7 @@ class Frame:
         self.row = 0 if has_ego else -1
         self.n_egos = n_egos if has_ego else 0
         self.names = ('ego', 'other')
-        self.inputs = np.array([[pedals[0], pedals[1], math.nan, math.nan]] * 2)
-        self.forward_speed = np.array([speed, 0.0])
-        self.position_xyz = np.zeros((2, 3))
+        self.inputs = ((pedals[0], pedals[1], math.nan, math.nan),)
 
     def has_pose(self):
         return (True, True)
@@ -257,7 +255,7 @@ class Carla(Simulator):
         return not self.world.network.blocked and self.world.network.ends[0].is_open
 
     def frame_leaves(self, frame):
-        self.machine.Thread(target=self._receive, args=(frame,)).start()
+        self.machine.at(0.0, lambda: self._receive(frame), 'node')
 
     def _receive(self, frame):
         self.client.answer(Packet(b'', frame.game_time, 0, 0))

@@ -25,6 +25,7 @@ import socket
 from types import SimpleNamespace
 
 ETERNITY_S = 1e9
+MSG_PEEK, MSG_DONTWAIT = int(socket.MSG_PEEK), int(socket.MSG_DONTWAIT)
 # Events in one advance of the clock; more are a loop without a wait.
 _MOST_EVENTS = 20_000
 
@@ -99,8 +100,8 @@ class Machine:
 
     def at(self, seconds, call, process=None):
         """Have a function called after some seconds; a stopped process calls it later."""
-        heapq.heappush(self._events, (self.now_s + max(seconds, 0.0), next(self._numbers), call,
-                                      process or self.process))
+        heapq.heappush(self._events, (self.now_s + seconds if seconds > 0.0 else self.now_s,
+                                      next(self._numbers), call, process or self.process))
 
     def hand_over(self, thread):
         """Let a thread run until it waits."""
@@ -145,21 +146,20 @@ class Machine:
     def run(self, seconds):
         """Advance the clock."""
         until_s, n_events = self.now_s + seconds, 0
-        while self._events and self._events[0][0] <= until_s:
+        events, before = self._events, self.process
+        while events and events[0][0] <= until_s:
             n_events += 1
             assert n_events < _MOST_EVENTS, 'a thread never waits'
-            at_s, _, call, process = heapq.heappop(self._events)
-            self.now_s = max(self.now_s, at_s)
+            self.now_s, _, call, process = heapq.heappop(events)
             if process in self.stopped:
                 self._held.append((process, call))
                 continue
-            before, self.process = self.process, process
+            self.process = process
             try:
                 call()
             except Exception as error:  # noqa: BLE001
                 self.failures.append(error)
-            self.process = before
-        self.now_s = until_s
+        self.now_s, self.process = until_s, before
 
     def stop(self, process):
         """Stop a process, as SIGSTOP does."""
@@ -182,19 +182,23 @@ class Machine:
 class Lock:
 
     def __init__(self, machine):
-        self._machine, self._owner = machine, None
+        self._machine, self._owner, self._n_waiting = machine, None, 0
 
     def acquire(self, blocking=True, timeout=-1):
-        if self._owner is not None and (
-                not blocking or timeout == 0 or not self._machine.wait(
-                    None if timeout < 0 else timeout, lambda: self._owner is None)):
-            return False
+        if self._owner is not None:
+            self._n_waiting += 1
+            is_free = blocking and timeout != 0 and self._machine.wait(
+                None if timeout < 0 else timeout, lambda: self._owner is None)
+            self._n_waiting -= 1
+            if not is_free:
+                return False
         self._owner = self._machine.current or 'event'
         return True
 
     def release(self):
         self._owner = None
-        self._machine.changed()
+        if self._n_waiting:
+            self._machine.changed()
 
     def locked(self):
         return self._owner is not None
@@ -212,11 +216,13 @@ class Condition:
 
     def __init__(self, machine, lock=None):
         self._machine, self._owner, self._depth, self._n_notified = machine, None, 0, 0
+        # Threads that wait for the lock or a notification.
+        self._n_waiting = 0
 
     def __enter__(self):
         me = self._machine.current or 'event'
         if self._owner not in (None, me):
-            self._machine.wait(None, lambda: self._owner is None)
+            self._wait(None, lambda: self._owner is None)
         self._owner = me
         self._depth += 1
         return self
@@ -225,7 +231,8 @@ class Condition:
         self._depth -= 1
         if not self._depth:
             self._owner = None
-            self._machine.changed()
+            if self._n_waiting:
+                self._machine.changed()
 
     def wait(self, timeout=None):
         return self.wait_for(None, timeout)
@@ -236,17 +243,23 @@ class Condition:
             return True
         ready = predicate or (lambda: self._n_notified > seen)
         self._owner, self._depth = None, 0
-        self._machine.changed()
-        self._machine.wait(timeout, lambda: ready() and self._owner is None)
+        if self._n_waiting:
+            self._machine.changed()
+        self._wait(timeout, lambda: self._owner is None and ready())
         result = ready()
         if self._owner is not None:
-            self._machine.wait(None, lambda: self._owner is None)
+            self._wait(None, lambda: self._owner is None)
         self._owner, self._depth = me, depth
         return result
 
+    def _wait(self, timeout, is_ready):
+        self._n_waiting += 1
+        self._machine.wait(timeout, is_ready)
+        self._n_waiting -= 1
+
     def notify_all(self):
         self._n_notified += 1
-        self._machine.changed()
+        # With the lock held, none can go on before it is released.
 
     notify = notify_all
 
@@ -425,13 +438,13 @@ class Socket:
     def recv(self, n, flags=0):
         end = self._network and self.end
         if not end.incoming and end.is_open:
-            if self._timeout == 0.0 or flags & socket.MSG_DONTWAIT:
+            if self._timeout == 0.0 or flags & MSG_DONTWAIT:
                 raise BlockingIOError(errno.EAGAIN, 'busy')
             if not self._network.machine.wait(
                     self._timeout, lambda: end.incoming or not end.is_open):
                 raise TimeoutError('timed out')
         data = bytes(end.incoming[:n])
-        if not flags & socket.MSG_PEEK:
+        if not flags & MSG_PEEK:
             del end.incoming[:n]
         return data
 
