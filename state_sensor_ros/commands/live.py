@@ -60,7 +60,7 @@ class LiveStream:
             settings, self.notes.__setitem__, reconnect=not ends)
         self.source.health.failures.limit = _MAX_FAILURES
         self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
-        is_unpaced = self.simulator.is_unpaced(settings)
+        is_unpaced = not settings.rate and 'rate' in self.simulator.uses
         self._simulated_s = args.seconds if is_unpaced and args.seconds is not None else math.inf
         self._seconds = math.inf if args.seconds is None or is_unpaced else args.seconds
         self.until_s = time.monotonic() + self._seconds

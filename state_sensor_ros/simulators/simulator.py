@@ -180,14 +180,6 @@ class Simulator:
         """
         return f'{settings.host}:{settings.port}' if self.default_port else self.name
 
-    def is_unpaced(self, settings: Settings) -> bool:
-        """
-        Return whether simulated time does not follow real time.
-
-        :param settings: of the node.
-        """
-        return 'rate' in self.uses and not settings.rate
-
     def parameters_of_config(self, path: str) -> Mapping[str, object]:
         """
         Return the parameters that the file of the parameter ``config_file`` sets.

@@ -71,11 +71,6 @@ class SumoSimulator(Simulator):
             raise ConfigError('sumo.ego', "''", '`first` or the id of a vehicle if '
                               'control_input is set')
 
-    def is_unpaced(self, settings: Settings) -> bool:
-        """Return whether it runs as fast as possible, or other clients set the pace."""
-        own = settings.of(SumoParameters)
-        return not settings.rate or bool(own.port and not own.step_it)
-
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""

@@ -8,12 +8,11 @@
 # language governing permissions and limitations under the License.
 """A running SUMO that is joined over TraCI, beside another client, with commands to the ego."""
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 
 from budgets import AWAIT_S
@@ -23,7 +22,6 @@ import pytest
 from stopwatch import until
 from sumo_runs import Collector, GRID
 
-from state_sensor_ros import open_recording
 from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import EgoCommand, TransportError
@@ -41,27 +39,6 @@ THROTTLE = EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0)
 BRAKE = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
 
 
-@contextmanager
-def sumo():
-    """Run a SUMO with the shipped scenario that waits for two clients; yield its port."""
-    port = free_port()
-    with subprocess.Popen([
-            SUMO, '-c', str(GRID), '--remote-port', str(port), '--num-clients', '2',
-            '--step-length', str(STEP_S), '--no-step-log'], start_new_session=True) as process:
-        try:
-            yield port
-        finally:
-            # The program `sumo` of eclipse-sumo starts another one.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def first_client(port):
-    """Return the client that steps SUMO; SUMO answers when all its clients are there."""
-    import traci
-    return traci.connect(port, numRetries=int(AWAIT_S / 0.1), waitBetweenRetries=0.1)
-
-
 class JoinedSumo:
     """
     A SUMO that its first client steps, and a source that has joined it as the second one.
@@ -71,11 +48,13 @@ class JoinedSumo:
     """
 
     def __init__(self, port):
-        self.client = first_client(port)
+        import traci
+        self.client = traci.connect(port, numRetries=int(AWAIT_S / 0.1), waitBetweenRetries=0.1)
         self.source = SumoSource(
             SumoParameters(host='127.0.0.1', port=port, order=2, ego='ego'), SLOW,
             lambda kind, text: None, reconnect=False)
         self._collector = Collector(self.source)
+        # SUMO answers when all its clients are there.
         self.client.setOrder(1)
 
     def take(self, n_steps):
@@ -97,27 +76,19 @@ class JoinedSumo:
 @pytest.fixture
 def joined():
     """Return a SUMO with the shipped scenario, and its two clients."""
-    with sumo() as port:
-        joined = JoinedSumo(port)
-        yield joined
-        joined.leave()
-        joined.client.close()
-
-
-def test_seconds_of_a_joined_sumo_are_simulated(tmp_path):
-    out = tmp_path / 'a.json'
-    with sumo() as port:
-        words = ('-m', 'state_sensor_ros', 'record', str(out), '--source', 'sumo', '--seconds',
-                 '1', '-p', f'sumo.port:={port}', '-p', 'sumo.order:=2', '-q')
-        with subprocess.Popen([sys.executable, *words]) as process:
-            client = first_client(port)
-            client.setOrder(1)
-            while process.poll() is None:
-                client.simulationStep()
-            assert process.returncode == 0
-        client.close()
-    with open_recording(out) as recording:
-        assert len(recording) == round(1.0 / STEP_S)
+    port = free_port()
+    with subprocess.Popen([
+            SUMO, '-c', str(GRID), '--remote-port', str(port), '--num-clients', '2',
+            '--step-length', str(STEP_S), '--no-step-log'], start_new_session=True) as process:
+        try:
+            joined = JoinedSumo(port)
+            yield joined
+            joined.leave()
+            joined.client.close()
+        finally:
+            # The program `sumo` of eclipse-sumo starts another one.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def speeds_of(frames):
