@@ -156,7 +156,7 @@ def _check_bound_names(args: argparse.Namespace) -> None:
 
 
 def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None,
-               ) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
+              ) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
     """Return ground truth, results and measures of safety, None without a page or an ego."""
     settings = settings_of(args)
     with _opened(args, stack) as bag:

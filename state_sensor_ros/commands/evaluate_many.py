@@ -141,8 +141,8 @@ def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[st
     results, found = evaluation_result.read_results(args.against), {}
     for stack in stacks:
         with suppress(TrajectoryFormatError):
-            found[stack] = evaluation_result.result_of_bag(args.against, results, stack,
-                                         definition=args.definition, alignment=args.align)
+            found[stack] = evaluation_result.result_of_bag(
+                args.against, results, stack, definition=args.definition, alignment=args.align)
     return found
 
 

@@ -94,7 +94,7 @@ def half_of_difference(path: str, new: Mapping[str, Any], old: Mapping[str, Any]
     if not are_paired:
         return None
     return resampling.half_width(path, np.array(ours) - np.array(theirs),
-                      min(new['units'][path], old['units'][path]))
+                                 min(new['units'][path], old['units'][path]))
 
 
 def samples_of(result: TopicResult, blocks: TimeBlocks, weights: Floats,

@@ -304,8 +304,8 @@ def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[
     found = TopicResult(
         '', classes=[_class_scores(name, is_band=False) for name in EVALUATED_CLASSES],
         tracking=tracking, ego=score_ego(poses, poses, 'none'),
-        prediction=prediction_metrics.PathScorer(GroundTruthBuilder('').finish(None), horizons_s,
-                              path_counts).finish(),
+        prediction=prediction_metrics.PathScorer(
+            GroundTruthBuilder('').finish(None), horizons_s, path_counts).finish(),
         iou=replace(IouScorer(iou_thresholds).finish(), n_truths=np.ones(
             len(EVALUATED_CLASSES), np.int64)))
     result = result_of([found], 0, definition=definition)

@@ -330,7 +330,9 @@ class Run:
         if now_s - self.last_ok_s > self.limits.timeout:
             found.append('silence')
         # Without the graph it is not seen, and no command is accepted: the time-out brakes.
-        if self.second is not None and self.is_speaking and self.world.node.fail != 'graph':
+        # Late commands are refused when they arrive; until then the time-out brakes.
+        if self.second is not None and self.is_speaking and self.delay_s < PERIOD_S \
+                and self.world.node.fail != 'graph':
             found.append('two publishers')
         if self.is_paused():
             self.frame_s = now_s

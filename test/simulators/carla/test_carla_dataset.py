@@ -320,7 +320,7 @@ def test_carla_dataset_leaves_nothing_when_given_up(tmp_path):
     (tmp_path / 'other').mkdir()
     with pytest.raises(SinkError, match='found an empty folder; expected a dataset to o'):
         DatasetWriter(tmp_path / 'other', overwrite=True)
-    with pytest.raises(SinkError, match='no such file'):
+    with pytest.raises(SinkError, match='no such folder'):
         DatasetWriter(tmp_path / 'nowhere' / 'out')
 
 
