@@ -358,7 +358,7 @@ class TypedReader:
 
     @property
     def known(self) -> frozenset[_Member]:
-        """The unknown members that were noted; may be set to those of before."""
+        """Return the unknown members that were noted; may be set to those of before."""
         return self._members
 
     @known.setter
