@@ -389,7 +389,7 @@ class LateReplies:
 
     def _answer(self, request):
         if request['type'] == 'SampleSensorsCommand_ID':
-            self._released.wait(5.0)
+            self._released.wait(30.0)
         return complete(request)
 
     def waiting(self):
