@@ -107,9 +107,14 @@ class _Table:
         self._opened, self._is_csv = opened, is_csv
         self._writer: Any = None
         self._waiting: list[Any] = []
+        # One without rows, which may lack columns, is written alone only.
+        self._empty: Any = None
         self.n_rows = self._n_written = 0
 
     def add(self, table: Any) -> None:  # noqa: ANN401
+        if not table.num_rows:
+            self._empty = table
+            return
         self._waiting.append(table)
         self.n_rows += table.num_rows
         if self.n_rows - self._n_written >= _ROWS_OF_GROUP:
@@ -129,7 +134,8 @@ class _Table:
         """Write the last rows and the end of the file; return the number of rows."""
         import pyarrow as pa
         if not self._waiting and self._writer is None:
-            self.add(pa.table({'topic': pa.array([], pa.string())}))
+            self._waiting.append(pa.table({'topic': pa.array([], pa.string())})
+                                 if self._empty is None else self._empty)
         if self._waiting:
             self._flush()
         self._writer.close()

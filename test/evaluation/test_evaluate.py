@@ -9,6 +9,7 @@
 """`state_sensor evaluate` from outside: options, outputs, errors, hostile bags, many bags."""
 
 import copy
+import io
 import json
 import math
 import os
@@ -41,6 +42,7 @@ from stack_bags import (
 import state_sensor_ros as sensor
 from state_sensor_ros.commands import evaluate as evaluate_command
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.evaluate_outputs import join_tables
 from state_sensor_ros.evaluation.evaluation_result import numbers_of, possible_result
 
 KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego',
@@ -705,6 +707,22 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, refusal, drive, st
     other = changed(stack, tmp_path / 'three', off(0.0))
     assert main([*words[:-2], str(other), '--against', str(old)]) == 1
     assert f'found no result of {other}; expected one' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('order', ['ego cars ego', 'cars ego', 'ego'])
+def test_joined_tables_of_bags_with_and_without_objects(tmp_path, order):
+    """A bag that has the ego alone gives a table without rows and with fewer columns."""
+    pa, pq = (pytest.importorskip(name) for name in ('pyarrow', 'pyarrow.parquet'))
+    rows = {'ego': {'topic': pa.array([], pa.string())}, 'cars': {'topic': ['t'], 'ate': [0.5]}}
+    for name, columns in rows.items():
+        pq.write_table(pa.table(columns), tmp_path / name)
+    out = io.BytesIO()
+    n_rows = join_tables([(name, str(tmp_path / name)) for name in order.split()], out,
+                         is_csv=False)
+    expected = {'bag': ['cars'], 'topic': ['t'], 'ate': [0.5]} if 'cars' in order else {
+        'bag': [], 'topic': []}
+    assert (n_rows, pq.read_table(io.BytesIO(out.getvalue())).to_pydict()) == (
+        order.count('cars'), expected)
 
 
 @pytest.mark.usefixtures('without_pictures')
