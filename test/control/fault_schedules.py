@@ -195,6 +195,9 @@ class Run:
             if old_gear is not None:
                 old_gear.leave()
             self.second = None
+            # Messages of two publishers cannot be told apart: the way of the one that is left is
+            # measured anew, and a delay that is there by then is taken for its clock.
+            self.base_s = math.inf
         self.later(seconds, leave)
 
     def do_replies(self, value):
