@@ -663,21 +663,23 @@ def speed_along(frame: Frame, row: int) -> float:
         return float(frame.forward_speed[row])
     if not frame.has_pose()[row]:
         return math.nan
-    forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
-    return float(forward @ frame.velocity_xyz[row])
+    return float(_forward(frame, row) @ frame.velocity_xyz[row])
 
 
 def speed_by_positions(before: Frame, row_before: int, frame: Frame, row: int) -> float:
     """Return the speed of an actor along its own x axis since an earlier frame, m/s."""
-    forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
     moved = frame.position_xyz[row] - before.position_xyz[row_before]
-    return float(forward @ moved) / (frame.game_time - before.game_time)
+    return float(_forward(frame, row) @ moved) / (frame.game_time - before.game_time)
 
 
 def climb_of(frame: Frame, row: int) -> float:
     """Return the angle of an actor's x axis above the horizontal: rad, positive if it looks up."""
-    forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
-    return math.asin(min(max(float(forward[2]), -1.0), 1.0))
+    return math.asin(min(max(float(_forward(frame, row)[2]), -1.0), 1.0))
+
+
+def _forward(frame: Frame, row: int) -> Floats:
+    forward: Floats = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
+    return forward
 
 
 Part = TypeVar('Part', Boxes, Wheels, Lanes)

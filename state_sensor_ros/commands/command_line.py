@@ -55,9 +55,9 @@ COMMANDS = {
 }
 FAILED = 1
 
-# Errors of a write, which has no name of a file.
 # No parameter has an effect on these: none is advised.
 _WITHOUT_PARAMETERS = ('echo', 'parameters', 'repair', 'topics')
+# Errors of a write, which has no name of a file.
 _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EBADF, errno.EIO, errno.EFBIG, errno.EINVAL)
 
 

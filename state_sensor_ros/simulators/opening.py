@@ -87,17 +87,17 @@ def format_of(path: str) -> Format:
     if where.is_dir():
         if (found := folder_format(where)) is not None:
             return found
-        suffixes = Counter(Path(name).suffix for name in os.listdir(where)
-                           if (each := format_of_name(name)) and each.reader
-                           and not each.storage)
+        named = {name: format_of_name(name) for name in os.listdir(where)}
+        suffixes = Counter(Path(name).suffix for name, each in named.items()
+                           if each and each.reader and not each.storage)
         if suffixes:
             [(suffix, n_files)] = suffixes.most_common(1)
             raise TrajectoryFormatError(
                 path, f'a folder with {counted(n_files, f"{suffix} file")}',
                 'one recording; `inspect` and `convert --to FORMAT` take many, such as '
                 f"'{where / ('*' + suffix)}'")
-        stored = [name for name in os.listdir(where) if is_compressed_storage(where / name)
-                  or ((each := format_of_name(name)) and each.storage)]
+        stored = [name for name, each in named.items()
+                  if (each and each.storage) or is_compressed_storage(where / name)]
         if stored:
             raise TrajectoryFormatError(
                 path, f'{counted(len(stored), "file")} of a bag without metadata.yaml',

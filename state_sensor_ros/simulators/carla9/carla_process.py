@@ -79,9 +79,9 @@ _NOT_RESTORED = 1
 # Commands that are compared with the pedals in effect, the time and the steps that these may take,
 # s, and the difference of equal ones.
 _MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 0.5, 5, 1e-3
-# Snapshots that wait to be read: of a slow reader the oldest are dropped.
 # Time between two questions for the lights of vehicles, s.
 _LIGHTS_S = 0.2
+# Snapshots that wait to be read: of a slow reader the oldest are dropped.
 _MAX_WAITING = 8
 
 

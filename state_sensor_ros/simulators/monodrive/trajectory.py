@@ -16,7 +16,7 @@ ends line by line first, from the first frame that does not occupy one line on b
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 import re
@@ -64,7 +64,6 @@ _MAX_LINE_BYTES = 4 * 1024 * 1024
 _MAX_SHOWN = 40
 
 _BLANK = re.compile(rb'[ \t\r\n]*')
-_BOM = b'\xef\xbb\xbf'
 # No text has these characters.
 _CONTROL = re.compile(rb'[\x00-\x08\x0e-\x1f]')
 _N_LOOKED_AT = 16
@@ -209,9 +208,9 @@ class _Reader:
             check_encoding(self._buffer, self._name)
         except DecodeError as error:
             raise TrajectoryFormatError(error.where, error.found, error.expected) from None
-        if self._buffer.startswith(_BOM):
-            del self._buffer[:len(_BOM)]
-            self._offset = len(_BOM)
+        if self._buffer.startswith(BOM_UTF8):
+            del self._buffer[:len(BOM_UTF8)]
+            self._offset = len(BOM_UTF8)
         self._skip_blank()
         while not self._buffer and self._fill():
             self._skip_blank()
