@@ -119,7 +119,7 @@ class Bag(OpenBag):
         """
         Return a frame with its traffic lights by its place.
 
-        :raises TrajectoryFormatError: if it is no longer there.
+        :raises TrajectoryFormatError: if the bag no longer has the frame.
         """
         at_ns, (later_ns, number) = place[0], divmod(place[1], _MAX_EQUAL)
         if not later_ns:
@@ -144,7 +144,7 @@ class Bag(OpenBag):
         """
         Return a serialized StateFrame by its place.
 
-        :raises TrajectoryFormatError: if it is no longer there.
+        :raises TrajectoryFormatError: if the bag no longer has the frame.
         """
         return self.message_at(self._frames, place)
 
@@ -315,7 +315,7 @@ class BagRecording:
         Return the payload of a frame by the index of the bag.
 
         :param byte_range: place of its message.
-        :raises TrajectoryFormatError: if it is no longer there.
+        :raises TrajectoryFormatError: if the bag no longer has the frame.
         """
         if not self.bag.has(*_LIGHTS):
             return self.bag.frame_at(byte_range)
