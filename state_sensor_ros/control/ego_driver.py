@@ -208,7 +208,7 @@ class EgoDriver:
                     or not self._has_driven():
                 return
         # The thread is in a call of the simulator, which should not wait, or the process is slow.
-        last = threading.Thread(target=self._send, args=(self._full_brake(), 0), daemon=True)
+        last = threading.Thread(target=self._send_last, daemon=True)
         last.start()
         last.join(_PROMPT_S)
 
@@ -231,7 +231,7 @@ class EgoDriver:
                 # What decides has failed: that must neither end this thread nor leave the ego.
                 self._fail(error)
         if self._has_driven():
-            self._send(self._full_brake(), 0)
+            self._send_last()
         with self._changed:
             self._is_released = True
             self._changed.notify_all()
@@ -239,6 +239,11 @@ class EgoDriver:
             self._commands.close()
         except Exception as error:  # noqa: BLE001
             self._reports.put(partial(self._on_defect, error))
+
+    def _send_last(self) -> None:
+        self._send(self._full_brake(), 0)
+        # A simulator that is late gives a connection up when it cannot reply to what waits there.
+        self._brake_otherwise(self._written_s)
 
     def _has_driven(self) -> bool:
         return self._wanted is not None or self._is_left or self.counters.n_sent > 0

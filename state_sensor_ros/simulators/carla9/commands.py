@@ -49,5 +49,4 @@ class Carla9Commands:
         self._source.brake()
 
     def close(self) -> None:
-        """Brake once more without the process, which sends the last command before its end."""
-        self._source.brake()
+        """Do nothing: the process sends the last command before its end."""
