@@ -178,17 +178,15 @@ def test_sumo_that_is_killed_is_started_again_and_counted(domain, listener, repo
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, source='sumo', **FAST, **scenario(tmp_path)) as node:
         for n_killed in (1, 2):
-            listener.until(lambda: frames)
+            listener.until(lambda: frames and frames[-1].game_time > 0.5)
             before = sumo_of(node)
             os.kill(before, signal.SIGKILL)
-            listener.until(lambda killed=before: sumo_of(node) not in (0, killed))
-            listener.until(lambda n=n_killed: statuses(reports)[-1]['reconnects'] == str(n))
-            # Written after the first frames: a SUMO that is killed before is connected once.
-            listener.until(lambda n=n_killed: node.log.count('connected again') == n)
-            # The last frames of the killed one have arrived: the next are of its successor. If
-            # that is killed before its first frame, it is a repeated failure, which is not logged.
             frames.clear()
-        listener.until(lambda: frames)
+            listener.until(lambda killed=before: sumo_of(node) not in (0, killed))
+            listener.until(lambda n=n_killed: any(
+                status['reconnects'] == str(n) for status in statuses(reports)))
+            # Those of its successor; the last ones of the killed one may arrive before them.
+            listener.until(lambda: any(frame.game_time < 0.5 for frame in frames))
         listener.until(lambda: 'SUMO was ended by signal 9' in node.log,
                        what='the line of the log')
         sumo = sumo_of(node)
