@@ -346,8 +346,12 @@ class EgoDriver:
     def _brake_otherwise(self, now_s: float) -> None:
         self._otherwise_s = now_s
         if self._answered is not None:
-            with suppress(StateSensorError, OSError):
-                self._answered.brake()
+            try:
+                with suppress(StateSensorError, OSError):
+                    self._answered.brake()
+            except Exception as error:  # noqa: BLE001
+                # The other ways, and the end of this thread, do not depend on it.
+                self._reports.put(partial(self._on_defect, error))
 
     def _period_s(self, state: DriverState) -> float:
         """Return the time after which a command is written again although it is the same."""

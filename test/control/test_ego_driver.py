@@ -48,10 +48,23 @@ class Peer:
         self.is_closed = True
 
 
+class AnsweredPeer(Peer):
+    """A peer whose other way does not work."""
+
+    n_brakes = 0
+
+    def unanswered_s(self):
+        return 0.0
+
+    def brake(self):
+        self.n_brakes += 1
+        raise ZeroDivisionError
+
+
 class Rig:
 
-    def __init__(self, *, follows_speed=False, **own):
-        self.peer, self.lines, self.defects, self.shown = Peer(), [], [], []
+    def __init__(self, *, follows_speed=False, peer=Peer, **own):
+        self.peer, self.lines, self.defects, self.shown = peer(), [], [], []
         self.motion = EgoMotion(3.0, 1.0, 0.0)
         self.driver = EgoDriver(
             ControlParameters(**own), self.peer, lambda: self.motion, stale_after=2.0,
@@ -224,3 +237,14 @@ def test_defects_are_reported_and_the_last_command_is_the_brake(rig):
     rig.driver.close()
     assert is_full_brake(rig.peer.sent[-1])
     assert [type(each) for each in rig.defects] == 3 * [ZeroDivisionError]
+
+
+def test_last_brake_is_sent_each_way_and_a_defect_of_one_is_reported(rig):
+    driven = rig(peer=AnsweredPeer)
+    driven.driver.accept(pedal(0.5), 0)
+    until(lambda: driven.peer.sent)
+    driven.driver.close()
+    assert is_full_brake(driven.peer.sent[-1])
+    assert driven.peer.n_brakes == 1
+    assert driven.peer.is_closed
+    assert [type(defect) for defect in driven.defects] == [ZeroDivisionError]
