@@ -14,7 +14,6 @@ A simulated clock, and threads that run one at a time on it, for modules that im
 waits lets the clock advance to the next event. Equal schedules give equal runs.
 """
 
-import _thread
 from contextlib import contextmanager
 import errno
 from functools import partial
@@ -23,6 +22,8 @@ from itertools import count
 from queue import Empty, Full
 import socket
 from types import SimpleNamespace
+
+from greenlet import getcurrent, greenlet
 
 ETERNITY_S = 1e9
 MSG_PEEK, MSG_DONTWAIT = int(socket.MSG_PEEK), int(socket.MSG_DONTWAIT)
@@ -35,25 +36,22 @@ class Ended(BaseException):
 
 
 class Thread:
-    """A simulated thread: a real one that runs while the machine has handed over to it."""
+    """A simulated thread, which runs while the machine has handed over to it."""
 
     machine = None  # of a subclass
 
     def __init__(self, group=None, target=None, name='', args=(), kwargs=None, daemon=True):
         self._call, self.name, self.daemon = lambda: target(*args, **(kwargs or {})), name, daemon
-        self.turn, self.is_over = _thread.allocate_lock(), False
+        self.greenlet, self.is_over = greenlet(self._run, self.machine.greenlet), False
         # Whether it waits, in which of its waits, and whether its end is an event already.
         self.is_waiting, self.n_waits, self.is_due = False, 0, False
         self.process = self.machine.process
-        self.turn.acquire()
 
     def start(self):
         self.machine.threads.append(self)
-        _thread.start_new_thread(self._run, ())
         self.machine.at(0.0, lambda: self.machine.hand_over(self), self.process)
 
     def _run(self):
-        self.turn.acquire()
         try:
             if not self.machine.is_over:
                 self._call()
@@ -63,7 +61,6 @@ class Thread:
             self.machine.failures.append(error)
         self.is_over = True
         self.machine.threads.remove(self)
-        self.machine.turn.release()
 
     def join(self, timeout=None):
         self.machine.wait(timeout, lambda: self.is_over)
@@ -83,8 +80,8 @@ class Machine:
         self.now_s, self.wall_offset_s = 1000.0, 1.7e9
         self.threads, self.failures, self.is_over = [], [], False
         self.process, self.stopped, self._held = 'node', set(), []
-        self.current, self.turn = None, _thread.allocate_lock()
-        self.turn.acquire()
+        # In which the clock advances.
+        self.current, self.greenlet = None, getcurrent()
         self._events, self._numbers = [], count()
         machine = self
         self.Thread = type('SimulatedThread', (Thread,), {'machine': machine})
@@ -107,8 +104,7 @@ class Machine:
         """Let a thread run until it waits."""
         before, self.current = self.current, thread
         process, self.process = self.process, thread.process
-        thread.turn.release()
-        self.turn.acquire()
+        thread.greenlet.switch()
         self.current, self.process = before, process
 
     def _resume(self, thread, n_waits):
@@ -129,8 +125,7 @@ class Machine:
         thread.is_ready, thread.is_waiting, thread.is_due = is_ready, True, False
         if timeout is not None:
             self.at(timeout, partial(self._resume, thread, thread.n_waits), thread.process)
-        self.turn.release()
-        thread.turn.acquire()
+        self.greenlet.switch()
         thread.is_waiting = False
         if self.is_over:
             raise Ended
