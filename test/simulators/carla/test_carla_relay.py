@@ -126,8 +126,10 @@ def test_relay_cut_at_any_moment(seed):
                     assert client.is_cut()
                 assert episode.sent.startswith(client.received)
             until(lambda: server.n_loads > len(server.episodes), 'a server that noticed')
-        until(lambda: (node.relay.health.state, node.relay.health.n_connects) == ('waiting', 3),
-              'a relay without a client, after three')
+        until(lambda: node.relay.health.state == 'waiting', 'a relay without a client')
+        # A client that is there before the end of the last one is noticed is none of its own; one
+        # that has to begin anew may be two.
+        assert 1 <= node.relay.health.n_connects <= len(server.episodes)
         assert all(len(split_frame(payload)[0]) == 2 for payload in node.payloads)
         assert all(any(payload in bytes(episode.sent) for episode in server.episodes)
                    for payload in node.payloads[:10])
