@@ -28,6 +28,7 @@ from state_sensor_ros.bodies import Bodies, largest_boxes
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.errors import StateError
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_body, IDENTITY_XYZW
 from state_sensor_ros.texts import counted
 
@@ -514,7 +515,8 @@ class Frame:
         :raises StateError: if there is no such actor.
         """
         if name not in self.names:
-            raise StateError('names', f'no actor {name!r}', 'a name in frame.names')
+            raise StateError('names', f'no actor {name!r}',
+                             f'a name in frame.names{near_names([name], self.names)}')
         return self.names.index(name)
 
     @property

@@ -122,7 +122,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
             warnings.add(line, line)
     warnings.show()
     warn_of_unmatched(args.truth, names.lines(is_empty=not rule.passes_all and not tagged))
-    return _checked(truth.finish())
+    return _checked(args, truth.finish())
 
 
 def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> GroundTruth:
@@ -147,7 +147,7 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> G
 
     _decoded(bag, key, add)
     _check_actors(actors, seen)
-    return _checked(builder.finish(_ego_of(bag)))
+    return _checked(args, builder.finish(_ego_of(bag)))
 
 
 def _ego_of(bag: OpenBag) -> EgoTrack | None:
@@ -216,7 +216,11 @@ def read_areas(path: str) -> tuple[Floats, ...]:
     return areas
 
 
-def _checked(truth: GroundTruth) -> GroundTruth:
+def _checked(args: argparse.Namespace, truth: GroundTruth) -> GroundTruth:
     if not len(truth.stamps_ns):
         raise no_frames(truth.name)
+    if (args.actors or args.desired_tags or args.undesired_tags) and truth.names \
+            and not truth.are_selected.any():
+        raise TrajectoryFormatError(truth.name, 'no selected object in any frame',
+                                    'at least one object beside the ego')
     return truth

@@ -93,13 +93,27 @@ def test_table_for_people(capsys, drive, stack):
     assert 'tracking  HOTA 1.0000  MOTA 1.0000  IDF1 1.0000' in lines
 
 
-@pytest.mark.parametrize(('tag', 'is_missing'), [('egoo', True), ('vehicle', False)])
-def test_tags_that_no_object_of_the_ground_truth_has_are_a_warning(capsys, drive, stack, tag,
-                                                                   is_missing):
-    """A misspelt tag gave an evaluation against no objects in silence."""
+@pytest.mark.parametrize(('words', 'text'), [
+    (['--desired-tags', 'egoo'], 'no selected frame has an actor that passes desired_tags egoo; '
+                                 'did you mean ego?'),
+    (['--actors', 'nobody'], 'no selected frame has the actor nobody; there are ')])
+def test_selection_without_objects_is_an_error(evaluate, stack, words, text):
+    """A misspelt tag or name gave an evaluation against no objects."""
+    errors = evaluate(stack, '--topic', TRACKING, *words, code=1)
+    assert text in errors
+    assert 'found no selected object in any frame; expected at least one object' in errors
+
+
+def test_actor_that_a_truth_of_objects_does_not_have_is_an_error(evaluate, stack):
+    errors = evaluate(stack, '--topic', TRACKING, '--actors', 'nobody', truth=stack, code=1)
+    assert 'warning: --actors nobody: the ground truth has no such object; there are ' in errors
+    assert 'found no selected object in any frame' in errors
+
+
+def test_tag_that_objects_have_is_no_error(capsys, drive, stack):
     assert main(['evaluate', '-q', str(drive), str(stack), '--topic', TRACKING,
-                 '--desired-tags', tag]) == 0
-    assert ('no selected frame has an actor that passes ' in capsys.readouterr().err) is is_missing
+                 '--desired-tags', 'vehicle']) == 0
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize(('options', 'code', 'error'), first_of(n_always=4, cases=[

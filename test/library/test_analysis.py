@@ -126,6 +126,8 @@ def test_frame_answers_by_name(drive):
         nobody.position_xyz[nobody.ego_row]
     with pytest.raises(sensor.StateError, match="found no actor 'nobody'"):
         frame.row('nobody')
+    with pytest.raises(sensor.StateError, match=f'did you mean {frame.names[3]}'):
+        frame.row(f'{frame.names[3]}x')
     assert bool(frame.select(np.zeros(0, np.int64)))
     assert {sensor.Kind(kind) for kind in frame.kinds} == {sensor.Kind.VEHICLE, sensor.Kind.OBJECT}
 
