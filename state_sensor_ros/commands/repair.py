@@ -23,6 +23,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import bar_type, listed
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError, UsageError
+from state_sensor_ros.files.bags.bag_metadata import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.files.formats import Format, PARQUET
@@ -108,7 +109,7 @@ def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
     if not output_format(args.output).storage:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
     repair = BagRepair(bag, limits)
-    storage = repair.storage()
+    storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or repair.storage()
     with interruption.writing(lambda: BagSink(
             args.output, storage=storage, overwrite=args.force)) as sink:
         n_copied = 0

@@ -104,8 +104,8 @@ def format_of(path: str) -> Format:
                 'a bag with it; `state_sensor repair` makes a bag of the files, or '
                 '`ros2 bag reindex` writes metadata.yaml')
         raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(_folders()))
-    if is_compressed_storage(where):
-        raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
+    if is_compressed_storage(where) and (found := format_of_name(where.stem)):
+        return found
     found = format_of_name(path) or trajectory_format()
     return _by_content(where, found) if where.is_file() else found
 

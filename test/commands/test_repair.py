@@ -597,6 +597,28 @@ def test_repair_of_sqlite_with_text_that_is_not_utf8(source, sqlite, tmp_path, r
     assert len(described(tmp_path / 'out')[1]) == len(whole) - 2
 
 
+@pytest.mark.parametrize('share', [0.2, 0.51, 0.9])
+def test_repair_of_sqlite_cut_anywhere(source, sqlite, tmp_path, repaired, share):
+    """A copy that was interrupted gave no message, since SQLite refuses a short file."""
+    bag, file = sqlite
+    data, whole = file.read_bytes(), described(source / 'sqlite3')[1]
+    for n_bytes in range(int(len(data) * share), int(len(data) * share) + 4096, 999):
+        file.write_bytes(data[:n_bytes])
+        assert 'lost: ' in repaired(bag)
+        found = described(tmp_path / 'out')[1]
+        assert is_part_of(found, whole)
+        assert share - 0.2 < len(found) / len(whole) < 1.0
+
+
+def test_repair_of_sqlite_to_mcap(source, tmp_path, repaired):
+    """The file was SQLite with the suffix of MCAP."""
+    repaired(source / 'sqlite3', 'out.mcap')
+    with sensor.open_recording(tmp_path / 'out.mcap') as found, \
+            sensor.open_recording(source / 'sqlite3') as whole:
+        assert len(found) == len(whole) == N_FRAMES
+    assert (tmp_path / 'out.mcap').read_bytes().startswith(b'\x89MCAP')
+
+
 def test_repair_of_sqlite_passes_over_malformed_pages(source, sqlite, tmp_path, repair):
     bag, file = sqlite
     data, whole = file.read_bytes(), described(source / 'sqlite3')[1]

@@ -94,8 +94,7 @@ def test_table_for_people(capsys, drive, stack):
 
 
 @pytest.mark.parametrize(('words', 'text'), [
-    (['--desired-tags', 'egoo'], 'no selected frame has an actor that passes desired_tags egoo; '
-                                 'did you mean ego?'),
+    (['--desired-tags', 'egoo'], 'desired_tags egoo; did you mean ego?'),
     (['--actors', 'nobody'], 'no selected frame has the actor nobody; there are ')])
 def test_selection_without_objects_is_an_error(evaluate, stack, words, text):
     """A misspelt tag or name gave an evaluation against no objects."""

@@ -40,7 +40,8 @@ Kind = TypeVar('Kind', str, 'list[Value]', 'dict[str, Value]')
 
 def is_bag(path: Path) -> bool:
     """Return whether ``path`` is a bag's folder or a single storage file of one."""
-    return (path / METADATA).is_file() or (path.suffix in STORAGE_OF_SUFFIX and path.is_file())
+    return (path / METADATA).is_file() or is_compressed_storage(path) or (
+        path.suffix in STORAGE_OF_SUFFIX and path.is_file())
 
 
 def is_compressed_storage(path: Path) -> bool:

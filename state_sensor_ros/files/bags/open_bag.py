@@ -20,6 +20,7 @@ from rosbags.typesys import get_types_from_msg, TypesysError
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import (
     BagMetadata,
+    is_compressed_storage,
     METADATA,
     read_metadata,
     STORAGE_OF_SUFFIX,
@@ -63,7 +64,7 @@ _MAX_EQUAL = 2**32
 class OpenBag:
     """A bag; it is open until :meth:`close`."""
 
-    # path: folder with metadata.yaml, or a .mcap or .db3 file.
+    # path: folder with metadata.yaml, or a .mcap or .db3 file, also compressed as a whole.
 
     def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
         self.name = str(path)
@@ -150,7 +151,8 @@ class OpenBag:
 
     def _open(self, path: Path) -> None:
         if not path.is_dir():
-            self._add(path, STORAGE_OF_SUFFIX[path.suffix], str(path))
+            plain = self._decompressed(path) if is_compressed_storage(path) else path
+            self._add(plain, self._storage_of(plain, ''), str(path))
             return
         self._metadata = metadata = read_metadata(path, self._limits)
         for name in metadata.files:

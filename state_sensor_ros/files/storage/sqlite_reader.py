@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, ExitStack
+import os
 from pathlib import Path
 import shutil
 
@@ -39,6 +40,8 @@ _JOURNAL = bytes.fromhex('d9d505f920a163d7')
 # Number of rows that the search tries one by one: a page has fewer rows.
 _N_SINGLE_STEPS = 2000
 _FIRST_ROW, _LAST_ROW = -2**63, 2**62
+# Place of the size of a page in the file; 1 stands for 65536.
+_PAGE_SIZE = slice(16, 18)
 _ROWS = 'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? ORDER BY rowid'
 # Text in a row may not be UTF-8.
 _FAULTS = (apsw.Error, UnicodeDecodeError)
@@ -123,6 +126,14 @@ def unfinished_log(path: Path) -> Path | None:
     return None
 
 
+def _n_whole_bytes(path: Path) -> int:
+    """Return the size of the whole pages: SQLite reads zeros after the end of a cut one."""
+    with path.open('rb') as file:
+        page_bytes = int.from_bytes(file.read(_PAGE_SIZE.stop)[_PAGE_SIZE], 'big')
+    n_bytes = path.stat().st_size
+    return n_bytes - n_bytes % (65_536 if page_bytes == 1 else max(page_bytes, 512))
+
+
 def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.Connection:
     """Open a database from an untrusted source."""
     access = apsw.SQLITE_OPEN_READWRITE if is_copy else apsw.SQLITE_OPEN_READONLY
@@ -198,15 +209,20 @@ class SqliteSalvage:
         self._name = name
         self._stack = ExitStack()
         try:
-            log = unfinished_log(path)
-            if log is not None:
+            log, n_bytes = unfinished_log(path), _n_whole_bytes(path)
+            is_copy = log is not None or n_bytes < path.stat().st_size
+            if is_copy:
                 path = self._copied(path)
+                os.truncate(path, n_bytes)
+            if log is not None:
                 self.defects.append(f'a part of it was not in its file, but in {log.name}')
                 if log.name.endswith('-journal'):
                     self.losses.append('messages that were written but not committed')
                     self.n_lost = None
-            self._connection = connected(path, limits, is_copy=log is not None)
+            self._connection = connected(path, limits, is_copy=is_copy)
             self._stack.callback(self._connection.close)
+            # Otherwise SQLite refuses a file that is shorter than its header says.
+            self._connection.execute('PRAGMA writable_schema = ON')
             self.topics = topics_of(self._connection, name, limits, errors='replace')
         except apsw.Error as error:
             self.close()
